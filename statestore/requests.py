@@ -30,7 +30,7 @@ _MISSING = {"S": ""}
 _DIGITS = digits + ascii_lowercase
 _SHORT = (*_DIGITS, *map("".join, product(_DIGITS[1:], _DIGITS)))
 """The numbers below 1,296 in base 36."""
-_Comparison = tuple[str, str, str]
+_Comparison = tuple[str, str]
 """The kind of a condition, and its attribute."""
 _RETURN = {"ReturnValues": "ALL_OLD", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
@@ -154,15 +154,15 @@ def _index_key(query: Query, key: Key) -> dict[str, Any]:
 def _comparison(when: Condition | None) -> _Comparison:
     match when:
         case None:
-            return "", "", ""
+            return "", ""
         case Absent():
-            return "absent", "", ""
+            return "absent", ""
         case AbsentOrBelow(attribute, _):
-            return "below", attribute, ""
-        case AbsentOrWithin(attribute, without=without):
-            return "within", attribute, without
+            return "below", attribute
+        case AbsentOrWithin(attribute):
+            return "within", attribute
         case Equals(attribute, _):
-            return "equal", attribute, ""
+            return "equal", attribute
 
 
 def _compared(when: Condition | None) -> list[dict[str, Any]]:
@@ -229,7 +229,7 @@ class _Expression:
         self._values.append(f":v{_SHORT[len(self._values)]}")
         return self._values[-1]
 
-    def condition(self, kind: str, attribute: str, without: str) -> ClientCall:
+    def condition(self, kind: str, attribute: str) -> ClientCall:
         match kind:
             case "absent":
                 return {"ConditionExpression": "attribute_not_exists(PK)"}
@@ -239,8 +239,6 @@ class _Expression:
             case "within":
                 name = self.name(attribute)
                 within = f"{name} < {self.value()} OR ({name} >= {self.value()} AND {name} < {self.value()})"
-                if without:
-                    within = f"({within}) AND attribute_not_exists({self.name(without)})"
                 return {"ConditionExpression": f"attribute_not_exists(PK) OR {within}"}
             case "equal":
                 return {"ConditionExpression": f"{self.name(attribute)} = {self.value()}"}

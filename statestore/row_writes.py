@@ -20,11 +20,10 @@ from statestore.versions import version_prefixes
 
 def write_image(image: Image, *, below: str) -> Write:
     """The one write of a change. The store refuses it unless the stored row is older than `below`, the first version of the
-    batch in the partition of the change. The store refuses it over a row of the same epoch from another partition, too, and an
-    image that empties slots over a row with pending keys."""
+    batch in the partition of the change. The store refuses it over a row of the same epoch from another partition, too."""
     copy = _copied((*image.slots, *image.emptied), image.edges is not None)
     unset = (*_unset(image), "_pending", *map(slot_name, image.emptied))
-    return Write(image.key, _sets(image), copy, unset, _older(below, "_pending" if image.emptied else ""))
+    return Write(image.key, _sets(image), copy, unset, _older(below))
 
 
 def leaves_room(image: Image, write: Write) -> bool:
@@ -38,10 +37,9 @@ def leaves_room(image: Image, write: Write) -> bool:
     return fits({"PK": write.key.pk, "SK": write.key.sk, **name, **write.set, **copied}, MAX_ITEM_BYTES)
 
 
-def merge_image(image: Image, seen: Row | None, *, keep_from: str, replays: bool = False) -> Write:
+def merge_image(image: Image, seen: Row | None, *, keep_from: str) -> Write:
     """The write of a change over a row `seen`. The store refuses it when the row is no longer `seen`. The former keys of `seen`
-    with versions from `keep_from` on stay pending. An image with an `indexed_version` leaves alone all that the indexes show.
-    `replays`: the keys of the image are pending too, because later runs may not know that the change is open."""
+    with versions from `keep_from` on stay pending. An image with an `indexed_version` leaves alone all that the indexes show."""
     if image.indexed_version and seen is not None:
         return _write_unshown(image, seen)
     pending: list[PendingKey] = []
@@ -49,8 +47,6 @@ def merge_image(image: Image, seen: Row | None, *, keep_from: str, replays: bool
         pending = [p for p in seen.pending if p.version >= keep_from]
         present = {*image.slots.items(), *(image.edges or ())}
         pending += [PendingKey(*key, image.version) for key in sorted(seen.keys(), key=str) if key not in present]
-    if replays:
-        pending += [PendingKey(slot, key, image.version) for slot, key in image.slots.items() if key]
     sets = _sets(image)
     if pending:
         sets["_pending"] = [list(p) for p in pending]
@@ -129,8 +125,8 @@ def _copied(slots: tuple[int, ...], edges: bool) -> Mapping[str, str]:
 
 
 @lru_cache(maxsize=1024)
-def _older(version: str, without: str) -> Condition:
-    return AbsentOrWithin("_v", *version_prefixes(version), version, without)
+def _older(version: str) -> Condition:
+    return AbsentOrWithin("_v", *version_prefixes(version), version)
 
 
 def _unset(image: Image) -> tuple[str, ...]:

@@ -47,14 +47,12 @@ class AbsentOrBelow:
 
 @dataclass(frozen=True, slots=True)
 class AbsentOrWithin:
-    """Holds when no item has the key, or its `attribute` sorts below `end`, and not from `gap` on and below `start`. `without`: an
-    attribute that the item must not have either, empty for none."""
+    """Holds when no item has the key, or its `attribute` sorts below `end`, and not from `gap` on and below `start`."""
 
     attribute: str
     gap: Any
     start: Any
     end: Any
-    without: str = ""
 
 
 @dataclass(frozen=True, slots=True)

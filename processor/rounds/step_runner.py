@@ -8,10 +8,9 @@ runner keeps no answer beyond a run.
 The runner lays open changes over every index answer, on the way up and on the way down. Where an open row has, or had,
 the key of a lookup, the runner compares the answer of the index with the version of the open change. If the answer lacks
 the row or shows it too old, the runner reads the row by key in the same turn, and the higher version wins. If the
-answer shows the row in time, that is evidence, and the runner keeps it for the driver (`sights`). The same is an answer without
-a row that has left the index. Steps check the columns
-of the rows that they get, so a row that no longer has the key drops out there. Edges need no overlay: edges and the rows
-that they name are strongly consistent.
+answer shows the row in time, that is evidence, and the runner keeps it for the driver (`sights`). Of a row that has left the
+indexes, an answer without it is evidence. Steps check the columns of the rows that they get, so a row that no longer has the key
+drops out there. Edges need no overlay: edges and the rows that they name are strongly consistent.
 """
 
 import gc

@@ -71,7 +71,7 @@ def replay(change: Change, plan: EntityPlan, *, note: Key, opens: Key, expires_a
         yield (note_keys(note, opened, expires_at), write_changes(opens, [opened]))
         if image is None:
             return ReplayedChange(outcome="superseded", opened=opened, row=row)
-        write = merge_image(image, seen, keep_from="", replays=True)
+        write = merge_image(image, seen, keep_from="")
         if not leaves_room(image, write):
             return ReplayedChange(outcome="refused", opened=opened, reason=OVERSIZED)
         (outcome,) = yield (write,)

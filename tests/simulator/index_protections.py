@@ -269,15 +269,6 @@ def index_protections() -> Iterator[Protection]:
         indexed_columns.gone_at_once,
         scripted(deleted, lag="long"),
     )
-    yield replace(
-        protection(
-            "a row that a replay wrote stays in the indexes when it is deleted",
-            "a replay of an earlier run, which the present one does not know",
-            indexed_columns.left_after_a_replay,
-            {"lag": "long", "zombie_chance": 1.0, "zombie_turn_chance": 0.3},
-        ),
-        kind="replays",
-    )
     late = scripted("a label arrives while its star is hidden", shape="stars", lag="long", settle_first_chance=0.7)
     yield protection("settling", "a root that a late index hid", s.no_settling, late, "the overlay on the way up")
     yield protection(

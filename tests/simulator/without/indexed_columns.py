@@ -12,7 +12,6 @@ import processor.steps.replay as replay
 import processor.steps.settle as settle
 import processor.steps.truncate_row as truncate_row
 import processor.steps.write_state as write_state
-import statestore.row_writes as row_writes
 import tests.simulator.world as world
 from processor.driver.round_runner import RoundRunner
 from processor.progress.overlay import SegmentGroup
@@ -177,11 +176,6 @@ def _all_proven(next_round: Any) -> Any:
 
 left_during_a_fill = replacing((RoundRunner, "next_round", _all_proven))
 """A deleted row leaves the indexes, also one that an index has not shown since a fill wrote it."""
-
-left_after_a_replay = replacing(
-    (row_writes, "_older", lambda older: lambda version, _: older(version, ""))
-)
-"""A deleted row leaves the indexes, also one that the replay of an earlier run has written."""
 
 gone_at_once = replacing((OpenChange, "gone", lambda _: property(lambda _change: ())))
 """The change of a row that leaves the indexes closes without evidence."""
