@@ -34,6 +34,14 @@ def test_a_write_removes_the_attributes_that_it_names(store: Store) -> None:
     assert store.query(Query(slot="GSI_1", value="a")) == []
 
 
+def test_a_copy_keeps_what_the_same_write_removes(store: Store) -> None:
+    put(store, GSI_1="a")
+
+    store.write(Write(key=KEY, set={"v": 2}, copy={"prev_1": "GSI_1"}, remove=("GSI_1",)))
+    assert read(store) == item(v=2, prev_1="a", GSI_SK="user#octocat")
+    assert store.query(Query(slot="GSI_1", value="a")) == []
+
+
 @pytest.mark.moto_lies("it fails with HTTP 500 for an UpdateItem without an expression")
 def test_a_write_of_nothing_leaves_an_item_of_its_key(store: Store) -> None:
     assert store.write(Write(key=KEY, set={})) == Done(None)

@@ -9,7 +9,7 @@ from processor.pricing.price_list import DEFAULT
 
 PAGE = (Path(__file__).parents[3] / "docs" / "costs.md").read_text(encoding="utf-8").replace("\n  ", " ")
 HOURS = 730
-UNITS = (2.43, 3.12)
+UNITS = (2.35, 2.99)
 """Write units and read units of an event of the mix."""
 EVENT = float(UNITS[0] * float(DEFAULT.write) + UNITS[1] * float(DEFAULT.read)) / 1_000_000
 """Its dollars on demand."""
@@ -25,7 +25,7 @@ def on_demand(rate: float) -> float:
 @pytest.mark.parametrize("rate", [1, 100, 10_000])
 def test_the_table_has_the_price_of_each_rate(rate: int) -> None:
     (demand, provisioned) = re.findall(rf"^\| {rate:,} \| ([\d,]+) \| ([\d,]+) \|$", PAGE, re.MULTILINE)[0]
-    assert float(demand.replace(",", "")) == pytest.approx(on_demand(rate), rel=0.02)
+    assert float(demand.replace(",", "")) == pytest.approx(on_demand(rate), rel=0.02, abs=0.5)
     assert float(provisioned.replace(",", "")) == pytest.approx(PROVISIONED * rate, rel=0.05)
 
 

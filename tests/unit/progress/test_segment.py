@@ -19,6 +19,7 @@ from statestore.memory import MemoryStore
 STAR, TEAM = Key("TABLE#star", "7"), Key("TABLE#team#03", "9")
 MOVED = OpenChange("star", STAR, "002", ((1, "a#b"), (2, "!")), frozenset({(1, "é"), (2, "!x"), ("team.ids", "5")}))
 NAMED = OpenChange("team", TEAM, "001", ((1, "a#b"),), frozenset())
+LEFT = OpenChange("team", TEAM, "003", (), frozenset({(2, "é"), (1, "a#b"), ("team.ids", "5")}))
 
 
 def test_a_segment_and_its_durable_item_have_the_same_changes() -> None:
@@ -42,6 +43,18 @@ def test_a_lookup_finds_the_rows_that_have_or_had_the_key_in_all_segments_of_a_g
         assert list(one.rows(("GSI_1", "é"))) == [(STAR, OpenRow("002", False, "1"))]
         assert [list(one.rows(key)) for key in (("GSI_2", "a#b"), ("GSI_2", "!x"), ("GSI_1", "5"))] == [[], [], []]
     assert list(SegmentGroup(()).rows(("GSI_1", "a#b"))) == []
+
+
+def test_a_row_that_left_the_indexes_is_open_where_it_was() -> None:
+    group = SegmentGroup((make_segment("1", [MOVED, LEFT]),))
+    assert list(group.rows(("GSI_1", "a#b")))[1:] == [(TEAM, OpenRow("003", False, "1", 2))]
+    assert list(group.rows(("GSI_2", "é"))) == [(TEAM, OpenRow("003", False, "1", 3))]
+
+
+def test_a_group_knows_which_rows_are_open() -> None:
+    group = SegmentGroup((make_segment("1", [MOVED]), make_segment("2", [LEFT])))
+    assert [group.is_open(key) for key in (STAR, TEAM, Key("TABLE#star", "8"))] == [True, True, False]
+    assert not SegmentGroup(()).is_open(STAR)
 
 
 def test_a_lookup_decodes_only_the_changes_under_its_key() -> None:

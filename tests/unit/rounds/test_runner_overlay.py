@@ -26,10 +26,14 @@ class Overlay:
     def rows(self, index_key: IndexKey) -> Sequence[tuple[Key, OpenRow]]:
         return self.laid.get(index_key, ())
 
+    def is_open(self, key: Key) -> bool:
+        raise NotImplementedError
+
 
 def opened(*rows: Key, version: str = V[2], has: bool = True, segment: str = "s") -> list[tuple[Key, OpenRow]]:
-    """Open rows at an index key, with the version of their open changes. Each has the place of its number in the segment."""
-    return [(row, OpenRow(version, has, segment, n)) for n, row in enumerate(rows)]
+    """Open rows at an index key, with the version of their open changes. Each that has the key has the place of its number in the
+    segment."""
+    return [(row, OpenRow(version, has, segment, n if has else -1)) for n, row in enumerate(rows)]
 
 
 def test_rows_that_edges_name_open_rows_and_keys_share_one_read(store: LoggingStore) -> None:
@@ -145,6 +149,19 @@ def test_an_open_row_is_read_by_key_only_where_the_answer_lacks_it(
     runner.run([asks((Lookup(STARS),))])
     assert store.log == [STARS, *([("get", star("1"))] if reads else [])]
     seen, late = int(has and (indexed or "") >= version), int(reads)
+    assert runner.sights() == ((Sight("s", seen, late),) if seen or late else ())
+
+
+@pytest.mark.parametrize(("indexed", "paged", "seen", "late"), [(None, False, 4, 0), (None, True, 0, 0), (V[1], False, 0, 1)])
+def test_an_answer_without_a_row_that_left_the_index_is_evidence(
+    store: LoggingStore, indexed: str | None, paged: bool, seen: int, late: int
+) -> None:
+    if indexed is not None:
+        put(store, star("1"), indexed, GSI_1="ice")
+    runner = StepRunner(
+        store=store, overlays=(Overlay({("GSI_1", "ice"): [(star("1"), OpenRow(V[2], False, "s", 2))]}),)
+    )
+    runner.run([asks((Lookup(STARS, paged=paged),))])
     assert runner.sights() == ((Sight("s", seen, late),) if seen or late else ())
 
 
