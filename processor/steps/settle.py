@@ -48,8 +48,8 @@ def settle(change: OpenChange) -> Step[SettledChange]:
 
 
 def _lacking(change: OpenChange, places: Iterable[SlotKey]) -> Step[dict[int, str]]:
-    """Asks each of these slots for the row under this key; returns those that do not show it at the change's version or newer. One
-    that it has left may also show nothing."""
+    """Asks each of these slots for the row under this key; returns those that do not show it at the change's version or newer. A
+    slot that it has left may also show nothing."""
     probes = {place: Query(slot=slot_name(place[0]), value=place[1], row=change.key) for place in places}
     pages = (yield tuple(Lookup(probe, overlay=False) for probe in probes.values())) if probes else ()
     asked = zip(probes.items(), pages, strict=True)

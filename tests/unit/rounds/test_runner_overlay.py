@@ -152,7 +152,9 @@ def test_an_open_row_is_read_by_key_only_where_the_answer_lacks_it(
     assert runner.sights() == ((Sight("s", seen, late),) if seen or late else ())
 
 
-@pytest.mark.parametrize(("indexed", "paged", "seen", "late"), [(None, False, 4, 0), (None, True, 0, 0), (V[1], False, 0, 1)])
+@pytest.mark.parametrize(
+    ("indexed", "paged", "seen", "late"), [(None, False, 4, 0), (None, True, 0, 0), (V[1], False, 0, 1)]
+)
 def test_an_answer_without_a_row_that_left_the_index_is_evidence(
     store: LoggingStore, indexed: str | None, paged: bool, seen: int, late: int
 ) -> None:

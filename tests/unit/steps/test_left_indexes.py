@@ -11,7 +11,7 @@ from processor.trial.trial import Trial
 from statestore.store import Item, Query
 from tests.unit.steps.example import PLAN, key
 
-SHOWN = Query(slot="GSI_1", value="ada")
+SHOWN = Query(slot="GSI_1", value="ada", entity="star")
 
 
 def record(entity: str, offset: int, id: int, **row: Any) -> Record:
