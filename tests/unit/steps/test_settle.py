@@ -106,7 +106,7 @@ def test_a_deleted_row_that_left_the_indexes_is_shown_where_no_index_has_it_any_
     again = [BOTH[0], (slot("GSI_2", "9"), page(NEWER))]  # the row has come back under its key
     assert dialogue(settle(change), [(again[0][0], page()), again[1]]).outcome.shown
     late = [(again[0][0], page()), (again[1][0], page(OLDER))]
-    left = dialogue(settle(change), late, [(STAR, marker | {"_deleted": True})]).outcome
+    left = dialogue(settle(change), late, [(STAR, {**marker, "_deleted": True})]).outcome
     assert not left.shown
     assert left.left == change
 
