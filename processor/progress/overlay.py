@@ -91,7 +91,7 @@ class SegmentGroup:
         return bool(self._marks[check % len(self._marks)] and _numbers(places, check))
 
     def changes(self, index_key: IndexKey) -> list[OpenChange]:
-        """The open changes of the rows that have, or had, this index key; perhaps some of another key with its checksum."""
+        """The open changes at an index key, or at the key of a row; perhaps some of another key with its checksum."""
         places = self._places if self._places is not None else self._index()
         return [segment.change(n) for segment, n in map(self._place, _numbers(places, checksum(index_key)))]
 

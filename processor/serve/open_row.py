@@ -8,21 +8,13 @@ from processor.inspect.stored_row import FormerTopics, origin_at
 from processor.plan.plan import EntityPlan
 from processor.progress.overlay import SegmentGroup
 from processor.progress.segment import OpenChange
-from statestore.items import JoinKey, Row, slot_name
+from statestore.items import slot_name
+from statestore.keys import Key
 
 
-def open_changes_of(row: Row, groups: Sequence[SegmentGroup]) -> list[OpenChange]:
-    """The open changes, the newest first: looked up under each key that the row has or had. A row without any key in a slot has
-    none, since no join finds it."""
-    waiting: set[JoinKey] = {*row.slots.items(), *((one.slot, one.key) for one in row.pending)}
-    seen, found = set[JoinKey](), set[OpenChange]()
-    while waiting:
-        slot, key = at = waiting.pop()
-        seen.add(at)
-        if isinstance(slot, int):
-            mine = {one for group in groups for one in group.changes((slot_name(slot), key)) if one.key == row.key}
-            found |= mine
-            waiting |= {former for one in mine for former in (*one.slots, *one.former)} - seen
+def open_changes_of(row: Key, groups: Sequence[SegmentGroup]) -> list[OpenChange]:
+    """The open changes of the row with this key, the newest first."""
+    found = {one for group in groups for one in group.changes(row) if one.key == row}
     return sorted(found, key=lambda one: one.version, reverse=True)
 
 

@@ -46,7 +46,6 @@ from processor.serve.state_age import state_age
 from processor.serve.store_pool import StorePool
 from registry.model import EpochBoundary
 from statestore import keys
-from statestore.items import read_row
 from statestore.keys import Key
 from statestore.store import Item, Store
 
@@ -137,10 +136,8 @@ class StateReader:
         """The open changes of a row, by its encoded key: those that the job has not settled, or settled some seconds ago."""
         plan = self.plan()
         chosen, topics = _entity(plan, entity), former_topics(self.boundaries(plan.entities))
-        at = chosen.key(sk)
         with self.stores.lent() as store:
-            item = store.get([at]).get(at)
-            found = open_changes_of(read_row(item), self._open.overlays(store)) if item else []
+            found = open_changes_of(chosen.key(sk), self._open.overlays(store))
         return [open_change_object(one, chosen, topics) for one in found]
 
     def keys(self, product: str, after: str, most: int) -> list[str]:
