@@ -9,7 +9,7 @@ from itertools import chain
 from time import perf_counter
 from typing import Any, Protocol
 
-from processor.progress.overlay import SegmentGroup
+from processor.progress.overlay import SegmentGroup, group_of
 from processor.records.framing import NO_SCHEMAS, FramedReader
 from processor.rounds.keep_changes import hold_back
 from processor.rounds.publish_stage import AskLimit, publish_lane
@@ -69,7 +69,7 @@ class InProcessExecutor:
         began = perf_counter()
         result = hold_back(stage(chain.from_iterable(work), round_, runner), round_, self.store)
         written, began = stage_time("write", began), perf_counter()
-        opened = SegmentGroup(result.opened)
+        opened = group_of(result.opened)
 
         def begin(attempted: Round) -> tuple[int, StepRunner]:
             attempt, outbox = self.begin(attempted)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from processor.progress.overlay import SegmentGroup, Sight
+from processor.progress.overlay import SegmentGroup, Sight, group_of
 from processor.progress.segment import (
     CHANGES_PER_ITEM,
     DueSegment,
@@ -126,7 +126,7 @@ class OpenChanges:
             if last is not None and self.groups[last].size < SMALL_GROUP:
                 new = [one for one in self.groups.pop(last).segments if one.name in self.held] + new
             self._group_number += 1
-            self.groups[self._group_number] = SegmentGroup(tuple(new))
+            self.groups[self._group_number] = group_of(tuple(new))
         self._new = []
         return self.groups
 

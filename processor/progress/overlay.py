@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
@@ -43,6 +44,9 @@ class Sight(NamedTuple):
 class Overlay(Protocol):
     """Which rows belong over the answer for an index key."""
 
+    def lacks(self, check: int) -> bool:
+        """Whether no open row has, or had, an index key with this checksum: quick, and False for some that none has."""
+
     def rows(self, index_key: IndexKey) -> Sequence[tuple[Key, OpenRow]]:
         """The open rows that have, or had, this index key."""
 
@@ -50,11 +54,21 @@ class Overlay(Protocol):
         """Whether the row is open; perhaps also for another row, whose key has the same checksum."""
 
 
+def open_rows(overlays: Iterable[Overlay], index_key: IndexKey) -> list[tuple[Key, OpenRow]]:
+    """The open rows of all overlays that have, or had, this index key. A look-up asks some ten overlays, and two have rows."""
+    check = checksum(index_key)
+    found: list[tuple[Key, OpenRow]] = []
+    for overlay in overlays:
+        if not overlay.lacks(check):
+            found += overlay.rows(index_key)
+    return found
+
+
 @dataclass(slots=True)
 class SegmentGroup:
     """Segments that travel together. Only the segments cross to a worker, which then makes the index: the places of all
     segments in order, eight bytes each. `_marks`: as many bytes, which say at once of most other keys that the group lacks them;
-    `_found`: the rows that look-ups found."""
+    `_found`: the rows that look-ups found, or none, for the keys that have a mark."""
 
     segments: tuple[Segment, ...]
     _places: "array[int] | None" = None
@@ -70,29 +84,29 @@ class SegmentGroup:
         """The number of changes."""
         return sum(segment.size for segment in self.segments)
 
+    def lacks(self, check: int) -> bool:
+        """Whether no open row has, or had, an index key with this checksum: quick, and False for some that none has."""
+        marks = self._marks or self._index()[0]
+        return not marks[check % len(marks)]
+
     def rows(self, index_key: IndexKey) -> Sequence[tuple[Key, OpenRow]]:
         """The open rows that have, or had, this index key."""
-        places = self._places if self._places is not None else self._index()
-        check = checksum(index_key)
-        if not self._marks[check % len(self._marks)]:
-            return ()
         found = self._found.get(index_key)
         if found is None:
-            numbers = _numbers(places, check)
+            _, places = self._index()
+            numbers = _numbers(places, checksum(index_key))
             found = [row for n in numbers if (row := self._row_of(n, index_key)) is not None]
-            if found:
-                self._found[index_key] = found
+            self._found[index_key] = found
         return found
 
     def is_open(self, key: Key) -> bool:
         """Whether the row is open; perhaps also for another row, whose key has the same checksum."""
-        places = self._places if self._places is not None else self._index()
         check = checksum(key)
-        return bool(self._marks[check % len(self._marks)] and _numbers(places, check))
+        return not self.lacks(check) and bool(_numbers(self._index()[1], check))
 
     def changes(self, index_key: IndexKey) -> list[OpenChange]:
         """The open changes at an index key, or at the key of a row; perhaps some of another key with its checksum."""
-        places = self._places if self._places is not None else self._index()
+        _, places = self._index()
         return [segment.change(n) for segment, n in map(self._place, _numbers(places, checksum(index_key)))]
 
     def _place(self, n: int) -> tuple[Segment, int]:
@@ -112,8 +126,10 @@ class SegmentGroup:
             return change.key, OpenRow(change.version, False, segment.name)
         return None
 
-    def _index(self) -> "array[int]":
-        """Merges the places of the segments, and numbers their changes through."""
+    def _index(self) -> "tuple[bytearray, array[int]]":
+        """The marks and the places. Merges those of the segments at first, and numbers their changes through."""
+        if self._places is not None:
+            return self._marks, self._places
         self._first = [0, *accumulate(segment.size for segment in self.segments)][:-1]
         merged: list[int] = []
         for first, segment in zip(self._first, self.segments, strict=True):
@@ -124,13 +140,23 @@ class SegmentGroup:
         for place in merged:
             marks[(place >> 32) % len(marks)] = 1
         self._marks, self._places = marks, array("Q", merged)  # whole, for threads that share the group
-        return self._places
+        return marks, self._places
+
+
+@lru_cache(maxsize=8)
+def group_of(segments: tuple[Segment, ...]) -> SegmentGroup:
+    """The group of these segments. The stages of a round and the driver share it in one process, so its index is made once."""
+    return SegmentGroup(segments)
 
 
 def _numbers(places: "array[int]", check: int) -> list[int]:
-    """The numbers of the changes under a checksum."""
-    start = bisect_left(places, check << 32)
-    return [place & 0xFFFFFFFF for place in places[start : bisect_left(places, (check + 1) << 32, start)]]
+    """The numbers of the changes under a checksum: few."""
+    found: list[int] = []
+    for n in range(bisect_left(places, check << 32), len(places)):
+        if places[n] >> 32 != check:
+            break
+        found.append(places[n] & 0xFFFFFFFF)
+    return found
 
 
 def sights_of(

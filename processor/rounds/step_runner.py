@@ -17,11 +17,11 @@ import gc
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, Protocol, TypeVar
 
 from processor.plan.step import Lookup, Request, Send, Step, WeakKey
-from processor.progress.overlay import OpenRow, Overlay, Sight, sights_of
+from processor.progress.overlay import OpenRow, Overlay, Sight, open_rows, sights_of
 from processor.progress.segment import IndexKey
 from processor.records.framing import NO_SCHEMAS, FramedReader
 from processor.records.message import Message
@@ -75,23 +75,24 @@ class StepRunner:
 
     def run(self, steps: Iterable[Step[T]]) -> list[T]:
         """The results of the steps, in their order."""
-        turn: list[tuple[int, Step[T], Any]] = [(i, step, None) for i, step in enumerate(steps)]
+        turn = list(enumerate(steps))
         results: list[Any] = [None] * len(turn)
+        answers: list[Any] = [None] * len(turn)
         known: dict[Lookup, Page] = {}
         while turn:
-            waiting: list[tuple[int, Step[T], int, int]] = []
+            waiting: list[tuple[int, Step[T]]] = []
             requests: list[Request] = []
-            for i, step, previous in turn:
+            ends = [0]
+            for one, answer in zip(turn, answers, strict=True):
                 try:
-                    asked = step.send(previous)
+                    requests += one[1].send(answer)
                 except StopIteration as end:
-                    results[i] = end.value
+                    results[one[0]] = end.value
                 else:
-                    first = len(requests)
-                    requests += asked
-                    waiting.append((i, step, first, len(requests)))
-            answers = tuple(self._answers(requests, known))
-            turn = [(i, step, answers[first:end]) for i, step, first, end in waiting]
+                    waiting.append(one)
+                    ends.append(len(requests))
+            found = tuple(self._answers(requests, known))
+            turn, answers = waiting, [found[first:end] for first, end in pairwise(ends)]
         return results
 
     def _answers(self, requests: Sequence[Any], known: dict[Lookup, Page]) -> list[Any]:
@@ -102,8 +103,9 @@ class StepRunner:
         answers: list[Any] = [None] * len(requests)
         for n in positions[Send]:
             self._send(requests[n])
-        lookups = dict.fromkeys(requests[n] for n in positions[Lookup] if requests[n] not in known)
-        items = self._read(dict.fromkeys(requests[n] for n in positions[Key]), list(lookups), known)
+        lookups = dict.fromkeys([requests[n] for n in positions[Lookup]])
+        keys = dict.fromkeys([requests[n] for n in positions[Key]])
+        items = self._read(keys, [lookup for lookup in lookups if lookup not in known], known)
         for n in positions[Key]:
             answers[n] = items.get(requests[n])
         weak = self.store.get_weak([requests[n].key for n in positions[WeakKey]]) if positions[WeakKey] else {}
@@ -148,29 +150,31 @@ class StepRunner:
         rows = self._open_rows(lookup, query)
         if not rows:
             return ()
-        answered = by_key(page.items)
-        shown = {key: version_shown(answered[key]) for key in rows if key in answered}
-        for key, version in shown.items():
-            self.seen[key, query.slot] = max(version, self.seen.get((key, query.slot), ""))
-        first = lookup.after is None
-        lacking = [
-            key for key, row in rows.items() if first and shown.get(key, "" if row.has else row.version) < row.version
-        ]
-        for key, row in rows.items() if first and not lookup.paged else ():  # a later page may show the row
-            if key not in answered and (row.has or row.place >= 0):
-                self.seen.setdefault((key, query.slot), "" if row.has else row.version)
+        answered, first, lacking = by_key(page.items), lookup.after is None, []
+        for key, row in rows.items():
+            item, place = answered.get(key), (key, query.slot)
+            if item is not None:
+                version = version_shown(item)
+                self.seen[place] = max(version, self.seen.get(place, ""))
+            else:
+                version = "" if row.has else row.version
+                if first and not lookup.paged and (row.has or row.place >= 0):  # a later page may show the row
+                    self.seen.setdefault(place, version)
+            if first and version < row.version:
+                lacking.append(key)
         return lacking
 
     def _open_rows(self, lookup: Lookup, query: Query) -> Mapping[Key, OpenRow]:
         """The open rows that the answer may lack, or show too old: of each its newest version. Notes all versions."""
         index_key = (query.slot, query.value)
-        overlays = self.overlays if lookup.overlay else ()
-        found = list(chain.from_iterable([overlay.rows(index_key) for overlay in overlays]))
+        found = open_rows(self.overlays, index_key) if lookup.overlay else ()
+        if not found:
+            return {}
+        self.opened[index_key] = found
         rows: dict[Key, OpenRow] = {}
-        if found:
-            self.opened[index_key] = found
+        every = query.entity is None and query.row is None
         for key, row in found:
-            if query.covers(key) and (key not in rows or row > rows[key]):
+            if (every or query.covers(key)) and (key not in rows or row > rows[key]):
                 rows[key] = row
         return rows
 

@@ -16,7 +16,7 @@ from processor.plan.step import Step
 from processor.plan.touch import RefusedChange, Root, Touch
 from processor.progress.epochs import Partition
 from processor.progress.fan_outs import FoundRoots
-from processor.progress.overlay import SegmentGroup
+from processor.progress.overlay import group_of
 from processor.progress.segment import Segment, make_segments, open_change
 from processor.progress.walk import TruncateGoal
 from processor.records.dead_letters import reject_message
@@ -77,7 +77,7 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
     indexed = [touch for touch in touches if round_.plan.entities[touch.entity].concerns_indexes(touch.changed)]
     task = ".".join(f"{topic}.{partition}" for topic, partition in sorted(first)[:1])
     opened = open_touched(indexed, round_, task, runner.store)
-    runner = replace(runner, overlays=(*runner.overlays, SegmentGroup(opened)))
+    runner = replace(runner, overlays=(*runner.overlays, group_of(opened)))
     found = list(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
     roots: dict[Root, float] = {}
     for time, of in sorted(zip(map(_time, written), found, strict=True), key=itemgetter(0), reverse=True):

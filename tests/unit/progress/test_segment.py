@@ -2,7 +2,7 @@
 
 import pickle
 
-from processor.progress.overlay import OpenRow, SegmentGroup
+from processor.progress.overlay import OpenRow, SegmentGroup, group_of, open_rows
 from processor.progress.segment import (
     BYTES_PER_ITEM,
     CHANGES_PER_ITEM,
@@ -61,6 +61,23 @@ def test_a_lookup_decodes_only_the_changes_under_its_key() -> None:
     group = SegmentGroup((make_segment("1", [NAMED._replace(slots=((1, f"k{n}"),)) for n in range(1_000)]),))
     assert len(list(group.rows(("GSI_1", "k7")))) == 1
     assert sum(len(segment._decoded) for segment in group.segments) == 1
+
+
+def test_a_lookup_finds_its_rows_in_all_groups() -> None:
+    later = NAMED._replace(key=Key("TABLE#team", "4"))
+    groups = [
+        SegmentGroup((make_segment("1", [NAMED]),)),
+        SegmentGroup(()),
+        SegmentGroup((make_segment("2", [later]),)),
+    ]
+    assert [key for key, _ in open_rows(groups, ("GSI_1", "a#b"))] == [TEAM, later.key]
+    assert open_rows(groups, ("GSI_2", "a#b")) == []
+
+
+def test_the_stages_of_a_round_share_the_group_of_its_segments() -> None:
+    segments = (make_segment("1", [MOVED]), make_segment("2", [NAMED]))
+    assert group_of(segments) is group_of(segments)
+    assert group_of(segments) is not group_of(segments[:1])
 
 
 def test_the_task_that_opened_changes_decodes_none_and_a_segment_that_travels_takes_only_their_text_along() -> None:

@@ -23,6 +23,9 @@ class Overlay:
 
     laid: Mapping[IndexKey, Sequence[tuple[Key, OpenRow]]]
 
+    def lacks(self, check: int) -> bool:
+        return False
+
     def rows(self, index_key: IndexKey) -> Sequence[tuple[Key, OpenRow]]:
         return self.laid.get(index_key, ())
 
