@@ -58,8 +58,8 @@ def _settled(
     late: Counter[str] = Counter()
     for (name, _), one in zip(changes, settled, strict=True):
         late[name] += not one.outcome.shown
-        if one.outcome.left is not None:
-            left.setdefault(name, []).append(one.outcome.left)
+        if (stays := one.outcome.left) is not None:
+            left.setdefault(name, []).append(stays)
     for name in (one.segment.name for one in due):
         item = name.partition("@")[0]
         again = make_segment(f"{item}@{round_.number}", left[name]) if name in left else None
