@@ -48,6 +48,8 @@ from processor.steps.publish import (
 VERSION_HEADER = "statestore.product_version"
 MESSAGES_OF = "messages of "
 """Before the name of a product: the name of the counter of its messages."""
+TOMBSTONE = EncodedDocument("", None)
+"""The document of a root that is gone, or of a retracted product."""
 NextAttempt = Callable[[Round], tuple[int, StepRunner]]
 """Begins an attempt of a lane: its number, and a runner whose outbox is a new transaction."""
 AskLimit = Callable[[str], int]
@@ -206,7 +208,7 @@ class _RootPublisher:
         """The documents of a root: its rows are found once for all products. If that fails, each product is on its own, so that
         only those fail that use the wrong row."""
         shown = tuple([name for name in names if not self._products[name].retracted])
-        gone: dict[str, EncodedDocument | Unpublishable] = dict.fromkeys(names, EncodedDocument("", None))
+        gone: dict[str, EncodedDocument | Unpublishable] = dict.fromkeys(names, TOMBSTONE)
         if not shown:
             return gone
         named, tree = root if self._round.log_values else None, self._tree(shown)

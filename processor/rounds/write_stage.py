@@ -67,7 +67,8 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
     for net, touch in written:
         topic = net.changes[-1].record.topic
         counted["superseded" if touch.outcome == "superseded" else "applied", topic] += 1
-        counted["superseded", topic] += len(net.changes) - 1
+        if len(net.changes) > 1:
+            counted["superseded", topic] += len(net.changes) - 1
     for (outcome, topic), records_ in counted.items():
         count_records(tally, outcome, topic, records_)
     runner.outbox.flush()
@@ -225,7 +226,7 @@ def _write(
 
 def _time(written: tuple[NetChange, Touch]) -> float:
     """Kafka's time of the oldest record of a change, in seconds since 1970."""
-    return min(change.record.timestamp for change in written[0].changes) / 1000
+    return min([change.record.timestamp for change in written[0].changes]) / 1000
 
 
 def _row_keys(outcome: Touch | RefusedChange) -> RowKeys | None:

@@ -7,7 +7,7 @@ sends once. An index answer is only a hint, and so is an edge: the step checks e
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from processor.plan.access import KeyRead
@@ -39,7 +39,7 @@ def assemble_tree(plan: Plan, tree: RootTree, root: str, tally: Counter[str] | N
     columns = declared_columns(item, entity, tally) if item is not None else None
     if columns is None:
         return None
-    top = Match(columns, undeclared_columns(item, entity))
+    top = _match(item, entity, columns)
     level = [(top, tree.top)]
     while asks := list(_asks(tree, level)):
         answers = yield tuple([plan.request(node.join.join.entity, node.join.down, key) for _, node, key in asks])
@@ -62,7 +62,8 @@ def shown_rows(row: Match, shape: Shape) -> Match:
 def _asks(tree: RootTree, level: Iterable[tuple[Match, tuple[int, ...]]]) -> Iterable[Ask]:
     for row, nodes in level:
         columns = row.columns
-        for node in [tree.nodes[index] for index in nodes]:
+        for index in nodes:
+            node = tree.nodes[index]
             row.found[node.number] = []
             keys = node.join.parent_keys(columns)
             for key in keys if len(keys) == 1 else dict.fromkeys(keys):
@@ -71,13 +72,18 @@ def _asks(tree: RootTree, level: Iterable[tuple[Match, tuple[int, ...]]]) -> Ite
 
 
 def _rows(join: JoinPlan, entity: EntityPlan, key: str, answer: Any, tally: Counter[str] | None) -> list[Match]:
-    by_key = isinstance(join.down, KeyRead)
+    """The rows of an answer that have the key. The answer to a key read is the row of this key."""
+    by_key, name = isinstance(join.down, KeyRead), join.join.entity
     items: Iterable[Item] = answer.items if not by_key else [answer] if answer is not None else []
     rows = []
     for item in items:
-        if entity_of_item(item) != join.join.entity:
-            continue
-        columns = declared_columns(item, entity, tally)
-        if columns is not None and key in join.child_keys(columns):
-            rows.append(Match(columns, undeclared_columns(item, entity)))
+        if by_key or entity_of_item(item) == name:
+            columns = declared_columns(item, entity, tally)
+            if columns is not None and (by_key or key in join.child_keys(columns)):
+                rows.append(_match(item, entity, columns))
     return rows
+
+
+def _match(item: Item, entity: EntityPlan, columns: Mapping[str, Any]) -> Match:
+    """The row, with its undeclared columns where a product shows whole rows of the entity."""
+    return Match(columns, undeclared_columns(item, entity) if entity.used is None else {})
