@@ -77,11 +77,13 @@ def size(value: Any) -> int:
 
 def item_size(item: Mapping[str, Any]) -> int:
     """Bytes of an item, attribute names included."""
-    bytes_ = len("".join(item).encode())
+    texts, bytes_ = list(item), 0
     for value in item.values():
-        kind = type(value)
-        bytes_ += len(value) if kind is str and value.isascii() else _SIZES[kind](value)  # most values are such texts
-    return bytes_
+        if type(value) is str:
+            texts.append(value)  # as most are: all are measured together
+        else:
+            bytes_ += _SIZES[type(value)](value)
+    return bytes_ + len("".join(texts).encode())
 
 
 @lru_cache(maxsize=4096)

@@ -64,7 +64,8 @@ def holds(when: Condition | None, item: Item | None) -> bool:
 
 def _below(stored: Any, value: Any) -> bool:
     """Whether `stored < value`, as in DynamoDB: a missing attribute, or one of another type, is below nothing."""
-    text = isinstance(stored, str)
-    if stored is None or isinstance(stored, (bool, list, dict)) or text is not isinstance(value, str):
+    if isinstance(stored, str) and isinstance(value, str):
+        return stored < value  # as most are
+    if stored is None or isinstance(stored, (str, bool, list, dict)) or isinstance(value, str):
         return False
     return bool(stored < value)

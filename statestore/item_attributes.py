@@ -66,7 +66,7 @@ def entry_size(item: Item) -> int | None:
 
 def shows(probe: Query, page: Page, version: str) -> bool:
     """Whether the answer to a query of one row shows the row at this version in indexes, or at a newer one."""
-    return any(key_of_item(item) == probe.row and version_shown(item) >= version for item in page.items)
+    return any((item["PK"], item["SK"]) == probe.row and version_shown(item) >= version for item in page.items)
 
 
 def replace_older(items: Iterable[Item], rows: Mapping[Key, Item | None]) -> list[Item]:

@@ -144,10 +144,11 @@ def read_columns(item: Item) -> dict[str, Any] | None:
     if DELETED in item:
         return None
     columns: dict[str, Any] = {}
-    for held in (item, item.get(INDEXED, {})):
-        for name, column in named_attributes(tuple(held)).columns:
-            value = held[name]
-            columns[column] = load_value(value) if type(value) is dict else value
+    for held in (item, item.get(INDEXED)):
+        if held:
+            for name, column in named_attributes(tuple(held)).columns:
+                value = held[name]
+                columns[column] = load_value(value) if type(value) is dict else value
     return columns
 
 

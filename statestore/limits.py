@@ -59,9 +59,9 @@ def check_query(query: Query) -> None:
         check_key(query.row)
         if query.entity is not None:
             raise Terminal(f"a query of {query.slot} with both entity and row: give one of them")
-    for name, text in (("value", query.value), ("entity", query.entity)):
-        if text == "":
-            raise Terminal(f"a query of {query.slot} with an empty {name}: no index holds an empty key, so do not ask")
+    if query.value == "" or query.entity == "":
+        name = "entity" if query.value else "value"
+        raise Terminal(f"a query of {query.slot} with an empty {name}: no index holds an empty key, so do not ask")
 
 
 def storable(write: Write) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 Promises: one request writes a row and keeps its previous keys (rule 3 of docs/architecture.md). Does not send anything.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -66,14 +66,15 @@ def keep_indexed(image: Image, seen: Row) -> Image:
         and (image.layout, image.indexed) == (seen.layout, seen.indexed)
         and slots.items() <= seen.slots.items()
         and (image.edges or frozenset()) == seen.edges
-        and _indexed(image) == _indexed(image._replace(columns=seen.columns, since=seen.since, more=seen.more))
+        and _attributes(image)[1]
+        == _attributes(image._replace(columns=seen.columns, since=seen.since, more=seen.more))[1]
     )
     return image._replace(indexed_version=seen.version_in_indexes()) if same else image
 
 
 def _write_unshown(image: Image, seen: Row) -> Write:
     """The write of the columns that no index shows."""
-    sets = {"_f": FORMAT, "_v": image.version, **_unshown(image)}
+    sets = {"_f": FORMAT, "_v": image.version, **_attributes(image)[0]}
     gone = () if MORE in sets or image.indexed is None else (MORE,)
     return Write(image.key, sets, remove=(*map(attribute, image.dropped), *gone), when=Equals("_v", seen.version))
 
@@ -82,39 +83,30 @@ def _sets(image: Image) -> dict[str, Any]:
     sets: dict[str, Any] = {"_f": FORMAT, "_v": image.version, "_l": image.layout}
     if image.edges is not None:
         sets["_edges"] = dumps(sorted(image.edges))
-    if image.columns is None:
-        sets |= {DELETED: True, TTL: image.forget}
-    else:
-        sets |= _unshown(image)
+    unshown, indexed = _attributes(image)
+    sets |= {DELETED: True, TTL: image.forget} if image.columns is None else unshown
     for slot, key in image.slots.items():
         sets[slot_name(slot)] = key or keys.no_key(image.key)
     if image.slots or image.emptied:
         sets[INDEXED_VERSION] = image.version
         if image.columns is not None:
-            sets[INDEXED] = _indexed(image)
+            sets[INDEXED] = indexed
     return sets
 
 
-def _unshown(image: Image) -> dict[str, Any]:
-    """The attributes of the columns that no index shows."""
-    if image.indexed is None:
-        return {}
-    found = _stored(image, [name for name in image.columns or () if name not in image.indexed])
-    return found | {MORE: pack_values(image.more)} if image.more else found
-
-
-def _indexed(image: Image) -> dict[str, Any]:
-    """The map of the columns that the indexes show."""
-    columns = image.columns or {}
-    if image.indexed is None:
-        return _stored(image, columns) | {MORE: dumps(image.more)}
-    return _stored(image, [name for name in columns if name in image.indexed])
-
-
-def _stored(image: Image, names: Iterable[str]) -> dict[str, Any]:
-    """The attributes of these columns."""
-    columns, since = image.columns or {}, image.since
-    return {attribute(name): store_value(columns[name], since.get(name)) for name in names}
+def _attributes(image: Image) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The attributes of the columns that no index shows, and the map of those that the indexes show."""
+    unshown: dict[str, Any] = {}
+    indexed: dict[str, Any] = {}
+    shown, since = image.indexed, image.since
+    for name, value in (image.columns or {}).items():
+        held = indexed if shown is None or name in shown else unshown
+        held[attribute(name)] = value if type(value) is str and not since else store_value(value, since.get(name))
+    if shown is None:
+        indexed[MORE] = dumps(image.more)
+    elif image.more:
+        unshown[MORE] = pack_values(image.more)
+    return unshown, indexed
 
 
 @lru_cache(maxsize=4096)
@@ -131,16 +123,20 @@ def _older(version: str) -> Condition:
 
 def _unset(image: Image) -> tuple[str, ...]:
     """The attributes that a write removes: the row holds each value once, and some no more."""
-    deleted = image.columns is None
+    deleted, whole = image.columns is None, image.indexed is None
     gone = image.declared if deleted or image.indexed is None else image.indexed
-    own = [INDEXED] if deleted else [DELETED, TTL]
-    if deleted or image.indexed is None or not image.more:
-        own.append(MORE)
-    if not (image.slots or image.emptied):
-        own += [INDEXED_VERSION] if deleted else [INDEXED, INDEXED_VERSION]
-    return (*own, *_gone(gone, image.dropped))
+    indexed = bool(image.slots or image.emptied)
+    return _removed(deleted, whole, bool(image.more), indexed, gone, image.dropped)
 
 
 @lru_cache(maxsize=1024)
-def _gone(columns: Collection[str], dropped: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(attribute, (*(sorted(columns) if isinstance(columns, frozenset) else columns), *dropped)))
+def _removed(
+    deleted: bool, whole: bool, more: bool, indexed: bool, gone: Collection[str], dropped: tuple[str, ...]
+) -> tuple[str, ...]:
+    own = [INDEXED] if deleted else [DELETED, TTL]
+    if deleted or whole or not more:
+        own.append(MORE)
+    if not indexed:
+        own += [INDEXED_VERSION] if deleted else [INDEXED, INDEXED_VERSION]
+    columns = sorted(gone) if isinstance(gone, frozenset) else gone
+    return (*own, *map(attribute, (*columns, *dropped)))

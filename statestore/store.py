@@ -99,9 +99,9 @@ class Query(NamedTuple):
 
     def covers(self, key: Key) -> bool:
         """Whether the query reads the row of this key, if the slot of the row holds the value."""
-        if self.row is not None:
-            return key == self.row
-        return self.entity is None or self.entity == entity_of(key.pk)
+        if self.entity is not None:
+            return entity_of(key.pk) == self.entity
+        return self.row is None or key == self.row
 
 
 class Read(NamedTuple):

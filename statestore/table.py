@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from statestore.errors import Terminal
@@ -66,7 +67,12 @@ class TableState:
 
 def shown(item: Mapping[str, Any], slot: str) -> dict[str, Any]:
     """What the index `slot` shows of an item."""
-    return {name: item[name] for name in ("PK", "SK", slot, ROW, *SHOWN) if name in item}
+    return {name: item[name] for name in _shown_names(slot) if name in item}
+
+
+@lru_cache(maxsize=MAX_SLOTS)
+def _shown_names(slot: str) -> tuple[str, ...]:
+    return ("PK", "SK", slot, ROW, *SHOWN)
 
 
 def slot_names(slots: int) -> list[str]:

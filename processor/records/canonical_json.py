@@ -37,11 +37,14 @@ def dumps(value: Any) -> str:
     Raises ValueError for NaN, infinities and text with half a surrogate pair, TypeError for a type that JSON lacks.
     """
     kind = type(value)
-    if kind is int or (kind is Decimal and value.is_finite()):
+    if kind is str:
+        text: str = encode_basestring(value)
+    elif kind is int or (kind is Decimal and value.is_finite()):
         return str(value)
-    if kind is bool or value is None:
+    elif kind is bool or value is None:
         return _CONSTANTS[value]
-    text: str = encode_basestring(value) if kind is str else _ENCODER.encode(value)
+    else:
+        text = _ENCODER.encode(value)
     if not text.isascii():
         text.encode()  # refuses half a surrogate pair, which UTF-8 cannot hold
     return text
