@@ -74,7 +74,7 @@ def keep_indexed(image: Image, seen: Row) -> Image:
 
 def _write_unshown(image: Image, seen: Row) -> Write:
     """The write of the columns that no index shows."""
-    sets = {"_f": FORMAT, "_v": image.version, **_attributes(image)[0]}
+    sets = {"_f": FORMAT, "_v": image.version, **_attributes(image)[0], **_packed(image)}
     gone = () if MORE in sets or image.indexed is None else (MORE,)
     return Write(image.key, sets, remove=(*map(attribute, image.dropped), *gone), when=Equals("_v", seen.version))
 
@@ -84,7 +84,7 @@ def _sets(image: Image) -> dict[str, Any]:
     if image.edges is not None:
         sets["_edges"] = dumps(sorted(image.edges))
     unshown, indexed = _attributes(image)
-    sets |= {DELETED: True, TTL: image.forget} if image.columns is None else unshown
+    sets |= {DELETED: True, TTL: image.forget} if image.columns is None else unshown | _packed(image)
     for slot, key in image.slots.items():
         sets[slot_name(slot)] = key or keys.no_key(image.key)
     if image.slots or image.emptied:
@@ -95,7 +95,7 @@ def _sets(image: Image) -> dict[str, Any]:
 
 
 def _attributes(image: Image) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The attributes of the columns that no index shows, and the map of those that the indexes show."""
+    """The attributes of the declared columns that no index shows, and the map of those that the indexes show."""
     unshown: dict[str, Any] = {}
     indexed: dict[str, Any] = {}
     shown, since = image.indexed, image.since
@@ -104,9 +104,12 @@ def _attributes(image: Image) -> tuple[dict[str, Any], dict[str, Any]]:
         held[attribute(name)] = value if type(value) is str and not since else store_value(value, since.get(name))
     if shown is None:
         indexed[MORE] = dumps(image.more)
-    elif image.more:
-        unshown[MORE] = pack_values(image.more)
     return unshown, indexed
+
+
+def _packed(image: Image) -> dict[str, Any]:
+    """The attribute of the undeclared columns, where no index shows them."""
+    return {MORE: pack_values(image.more)} if image.more and image.indexed is not None else {}
 
 
 @lru_cache(maxsize=4096)
