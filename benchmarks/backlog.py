@@ -28,7 +28,7 @@ from processor.driver.clock import VirtualClock
 from processor.driver.make_driver import make_driver
 from processor.progress.ledger import LedgerEntry, Mark, Run, hash_of, reserve
 from processor.progress.open_changes import SettledSegment
-from processor.progress.overlay import OpenRow, SegmentGroup, sights_of
+from processor.progress.overlay import OpenRow, SegmentGroup, open_rows, sights_of
 from processor.progress.segment import DueSegment, IndexKey, OpenChange, Segment, make_segments
 from processor.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.rounds.step_runner import tune_garbage_collector
@@ -145,7 +145,7 @@ class SimulatedExecutor:
             n: pickle.loads(group) if self.publishes else SegmentGroup(()) for n, group in new.items()
         }
         for n in new:
-            list(self.groups[n].rows((INDEX, "")))
+            self.groups[n].lacks(0)  # makes the index
         self.loads += process_time() - began
 
     def _write(self, round_: Round) -> list[LaneResult]:
@@ -174,7 +174,7 @@ class SimulatedExecutor:
         groups = (*self.groups.values(), opened)
         for change in changes if self.publishes else ():
             at = (INDEX, change.slots[0][1])
-            rows[at] = [found for group in groups for found in group.rows(at)]
+            rows[at] = open_rows(groups, at)
             for key, row in rows[at]:
                 seen[key, INDEX] = max(row.version, seen.get((key, INDEX), ""))
         return LaneResult(lane=lane, tally=Counter(published=len(changes)), sights=tuple(sights_of(seen, rows)))
