@@ -17,11 +17,11 @@ entity change nothing that the indexes show. Over a row that a committed batch h
 indexes show, so such an update costs no write of an index. A write that has not read the row always counts as a change
 there: the same content as before is no proof, because the row may have had another one in between.
 
-A delete of a row that every index has shown, and that has no open change, takes the row out of the indexes: each drops the entry,
-and shows no other in its place. A merge never does this, because nobody may know what the indexes have shown of its row.
-
 This read is weak. If its answer is old, the store refuses the write, and returns the row. Where the answer leads to no write,
 the step reads the row again, strongly consistent.
+
+A delete of a row that every index has shown, and that has no open change, takes the row out of the indexes: each drops the entry,
+and shows no other in its place. A merge never does this, because nobody may know what the indexes have shown of its row.
 """
 
 from collections.abc import Callable

@@ -7,10 +7,11 @@ from tests.simulator.consistent_protections import consistent_protections
 from tests.simulator.edit_protections import edit_protections
 from tests.simulator.gate_protections import gate_protections
 from tests.simulator.group_protections import group_protections
-from tests.simulator.index_protections import index_protections, settle_protections, version_protections
+from tests.simulator.index_protections import index_protections, settle_protections
 from tests.simulator.operator_protections import operator_protections
 from tests.simulator.other_protections import other_protections
 from tests.simulator.protection import Protection, protection
+from tests.simulator.shown_protections import delete_protections, version_protections
 from tests.simulator.truncate_protections import truncate_protections
 from tests.simulator.without import edges, fan_out, publisher, store, writes
 from tests.simulator.worlds import AFTER_WRITE, BROKER, CALM, CRASHES, RESPLIT, RETRIED, ZOMBIES, scripted
@@ -235,6 +236,7 @@ PROTECTIONS = {
     for group in (
         index_protections,
         version_protections,
+        delete_protections,
         settle_protections,
         _writes,
         _publisher,

@@ -29,8 +29,8 @@ version_of_the_row = replacing(
 
 
 def _keep_version(merge: Any) -> Any:
-    def changed(image: Any, seen: Any, **kw: Any) -> Any:
-        write = merge(image, seen, **kw)
+    def changed(image: Any, seen: Any, *, keep_from: str) -> Any:
+        write = merge(image, seen, keep_from=keep_from)
         return write if seen is None else write._replace(set=write.set | {"_indexed_v": seen.version_in_indexes()})
 
     return changed

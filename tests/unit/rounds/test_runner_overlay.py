@@ -30,7 +30,7 @@ class Overlay:
         return self.laid.get(index_key, ())
 
     def is_open(self, key: Key) -> bool:
-        raise NotImplementedError
+        return any(key == row for rows in self.laid.values() for row, _ in rows)
 
 
 def opened(*rows: Key, version: str = V[2], has: bool = True, segment: str = "s") -> list[tuple[Key, OpenRow]]:
