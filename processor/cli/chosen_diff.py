@@ -90,6 +90,7 @@ def _trial(plan: Plan, settings: Settings, records: Sequence[Record]) -> Trial:
     trial = Trial(
         plan=plan,
         settings=settings,
+        consistent=True,
         schemas=open_schemas(resolve_schema_registry(settings.schema_registry)),
     )
     trial.batch(records)

@@ -27,7 +27,7 @@ def tour_lines() -> Iterator[str]:
     """The tour as lines of text."""
     plan = plan_alone(load(read_directory(SAMPLE)), slots=Settings().slots)
     *records, change = read_records(str(SAMPLE / "topics.jsonl"))
-    trial = Trial(plan=plan, settings=Settings())
+    trial = Trial(plan=plan, settings=Settings(), consistent=True)
     yield "Before: five topics, one for each table of a source database."
     yield from _table(["topic", "record"], ([record.topic, _shortened(record)] for record in records))
     trial.batch(records)

@@ -37,10 +37,8 @@ def run_case(case: Case, plan: Plan, settings: Settings) -> tuple[Failure, ...]:
 
 
 def run_trial(case: Case, plan: Plan, settings: Settings) -> Trial:
-    """The trial of a case, at the moment at which the case looks at the documents. Settling takes no sample: a sample would
-    count as a change of its root."""
-    trial = Trial(plan=plan, settings=settings, batch_seconds=0)
-    trial.driver.progress.open_changes.samples = False
+    """The trial of a case, at the moment at which the case looks at the documents."""
+    trial = Trial(plan=plan, settings=settings, consistent=True, batch_seconds=0)
     trial.batch(case.given)
     trial.finish()
     trial.clock.sleep(MOST_SECONDS)  # of a gate: the documents of the given rows are old

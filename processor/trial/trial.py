@@ -46,13 +46,15 @@ class MemoryOutbox:
 @dataclass(slots=True, kw_only=True)
 class Trial:
     """A job in this process: each batch takes `batch_seconds`. `run`: the number of this run. `lag`: how late every index
-    answers, in seconds. `other_store`: in place of memory. `schemas`: of records that a schema registry describes.
-    `published` and `rejects` hold the messages that it sent."""
+    answers, in seconds. `consistent`: whether the job knows that none is late, so that it keeps no open changes. `other_store`: in
+    place of memory. `schemas`: of records that a schema registry describes. `published` and `rejects` hold the messages that it
+    sent."""
 
     plan: Plan
     settings: Settings
     run: int = 1
     lag: float = 0.0
+    consistent: bool = False
     batch_seconds: float = 1.0
     other_store: Store | None = None
     schemas: FramedReader = NO_SCHEMAS
@@ -65,7 +67,8 @@ class Trial:
 
     def __post_init__(self) -> None:
         self.transactions = RecordedEnds(self.schemas)
-        store = self.other_store or MemoryStore(self.settings.slots, lag=self.lag, clock=self.clock.now)
+        slots, now = self.settings.slots, self.clock.now
+        store = self.other_store or MemoryStore(slots, lag=self.lag, clock=now, consistent=self.consistent)
         executor = InProcessExecutor(
             store=store,
             begin=lambda _: (0, LaneOutbox(self)),

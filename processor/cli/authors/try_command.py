@@ -66,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
         plan=plan_alone(definitions, settings.slots),
         settings=settings,
         lag=options.lag,
+        consistent=not options.lag,
         schemas=open_schemas(resolve_schema_registry(settings.schema_registry)),
     )
     unknown: Counter[str] = Counter()
