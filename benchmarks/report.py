@@ -100,7 +100,10 @@ def _steps(size: BenchmarkSize, speeds: Sequence[Speed], consistent: Sequence[Sp
         ),
         ("CPU ms per event", *min_median_max([1000 * s.cpu / s.events for s in speeds], ".3f")),
         ("times the CPU of JSON, settling included", *min_median_max([s.against_json for s in speeds], ".1f")),
-        ("times the CPU of JSON, over a consistent store", *min_median_max([s.against_json for s in consistent], ".1f")),
+        (
+            "times the CPU of JSON, over a consistent store",
+            *min_median_max([s.against_json for s in consistent], ".1f"),
+        ),
     ]
     title = (
         f"**Steps alone**, one core: {size.events:,} events, {size.users:,} users, batches of {BATCH:,}, "

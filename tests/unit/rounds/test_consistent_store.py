@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from benchmarks.steps import demo_plan, generate_records
 from processor.driver.eraser import Eraser
 from processor.progress.erasures import Erasure
 from processor.progress.segment import open_items
 from processor.records.record import Record
 from processor.settings.settings import Settings
-from processor.trial.trial import Trial
+from processor.trial.trial import Trial, batches
 from statestore.memory import MemoryStore
 from statestore.versions import encode_version
 from tests.unit.rounds.logged_job import PLAN
@@ -64,3 +65,17 @@ def test_an_erasure_is_published_at_once(trial: Trial) -> None:
     assert not trial.driver.pending
     assert list(open_items(trial.store)) == []
     assert trial.published.messages[-1].value == b'{"name":"ada","stars":[]}'
+
+
+@pytest.mark.parametrize("batch", [50, 500])
+def test_the_messages_are_those_over_a_store_that_may_be_late(batch: int) -> None:
+    records, plan = generate_records(2_000, 150), demo_plan()
+    late, consistent = (Trial(plan=plan, settings=Settings(), consistent=known) for known in (False, True))
+    for chunk in batches(records, batch):
+        late.batch(chunk)
+        consistent.batch(chunk)
+        assert late.driver.progress.open_changes.count > consistent.driver.progress.open_changes.count == 0
+        late.background_work()
+    late.finish()
+    assert len(late.published.messages) > 300
+    assert consistent.published.messages == late.published.messages
