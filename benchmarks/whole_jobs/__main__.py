@@ -77,7 +77,7 @@ def format_cost(cost: WholeJobCost) -> tuple[str, ...]:
         *(f"{cost.products}", cost.system, f"{work.events:,}", f"{work.events / work.seconds:,.0f}"),
         *(f"{sum(ms.values()):.2f}", parts, f"{sum(work.idle.values()):.2f}", f"{work.messages / work.events:.2f}"),
         *(f"{cost.state / 1e6:.1f}", f"{cost.addition:.1f}"),
-        f"{min(kills):.1f} / {median(kills):.1f} / {max(kills):.1f}",
+        f"{min(kills):.1f} / {median(kills):.1f} / {max(kills):.1f}" if kills else "not measured",
         f"{work.wrong + cost.wrong:,}",
     )
 
