@@ -46,9 +46,9 @@ class MemoryOutbox:
 @dataclass(slots=True, kw_only=True)
 class Trial:
     """A job in this process: each batch takes `batch_seconds`. `run`: the number of this run. `lag`: how late every index
-    answers, in seconds. `consistent`: whether the job knows that no index is ever late, so that it keeps no open changes.
-    `other_store`: in place of memory. `schemas`: of records that a schema registry describes. `published` and `rejects` hold the
-    messages that it sent."""
+    answers, in seconds. `consistent`: whether the memory store says that none is ever late, so that the job keeps no open
+    changes. `other_store`: in place of memory. `schemas`: of records that a schema registry describes. `published` and `rejects`
+    hold the messages that it sent."""
 
     plan: Plan
     settings: Settings
