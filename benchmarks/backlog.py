@@ -26,6 +26,7 @@ from benchmarks.steps import demo_plan
 from processor.cli.options import print_progress
 from processor.driver.clock import VirtualClock
 from processor.driver.make_driver import make_driver
+from processor.progress.committed import NOTHING
 from processor.progress.ledger import LedgerEntry, Mark, Run, hash_of, reserve
 from processor.progress.open_changes import SettledSegment
 from processor.progress.overlay import OpenRow, SegmentGroup, open_rows, sights_of
@@ -177,7 +178,7 @@ class SimulatedExecutor:
             rows[at] = open_rows(groups, at)
             for key, row in rows[at]:
                 seen[key, INDEX] = max(row.version, seen.get((key, INDEX), ""))
-        return LaneResult(lane=lane, tally=Counter(published=len(changes)), sights=tuple(sights_of(seen, rows)))
+        return LaneResult(lane=lane, tally=Counter(published=len(changes)), sights=tuple(sights_of(seen, rows, {})))
 
     def _changes(self, second: int, first: int, writes: int) -> Iterator[OpenChange]:
         random = self.random
@@ -217,7 +218,7 @@ def _run(rate: int, seconds: int, *, publishes: bool) -> tuple[int, dict[str, An
             executor.sent, executor.tasks, executor.loads, executor.outside = 0, 0.0, 0.0, 0.0
             table.units.clear()
             began = process_time()
-        driver.process_batch([], {})
+        driver.process_batch([], NOTHING)
         driver.background_work()
         clock.sleep(1)
     cpu = process_time() - began - executor.outside

@@ -91,7 +91,7 @@ def _run_batches(trial: Trial, records: list[Record]) -> float:
 def _changes(trial: Trial, records: list[Record], column: str) -> Iterator[Record]:
     """Each pull request that exists at the end of the history, with `NEW_VALUE` in one column."""
     last = {record.key: record for record in records if record.topic == "pull_request"}
-    offset = trial.ends["pull_request", 0]
+    offset = trial.committed.offsets["pull_request", 0, 0][1]
     for record in last.values():
         if record.value is not None:
             row = {**canonical_json.loads(record.value), column: NEW_VALUE}

@@ -58,7 +58,7 @@ def holds(when: Condition | None, item: Item | None) -> bool:
         return when.attribute in item and encode(item[when.attribute]) == encode(canonical(when.value))
     if isinstance(when, AbsentOrWithin):
         stored = item.get(when.attribute)
-        return _below(stored, when.gap) or (_below(stored, when.end) and not _below(stored, when.start))
+        return _below(stored, when.end) and not _below(stored, when.start)
     return isinstance(when, AbsentOrBelow) and _below(item.get(when.attribute), when.value)
 
 

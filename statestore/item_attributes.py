@@ -25,7 +25,7 @@ def write_note(
 def write_bare_marker(marker: Image, item: Item) -> Write:
     """The write of a delete marker over `item` as seen, which keeps nothing else of it: no column of any plan, no former key, no
     slot that the entity has given up."""
-    write = merge_image(marker, None, keep_from="")
+    write = merge_image(marker, None)
     gone = item.keys() - {"PK", "SK", ROW, *write.set}
     return write._replace(remove=tuple(sorted(gone)), when=Equals("_v", item["_v"]))
 

@@ -16,6 +16,7 @@
     _edges              the keys by which edges name the row, where the entity has edges: JSON of [fields, key] pairs
     _edges_before       the content of `_edges` before the last write; that write itself sets it
     _pending            former keys, left by writes of batches without a commit: [slot or fields, key, version] each
+    _replayed           a replay of a dead letter wrote last what the indexes show of the row, in an item with slots
     _deleted, ttl       a delete marker, and the time after which DynamoDB may remove it (seconds since 1970)
 
 `statestore.column_values` says how an attribute, or an entry of `_indexed`, holds a value;
@@ -38,7 +39,7 @@ from statestore.store import Item
 
 DELETED = "_deleted"
 """The attribute that makes an item a delete marker."""
-INDEXED, INDEXED_VERSION, MORE = "_indexed", "_indexed_v", "_more"
+INDEXED, INDEXED_VERSION, MORE, REPLAYED = "_indexed", "_indexed_v", "_more", "_replayed"
 
 
 Edge = tuple[str, str]
@@ -63,7 +64,7 @@ class Image(NamedTuple):
     another slot or other edges. `dropped`: columns whose attributes the write removes. `indexed`: the columns that the indexes
     show, None for whole rows; none without slots. `indexed_version`: that of the row in the table, where the write leaves alone
     all that the indexes show; empty where it does not. `emptied`: the slots that a delete marker does not fill, so that no index
-    shows the row any more; it has no other slots."""
+    shows the row any more; it has no other slots. `replayed`: a replay of a dead letter writes it."""
 
     key: Key
     version: str
@@ -79,11 +80,13 @@ class Image(NamedTuple):
     indexed: frozenset[str] | None = frozenset()
     indexed_version: str = ""
     emptied: tuple[int, ...] = ()
+    replayed: bool = False
 
 
 class Row(NamedTuple):
     """A row as the table holds it. `columns` None: a delete marker. `since`, `layout`, `indexed`: as in `Image`.
-    `indexed_version`: the version of the last change of all that the indexes show; empty where it is the row's own."""
+    `indexed_version`: the version of the last change of all that the indexes show; empty where it is the row's own. `replayed`: a
+    replay wrote that last: perhaps a task that outlived its run, whose change no later run holds open."""
 
     key: Key
     version: str
@@ -96,6 +99,7 @@ class Row(NamedTuple):
     layout: int = 0
     indexed: frozenset[str] | None = frozenset()
     indexed_version: str = ""
+    replayed: bool = False
 
     def version_in_indexes(self) -> str:
         """The version at which the indexes show the row in the end."""
@@ -136,6 +140,7 @@ def read_row(item: Item) -> Row:
         layout=item.get("_l", 0),
         indexed=None if MORE in shown else frozenset(column for _, column in named_attributes(tuple(shown)).columns),
         indexed_version="" if indexed_version == version else indexed_version,
+        replayed=REPLAYED in item,
     )
 
 
@@ -181,6 +186,7 @@ def written_row(image: Image, old: Row | None) -> Row:
         layout=image.layout,
         indexed=image.indexed,
         indexed_version=image.indexed_version,
+        replayed=image.replayed,
     )
 
 

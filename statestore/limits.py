@@ -39,7 +39,7 @@ def check_condition(key: Key, when: Condition | None) -> None:
     """Raises Terminal for a condition with a value that cannot be compared."""
     if when is None or isinstance(when, Absent):
         return
-    for value in (when.gap, when.start, when.end) if isinstance(when, AbsentOrWithin) else (when.value,):
+    for value in (when.start, when.end) if isinstance(when, AbsentOrWithin) else (when.value,):
         kind = type(value)
         if kind is str and value.isascii():
             continue

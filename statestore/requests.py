@@ -170,8 +170,8 @@ def _compared(when: Condition | None) -> list[dict[str, Any]]:
     match when:
         case None | Absent():
             return []
-        case AbsentOrWithin(_, gap, start, end):
-            return [encode(canonical(value)) for value in (gap, start, end)]
+        case AbsentOrWithin(_, start, end):
+            return [encode(canonical(value)) for value in (start, end)]
     return [encode(canonical(when.value))]
 
 
@@ -238,8 +238,8 @@ class _Expression:
                 return {"ConditionExpression": f"attribute_not_exists(PK) OR {below}"}
             case "within":
                 name = self.name(attribute)
-                within = f"{name} < {self.value()} OR ({name} >= {self.value()} AND {name} < {self.value()})"
-                return {"ConditionExpression": f"attribute_not_exists(PK) OR {within}"}
+                within = f"{name} >= {self.value()} AND {name} < {self.value()}"
+                return {"ConditionExpression": f"attribute_not_exists(PK) OR ({within})"}
             case "equal":
                 return {"ConditionExpression": f"{self.name(attribute)} = {self.value()}"}
         return {}

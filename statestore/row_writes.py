@@ -3,7 +3,7 @@
 Promises: one request writes a row and keeps its previous keys (rule 3 of docs/architecture.md). Does not send anything.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -12,18 +12,27 @@ from statestore import keys
 from statestore.attribute_values import fits
 from statestore.column_values import attribute, dumps, pack_values, store_value
 from statestore.item_format import FORMAT
-from statestore.items import DELETED, INDEXED, INDEXED_VERSION, MORE, Image, PendingKey, Row, slot_name
+from statestore.items import DELETED, INDEXED, INDEXED_VERSION, MORE, REPLAYED, Image, PendingKey, Row, slot_name
 from statestore.store import MAX_ITEM_BYTES, Absent, AbsentOrWithin, Condition, Equals, Write
 from statestore.table import ROW, TTL
 from statestore.versions import version_prefixes
 
+IsPublished = Callable[[str], bool]
+"""Whether a batch has committed the record of this version."""
 
-def write_image(image: Image, *, below: str) -> Write:
-    """The one write of a change. The store refuses it unless the stored row is older than `below`, the first version of the
-    batch in the partition of the change. The store refuses it over a row of the same epoch from another partition, too."""
+
+def never(_: str) -> bool:
+    """No version is known to be published."""
+    return False
+
+
+def write_image(image: Image, *, below: str, since: str = "") -> Write:
+    """The one write of a change. The store refuses it unless the version of the stored row is from `since` on, and below
+    `below`: the versions of one epoch and partition that batches have committed. `since`: empty for all of them below
+    `below`."""
     copy = _copied((*image.slots, *image.emptied), image.edges is not None)
     unset = (*_unset(image), "_pending", *map(slot_name, image.emptied))
-    return Write(image.key, _sets(image), copy, unset, _older(below))
+    return Write(image.key, _sets(image), copy, unset, _committed(since, below))
 
 
 def leaves_room(image: Image, write: Write) -> bool:
@@ -37,14 +46,15 @@ def leaves_room(image: Image, write: Write) -> bool:
     return fits({"PK": write.key.pk, "SK": write.key.sk, **name, **write.set, **copied}, MAX_ITEM_BYTES)
 
 
-def merge_image(image: Image, seen: Row | None, *, keep_from: str) -> Write:
+def merge_image(image: Image, seen: Row | None, *, published: IsPublished = never) -> Write:
     """The write of a change over a row `seen`. The store refuses it when the row is no longer `seen`. The former keys of `seen`
-    with versions from `keep_from` on stay pending. An image with an `indexed_version` leaves alone all that the indexes show."""
+    stay pending, unless the write that replaced them is published. An image with an `indexed_version` leaves alone all that the
+    indexes show."""
     if image.indexed_version and seen is not None:
         return _write_unshown(image, seen)
     pending: list[PendingKey] = []
     if seen is not None:
-        pending = [p for p in seen.pending if p.version >= keep_from]
+        pending = [p for p in seen.pending if not published(p.version)]
         present = {*image.slots.items(), *(image.edges or ())}
         pending += [PendingKey(*key, image.version) for key in sorted(seen.keys(), key=str) if key not in present]
     sets = _sets(image)
@@ -54,6 +64,12 @@ def merge_image(image: Image, seen: Row | None, *, keep_from: str) -> Write:
     gone = (*_unset(image), *(() if pending else ("_pending",)), *former)
     when: Condition = Absent() if seen is None else Equals("_v", seen.version)
     return Write(key=image.key, set=sets, remove=gone, when=when)
+
+
+def put_back(marker: Row, slots: Iterable[int]) -> Write:
+    """The write that shows a delete marker in indexes which its row has left."""
+    sets = dict.fromkeys(map(slot_name, slots), keys.no_key(marker.key))
+    return Write(marker.key, {**sets, INDEXED_VERSION: marker.version}, when=Equals("_v", marker.version))
 
 
 def keep_indexed(image: Image, seen: Row) -> Image:
@@ -87,6 +103,8 @@ def _sets(image: Image) -> dict[str, Any]:
     sets |= {DELETED: True, TTL: image.forget} if image.columns is None else unshown | _packed(image)
     for slot, key in image.slots.items():
         sets[slot_name(slot)] = key or keys.no_key(image.key)
+    if image.slots and image.replayed:
+        sets[REPLAYED] = True
     if image.slots or image.emptied:
         sets[INDEXED_VERSION] = image.version
         if image.columns is not None:
@@ -120,8 +138,8 @@ def _copied(slots: tuple[int, ...], edges: bool) -> Mapping[str, str]:
 
 
 @lru_cache(maxsize=1024)
-def _older(version: str) -> Condition:
-    return AbsentOrWithin("_v", *version_prefixes(version), version)
+def _committed(since: str, below: str) -> Condition:
+    return AbsentOrWithin("_v", since or version_prefixes(below)[1], below)
 
 
 def _unset(image: Image) -> tuple[str, ...]:
@@ -129,14 +147,23 @@ def _unset(image: Image) -> tuple[str, ...]:
     deleted, whole = image.columns is None, image.indexed is None
     gone = image.declared if deleted or image.indexed is None else image.indexed
     indexed = bool(image.slots or image.emptied)
-    return _removed(deleted, whole, bool(image.more), indexed, gone, image.dropped)
+    shows_other = bool(image.slots) and not image.replayed
+    return _removed(deleted, whole, bool(image.more), indexed, shows_other, gone, image.dropped)
 
 
 @lru_cache(maxsize=1024)
 def _removed(
-    deleted: bool, whole: bool, more: bool, indexed: bool, gone: Collection[str], dropped: tuple[str, ...]
+    deleted: bool,
+    whole: bool,
+    more: bool,
+    indexed: bool,
+    shows_other: bool,
+    gone: Collection[str],
+    dropped: tuple[str, ...],
 ) -> tuple[str, ...]:
     own = [INDEXED] if deleted else [DELETED, TTL]
+    if shows_other:
+        own.append(REPLAYED)
     if deleted or whole or not more:
         own.append(MORE)
     if not indexed:

@@ -47,10 +47,9 @@ class AbsentOrBelow:
 
 @dataclass(frozen=True, slots=True)
 class AbsentOrWithin:
-    """Holds when no item has the key, or its `attribute` sorts below `end`, and not from `gap` on and below `start`."""
+    """Holds when no item has the key, or its `attribute` sorts from `start` on, and below `end`."""
 
     attribute: str
-    gap: Any
     start: Any
     end: Any
 

@@ -8,9 +8,10 @@ joins them.
 from typing import Any
 
 from processor.plan.plan import Plan
-from processor.plan.row_image import version_of
 from processor.plan.step import Request, Step
+from processor.progress.committed import Committed, published_before
 from processor.progress.ledger import LedgerEntry, Mark, group_key, hash_of, reserve
+from processor.progress.walk import NEVER
 from processor.records.record import Change, Record
 from processor.rounds.step_runner import StepRunner
 from processor.steps.write_state import write_state
@@ -36,7 +37,9 @@ def _written(plan: Plan, entity: str, n: int) -> Step[object]:
     key = tuple(row[column] for column in plan.entities[entity].entity.key)
     record = Record(topic=entity, partition=0, offset=n, epoch=0, key=b"", value=b"")
     change = Change(entity=entity, key=key, row=row, record=record)
-    return write_state(change, plan.entities[entity], start=version_of(change), expires_at=0)
+    place = entity, 0, 0
+    published = published_before(Committed({place: (0, n)}), place, n, NEVER)
+    return write_state(change, plan.entities[entity], published=published, expires_at=0)
 
 
 def _asked(request: Request) -> Step[object]:

@@ -22,6 +22,7 @@ from processor.driver.round_runner import RoundRunner
 from processor.driver.run_progress import RunProgress
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
+from processor.progress.committed import NOTHING, Committed
 from processor.progress.epochs import Partition
 from processor.progress.replays import ReplayReport, end_replay, refuse_replay
 from processor.progress.walk import WalkPage
@@ -150,11 +151,12 @@ class Driver:
         """Takes how far the run has read its topics."""
         self.progress.held.read(positions, self.clock.now())
 
-    def process_batch(self, records: Work, starts: Mapping[Partition, int], batch: int = 0) -> Counter[str]:
-        """Processes a micro-batch, or a piece of it; returns its counts. `starts`: its first offset in each partition."""
+    def process_batch(self, records: Work, committed: Committed, batch: int = 0) -> Counter[str]:
+        """Processes a micro-batch, or a piece of it; returns its counts. `committed`: the records of the batches and pieces
+        before."""
         self.rounds.batch = max(batch, self.rounds.batch + 1)
         self.progress.forget(self.progress.held.begin_batch(batch or self.rounds.batch, self.clock.now()))
-        return self._round(f"batch {self.rounds.batch}", write_stage, records, starts)
+        return self._round(f"batch {self.rounds.batch}", write_stage, records, committed)
 
     def background_work(self) -> None:
         """The work between batches: at most one round of settling, of fan-outs, of the backlog, of walks, and of
@@ -249,12 +251,12 @@ class Driver:
         name: str,
         stage: Stage,
         work: Work,
-        starts: Mapping[Partition, int] | None = None,
+        committed: Committed = NOTHING,
         *,
         published_as: str = "published",
     ) -> Counter[str]:
         """One round; returns its counts. `published_as`: the name under which they show the published documents."""
-        tally, last_letter = self.rounds.run_round(stage, work, starts or {})
+        tally, last_letter = self.rounds.run_round(stage, work, committed)
         if published_as != "published":
             tally[published_as] = tally.pop("published", 0)
         self.tally.update(tally)

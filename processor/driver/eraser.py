@@ -49,7 +49,7 @@ class Eraser:
         former = frozenset[JoinKey]().union(*(change.former.union(change.slots) for change in known))
         replays = notes_of_row(store.partition(REPLAYS), key)
         former = former.union(*map(noted_keys, replays))
-        expires_at = rounds.next_round({}).expires_at
+        expires_at = rounds.next_round().expires_at
         erasing = erase(key, plan, erasure, former=former, opens=opens, expires_at=expires_at)
         edged = keep_edges(erasing, lambda erased: (erased.row, erased.opened.former)) if plan.edges else erasing
         (erased,) = StepRunner(store=store).run([edged])
@@ -93,7 +93,7 @@ class Eraser:
         store.write(write_erasure(note, known._replace(sequences={**known.sequences, **sequences})))
         gone = [key for key, some in entries.items() if all(entry.hash == NO_DOCUMENT for entry in some.values())]
         for key in gone:
-            store.write(retire_entries(key, found[key], rounds.next_round({}).expires_at))
+            store.write(retire_entries(key, found[key], rounds.next_round().expires_at))
         ended = [
             (key, products[number], entry.seq)
             for key, some in entries.items()

@@ -19,7 +19,8 @@ from processor.driver.executor import Executor, Work
 from processor.driver.row_reads import RowReads
 from processor.driver.run_progress import RunProgress
 from processor.errors import Fenced, LostWrites
-from processor.progress.epochs import Incarnations, Partition
+from processor.progress.committed import NOTHING, Committed
+from processor.progress.epochs import Incarnations
 from processor.progress.ledger import Run, end_round, read_run
 from processor.rounds.account import check_account
 from processor.rounds.round import LaneResult, Round, Stage, StageResult
@@ -64,11 +65,11 @@ class RoundRunner:
     incarnations: Incarnations = field(default_factory=dict)
     row_reads: RowReads = field(default_factory=RowReads)
 
-    def run_round(self, stage: Stage, work: Work, starts: Mapping[Partition, int]) -> RoundOutcome:
-        """One round over the work. `starts`: the first offset of its batch in each partition; empty for other work."""
+    def run_round(self, stage: Stage, work: Work, committed: Committed = NOTHING) -> RoundOutcome:
+        """One round over the work. `committed`: the records of the batches before; not for other work."""
         self.check_lease()
         before = spending(self.progress.store)
-        lanes = self.executor.run_round(stage, work, self.next_round(starts), self.progress.open_changes.overlay())
+        lanes = self.executor.run_round(stage, work, self.next_round(committed), self.progress.open_changes.overlay())
         results = [result for lane in lanes for result in lane.results]
         self.row_reads = self.row_reads.after(result.updates for result in results)
         tally: Counter[str] = Counter()
@@ -84,11 +85,11 @@ class RoundRunner:
 
     def run_stage(self, stage: Stage, work: Work) -> list[StageResult]:
         """One round that publishes nothing, and leaves its results to the caller."""
-        results = self.executor.run_stage(stage, work, self.next_round({}))
+        results = self.executor.run_stage(stage, work, self.next_round())
         self.number += 1
         return results
 
-    def next_round(self, starts: Mapping[Partition, int]) -> Round:
+    def next_round(self, committed: Committed = NOTHING) -> Round:
         """The facts that the stages of the next round share."""
         date, progress, settings = self.progress.clock.date(), self.progress, self.progress.settings
         return Round(
@@ -96,7 +97,7 @@ class RoundRunner:
             run=self.run,
             number=self.number,
             batch=max(self.batch, 0),
-            starts=starts,
+            committed=committed,
             expires_at=int(date) + settings.marker_days * DAY,
             oldest=date - settings.marker_days * DAY + HOUR,
             rejects_topic=settings.rejects_topic,

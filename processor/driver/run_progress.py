@@ -235,5 +235,5 @@ class RunProgress:
         lags = count_lags(self.open_changes.lags(sights, settled, self.clock.now()))
         if settled:
             self.open_changes.record(settled, self.clock.now())
-        self.open_changes.see(sights)
+        self.open_changes.see(sights, self.clock.now())
         return lags

@@ -28,6 +28,7 @@ from processor.job.monitor import JobMonitor, LastBatch
 from processor.job.outages.batch_troubles import BatchTroubles
 from processor.job.take_over import take_over
 from processor.kafka.admin import Admin
+from processor.progress.committed import committed_by
 from processor.progress.epochs import Partition
 from processor.rounds.job_event import JobEvent
 from processor.rounds.stage_times import BATCH, stage_time
@@ -51,10 +52,11 @@ LAST_ROUND_SECONDS = 30.0
 class Job:
     """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
     job works by the plan of its start). `replays`: those that operators ask for, None in a run of a verb. `moves`: of its
-    entities to other topics. `topics`: those that the stream reads; `positions`: where it reads on in each partition. `doing`,
-    `last_batch`: for the monitor. `failure`: why the stream ends, None while it goes on: StreamOutdated, Stopped, or the failure
-    of a batch. `troubles`: what the job waits for; they outlast a job that opens again. `stopping`: an operator sets it; `begun`:
-    the job took over what earlier runs left; `rests`: it does nothing more; `ended`: it gave its lease back."""
+    entities to other topics. `topics`: those that the stream reads; `positions`: where it reads on in each partition; `begins`:
+    where it began, None until its first batch. `doing`, `last_batch`: for the monitor. `failure`: why the stream ends, None while
+    it goes on: StreamOutdated, Stopped, or the failure of a batch. `troubles`: what the job waits for; they outlast a job that
+    opens again. `stopping`: an operator sets it; `begun`: the job took over what earlier runs left; `rests`: it does nothing
+    more; `ended`: it gave its lease back."""
 
     driver: Driver
     spark: SparkSession
@@ -68,6 +70,7 @@ class Job:
     replays: LiveReplays | None = None
     topics: SourceTopics = field(init=False)
     positions: dict[Partition, int] = field(default_factory=dict)
+    begins: dict[Partition, int] | None = None
     doing: str = "starts"
     last_batch: LastBatch | None = None
     monitor: JobMonitor = field(init=False)
@@ -146,6 +149,7 @@ class Job:
         self.fit_checkpoint()
         self.doing = "reads its topics"
         self.read_positions()
+        self.begins = None
         self.topics.streamed = self.topics.present
         if not self.positions:
             self.catch_up.begin_again(self.topics.present)
@@ -222,6 +226,7 @@ class Job:
                 self.take_requests()
                 ranges = offset_ranges(self.spark, self.settings.checkpoint, batch)
                 self.catch_up.look(ranges)
+                self.positions = ranges.starts | self.positions
                 before, began = self.driver.tally.copy(), perf_counter()
                 pieces = list(ranges.slices(self.batch_troubles.most_records(self.settings.batch_size)))
                 for piece in pieces:
@@ -257,7 +262,6 @@ class Job:
 
     def note_batch(self, batch: int, ranges: OffsetRanges, tally: Mapping[str, int]) -> None:
         """Notes the end of a batch, for the monitor."""
-        self.positions = self.positions | ranges.ends
         self.driver.note_read(self.positions)
         self.answer()
         self.last_batch = LastBatch(number=batch, at=time(), records=tally["read"], documents=tally["published"])
@@ -298,9 +302,14 @@ class Job:
             self.registry.give_back(self.lease)
 
     def _process(self, frame: DataFrame, piece: OffsetRanges, batch: int) -> None:
+        """Processes a piece of a batch. From then on the job has read it: a later piece counts it as committed."""
         self.driver.rounds.check_lease()
         if self.moves and self.moves.is_outdated():
             raise StreamOutdated("an operator moved an entity to another topic: the stream begins again")
         epochs = check_topics(self.registry, self.admin, piece.ranges, self.readers)
         self.driver.rounds.partitions, self.driver.rounds.incarnations = epochs.partitions(), epochs.incarnations
-        self.driver.process_batch(BatchFrame(frame=frame, records=piece.size, epochs=epochs), piece.starts, batch)
+        work = BatchFrame(frame=frame, records=piece.size, epochs=epochs)
+        if self.begins is None:
+            self.begins = Checkpoint(spark=self.spark, path=self.settings.checkpoint).begins()
+        self.driver.process_batch(work, committed_by(epochs, self.begins, self.positions), batch)
+        self.positions = self.positions | piece.ends

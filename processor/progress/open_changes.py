@@ -31,6 +31,7 @@ from processor.progress.segment import (
     open_change,
     open_items,
     read_changes,
+    unproven_slots,
 )
 from statestore.item_attributes import key_of_item
 from statestore.items import read_row
@@ -87,6 +88,7 @@ class OpenChanges:
     groups: dict[int, SegmentGroup] = field(default_factory=dict)
     _new: list[Segment] = field(default_factory=list)
     _group_number: int = 0
+    _again: int = 0
     _users: Counter[Key] = field(default_factory=Counter)
 
     @property
@@ -137,11 +139,16 @@ class OpenChanges:
             late[sight.segment] += sight.late
         return [now - self.held[name].opened_at for name in late.elements() if name in self.held]
 
-    def see(self, sights: Iterable[Sight]) -> None:
-        """Notes which slots showed an open change at its version or newer."""
-        for sight in sights:
-            if held := self.held.get(sight.segment):
-                held.seen |= sight.seen
+    def see(self, sights: Iterable[Sight], now: float) -> None:
+        """Notes which slots showed an open change at its version or newer, and which still showed a row that has left them. Such
+        an answer cancels the evidence of others, also while the change waits to close: then it is open again."""
+        known = [(held, sight) for sight in sights if (held := self.held.get(sight.segment))]
+        for held, sight in known:
+            held.seen |= sight.seen
+        for held, sight in known:
+            held.seen &= ~sight.lost
+            if sight.lost and held.shown:
+                self._open_again(held, sight.lost, now)
 
     def confirm(self, now: float) -> None:
         """Counts due segments as shown that live work saw in every slot, and that need nothing else."""
@@ -195,6 +202,17 @@ class OpenChanges:
             self._hold(one, frozenset([item_key(one.name)]), opened_at, due, again=True)
         return self._drop([one.segment.name for one in left])
 
+    def _open_again(self, held: HeldSegment, lost: int, now: float) -> None:
+        """Opens the changes of a segment again that have these places, unless their rows are open."""
+        width = held.segment.width
+        places = (1 << width) - 1
+        waiting = group_of(tuple(one.segment for one in self.held.values() if not one.shown))
+        changes = [one for n, one in enumerate(held.segment.changes()) if lost >> n * width & places]
+        if again := [change for change in changes if not waiting.is_open(change.key)]:
+            self._again += 1
+            segment = make_segment(f"{held.segment.name.partition('@')[0]}+{self._again}", again)
+            self._hold(segment, held.items, held.opened_at, now + self.settle, again=True)
+
     def _left(self) -> list[HeldSegment]:
         return [held for held in self.held.values() if held.is_left and not held.shown]
 
@@ -234,5 +252,6 @@ def _latest(change: OpenChange, stored: Item | None) -> OpenChange:
 def _merged(new: OpenChange, known: OpenChange) -> OpenChange:
     """One change of a row for two: the higher version's keys are current, all others former."""
     high, low = (new, known) if new.version >= known.version else (known, new)
-    former = (high.former | low.former | set(low.slots)) - set(high.slots)
-    return high._replace(former=frozenset(former))
+    slots = unproven_slots(low, high.slots)
+    former = (high.former | low.former | set(low.slots)) - set(slots)
+    return high._replace(slots=slots, former=frozenset(former))

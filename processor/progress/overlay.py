@@ -34,11 +34,13 @@ class OpenRow(NamedTuple):
 
 class Sight(NamedTuple):
     """What index answers to live work showed of a segment. `seen`: the places where they showed it, or a newer version, as in
-    `DueSegment.seen`. `late`: how many rows an index lacked, or showed too old."""
+    `DueSegment.seen`. `late`: how many rows an index lacked, or showed too old. `lost`: the places where an index still showed a
+    row that has left it: they are no evidence, whatever another answer lacked."""
 
     segment: str
     seen: int
     late: int = 0
+    lost: int = 0
 
 
 class Overlay(Protocol):
@@ -160,20 +162,32 @@ def _numbers(places: "array[int]", check: int) -> list[int]:
 
 
 def sights_of(
-    seen: Mapping[tuple[Key, str], str], opened: Mapping[IndexKey, Iterable[tuple[Key, OpenRow]]]
+    seen: Mapping[tuple[Key, str], str],
+    opened: Mapping[IndexKey, Iterable[tuple[Key, OpenRow]]],
+    dropped: Mapping[tuple[Key, IndexKey], bool],
 ) -> Iterator[Sight]:
-    """What answers showed of each segment. `seen`: row and index -> the version that answers showed, "" where they lacked the
-    row; `opened`: the open rows at each index key that look-ups asked for."""
+    """What answers showed of each segment. `seen`: row and index -> the version that answers showed, "" where they lacked a row
+    that has the key; `opened`: the open rows at each index key that look-ups asked for; `dropped`: row and index key -> whether
+    all answers lacked the row, of rows that have left the index."""
     bits: dict[str, int] = {}
+    lost: dict[str, int] = {}
     newest: dict[tuple[Key, str], OpenRow] = {}
-    for (index, _), rows in opened.items():
+    for (index, value), rows in opened.items():
         for key, row in rows:
             version = seen.get((key, index))
-            if version is None:
-                continue
-            if row.version > version:
+            if version is not None and row.version > version:
                 newest[key, index] = max(row, newest.get((key, index), row))
-            elif row.place >= 0:
+            if row.place < 0:
+                continue
+            if row.has:
+                shown = version is not None and row.version <= version
+            elif (key, (index, value)) in dropped:  # absence under one key says nothing of another key
+                shown = dropped[key, (index, value)]
+                lost[row.segment] = lost.get(row.segment, 0) | (not shown) << row.place
+            else:
+                shown = False
+            if shown:
                 bits[row.segment] = bits.get(row.segment, 0) | 1 << row.place
     late = Counter(row.segment for row in newest.values())
-    return (Sight(name, bits.get(name, 0), late[name]) for name in dict.fromkeys((*bits, *late)))
+    names = dict.fromkeys((*bits, *late, *(name for name, places in lost.items() if places)))
+    return (Sight(name, bits.get(name, 0), late[name], lost.get(name, 0)) for name in names)

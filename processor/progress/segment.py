@@ -70,6 +70,12 @@ class OpenChange(NamedTuple):
         return tuple(sorted((slot, key) for slot, key in had if isinstance(slot, int) and not keys.is_no_key(key)))
 
 
+def unproven_slots(change: OpenChange, slots: tuple[SlotKey, ...]) -> tuple[SlotKey, ...]:
+    """The slots of a row now, for a change that no index has shown yet. Absence proves nothing of it, also where the row has left
+    the indexes meanwhile: then the row's marker must be there."""
+    return slots or tuple((slot, keys.no_key(change.key)) for slot, _ in change.slots)
+
+
 class SettleOutcome(NamedTuple):
     """What settling an open change found: the version and slots of the row now, and whether every slot showed them."""
 
@@ -85,8 +91,9 @@ class SettleOutcome(NamedTuple):
         change = self.change
         if self.shown and self.version == change.version:
             return None
-        former = (change.former | set(change.slots)) - set(self.slots)
-        return OpenChange(change.entity, change.key, self.version, self.slots, former)
+        slots = self.slots if self.shown else unproven_slots(change, self.slots)
+        former = (change.former | set(change.slots)) - set(slots)
+        return OpenChange(change.entity, change.key, self.version, slots, former)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from typing import Any
 from processor.gates.held_portion import HeldPortion, SeenRecords, TransactionName
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
-from processor.progress.epochs import Incarnations, Partition
+from processor.progress.committed import Committed
+from processor.progress.epochs import Incarnations
 from processor.progress.erasures import Erased
 from processor.progress.fan_outs import FanOut, ResumedFanOut
 from processor.progress.form_notes import FormNote, Forms
@@ -79,7 +80,7 @@ class PublishSetup:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
     """The facts that all tasks of a round share. `run`: the run so far; `number`: of this round in the run; `batch`:
-    the micro-batch, for message headers. `starts`: the first offset of the batch in each partition. `expires_at`: when
+    the micro-batch, for message headers. `committed`: the records of earlier batches. `expires_at`: when
     DynamoDB may drop delete markers of this round; `oldest`: the time of the oldest dead letter that may be replayed
     (both in seconds since 1970). `stopped`: the products that failed in earlier rounds; `unfit`: the roots whose last
     document did not fit. `setup`: what the run knows of the topics and schemas to publish to. `partitions`: of each topic,
@@ -93,7 +94,7 @@ class Round:
     run: Run
     number: int
     batch: int
-    starts: Mapping[Partition, int]
+    committed: Committed
     expires_at: int
     oldest: float
     rejects_topic: str

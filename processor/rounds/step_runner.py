@@ -56,7 +56,8 @@ class Outbox(Protocol):
 class StepRunner:
     """Runs steps against a store. `outbox`: where messages go, None for steps that send none. `overlays`: the rows to
     lay over index answers. `page`: rows of a page. `seen`: the versions of open rows in index answers, by row and index; "" for a
-    row that an answer lacks; `opened`: the open rows at the index keys of lookups. `schemas`: of records that a schema registry
+    row that an answer lacks; `dropped`: the rows that have left the index, by row and index key: whether all answers lacked the
+    row; `opened`: the open rows at the index keys of lookups. `schemas`: of records that a schema registry
     describes. `open_writer`: makes the function that writes bodies by the text of an Avro schema, for steps that publish such
     documents."""
 
@@ -65,13 +66,14 @@ class StepRunner:
     overlays: tuple[Overlay, ...] = ()
     page: int = FAN_OUT_PAGE
     seen: dict[tuple[Key, str], str] = field(default_factory=dict)
+    dropped: dict[tuple[Key, IndexKey], bool] = field(default_factory=dict)
     opened: dict[IndexKey, Sequence[tuple[Key, OpenRow]]] = field(default_factory=dict)
     schemas: FramedReader = NO_SCHEMAS
     open_writer: OpenWriter | None = None
 
     def sights(self) -> tuple[Sight, ...]:
         """The open rows that index answers showed or lacked since the runner was made."""
-        return tuple(sights_of(self.seen, self.opened))
+        return tuple(sights_of(self.seen, self.opened, self.dropped))
 
     def run(self, steps: Iterable[Step[T]]) -> list[T]:
         """The results of the steps, in their order."""
@@ -152,14 +154,19 @@ class StepRunner:
             return ()
         answered, first, lacking = by_key(page.items), lookup.after is None, []
         for key, row in rows.items():
-            item, place = answered.get(key), (key, query.slot)
+            item, place, left = answered.get(key), (key, query.slot), (key, (query.slot, query.value))
             if item is not None:
                 version = version_shown(item)
                 self.seen[place] = max(version, self.seen.get(place, ""))
+                if version < row.version:
+                    self.dropped[left] = False
             else:
                 version = "" if row.has else row.version
-                if first and not lookup.paged and (row.has or row.place >= 0):  # a later page may show the row
-                    self.seen.setdefault(place, version)
+                if first and not lookup.paged:  # a later page may show the row
+                    if row.has:
+                        self.seen.setdefault(place, "")
+                    else:
+                        self.dropped.setdefault(left, True)
             if first and version < row.version:
                 lacking.append(key)
         return lacking

@@ -14,7 +14,7 @@ from processor.gates.seen_transactions import SeenTransactions, followed_topics
 from processor.plan.row_image import version_of
 from processor.plan.step import Step
 from processor.plan.touch import RefusedChange, Root, Touch
-from processor.progress.epochs import Partition
+from processor.progress.committed import Place, Published, published_before
 from processor.progress.fan_outs import FoundRoots
 from processor.progress.overlay import group_of
 from processor.progress.segment import Segment, make_segments, open_change
@@ -35,7 +35,6 @@ from processor.steps.keep_edges import RowKeys, keep_edges
 from processor.steps.write_state import write_state
 from statestore.keys import Key
 from statestore.store import Store
-from statestore.versions import encode_version
 
 T = TypeVar("T")
 Reject = Callable[[Rejected], None]
@@ -49,7 +48,7 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
     tally: Counter[str] = Counter()
     letters: dict[str, str] = {}
     reject = partial(_reject, round_, runner.outbox, tally, letters)
-    first: dict[Partition, tuple[int, int]] = {}
+    first: dict[Place, int] = {}
     decoding = SettledDecode(store=runner.store, schemas=runner.schemas, forms=round_.forms)
     transactions = SeenTransactions(followed_topics(round_.plan))
     decoded = list(_changes(records, round_, runner, decoding, first, tally, reject, transactions))
@@ -58,11 +57,7 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
     changes, erased = split_erased(decoded_changes, round_.erased, round_.incarnations, runner.store)
     for change in erased:
         _ignore(change.record, "erased", tally)
-    starts = {
-        partition: encode_version(epoch, partition[1], min(offset, round_.starts.get(partition, offset)))
-        for partition, (epoch, offset) in first.items()
-    }
-    written = _write(dedupe(changes), round_, runner, starts, reject)
+    written = _write(dedupe(changes), round_, runner, first, reject)
     counted: Counter[tuple[str, str]] = Counter()
     for net, touch in written:
         topic = net.changes[-1].record.topic
@@ -76,7 +71,7 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
     written = [(net, touch) for net, touch in written if touch.changed is None or touch.changed]
     touches = [touch for _, touch in written]
     indexed = [touch for touch in touches if round_.plan.entities[touch.entity].concerns_indexes(touch.changed)]
-    task = ".".join(f"{topic}.{partition}" for topic, partition in sorted(first)[:1])
+    task = ".".join(f"{topic}.{partition}" for topic, _, partition in sorted(first)[:1])
     opened = open_touched(indexed, round_, task, runner.store)
     runner = replace(runner, overlays=(*runner.overlays, group_of(opened)))
     found = list(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
@@ -114,21 +109,21 @@ def _changes(
     round_: Round,
     runner: StepRunner,
     decoding: SettledDecode,
-    first: dict[Partition, tuple[int, int]],
+    first: dict[Place, int],
     tally: Counter[str],
     reject: Reject,
     transactions: SeenTransactions,
 ) -> Iterator[Change | Truncated]:
-    """The changes and the truncates among the records. Notes the first (epoch, offset) of each partition in `first`. Raises
+    """The changes and the truncates among the records. Notes in `first` the first offset of each epoch and partition. Raises
     TruncateRefused before the task writes a row."""
     topics = {e.entity.topic: e.entity for e in round_.plan.entities.values()}
     for decoded in decoding.decode_all(records, topics):
         record = decoded.record
         tally["read"] += 1
         transactions.see(decoded, topics.get(record.topic))
-        partition, position = (record.topic, record.partition), (record.epoch, record.offset)
-        if partition not in first or position < first[partition]:
-            first[partition] = position
+        place = record.topic, record.epoch, record.partition
+        if place not in first or record.offset < first[place]:
+            first[place] = record.offset
         if isinstance(decoded, Change):
             yield decoded
         elif isinstance(decoded, Rejected):
@@ -191,21 +186,34 @@ def _write(
     nets: Sequence[NetChange],
     round_: Round,
     runner: StepRunner,
-    starts: Mapping[Partition, str],
+    first: Mapping[Place, int],
     reject: Reject,
 ) -> list[tuple[NetChange, Touch]]:
     """Writes net changes. A change that the step refuses becomes a dead letter, and the change of its key before it
-    counts instead."""
+    counts instead. `first`: the first offset that the task read of each epoch and partition."""
+    known: dict[tuple[str, Place], Published] = {}
+
+    def published(change: Change) -> Published:
+        record = change.record
+        place = record.topic, record.epoch, record.partition
+        if (found := known.get((change.entity, place))) is None:
+            until = round_.truncates.get(change.entity, NO_TRUNCATE).since
+            found = known[change.entity, place] = published_before(round_.committed, place, first[place], until)
+        return found
 
     def is_shown(entity: str, row: Key) -> bool:
         return entity in round_.proven and not any(overlay.is_open(row) for overlay in runner.overlays)
 
     def step(change: Change) -> Step[Touch | RefusedChange]:
-        start = starts[change.record.topic, change.record.partition]
-        start = min(start, round_.truncates.get(change.entity, NO_TRUNCATE).since)
         entity = round_.plan.entities[change.entity]
-        reads, shown = entity.name in round_.read_first, partial(is_shown, entity.name)
-        writing = write_state(change, entity, start=start, expires_at=round_.expires_at, reads=reads, is_shown=shown)
+        writing = write_state(
+            change,
+            entity,
+            published=published(change),
+            expires_at=round_.expires_at,
+            reads=entity.name in round_.read_first,
+            is_shown=partial(is_shown, entity.name),
+        )
         return keep_edges(writing, _row_keys) if entity.edges else writing
 
     written: list[tuple[NetChange, Touch]] = []

@@ -5,8 +5,9 @@ offsets/N      where batch N ends in each partition; it begins where batch N - 1
 commits/N      batch N is committed
 paused/TOPIC   where the stream goes on with a topic that operators have paused
 statestore.readers    topic -> the entity that reads it, since the stream begins or begins again
+statestore.begins     where the stream began with the topics that came after its begin
 
-Spark does not know the last two.
+Spark does not know the last three.
 """
 
 import json
@@ -25,6 +26,7 @@ from registry.model import EpochBoundary
 START = "sources/0/0"
 PAUSED = "paused"
 READERS = "statestore.readers"
+BEGINS = "statestore.begins"
 NEW_CHECKPOINT = (
     "run with another --checkpoint: the job then reads all topics from their beginning, and publishes what differs"
 )
@@ -58,9 +60,23 @@ class Checkpoint:
         """Where the next batch begins in each partition; empty before a stream has begun."""
         return self.offsets(self.planned()[0]) if self.began() else {}
 
+    def begins(self) -> dict[Partition, int]:
+        """Where the stream began in each partition of the topics that it named at its begin or later. It has read all records
+        from there on, one batch after another. A partition that a topic got later begins at offset 0."""
+        return {
+            **(self.offsets(START) if self.began() else {}),
+            **(self.offsets(BEGINS) if self.exists(BEGINS) else {}),
+        }
+
     def topics(self) -> list[frozenset[str]]:
         """The topics that each of the `planned` files names."""
         return [frozenset(topic for topic, _ in self.offsets(file)) for file in self.planned()]
+
+    def keep_begins(self, begins: Mapping[Partition, int]) -> None:
+        """Keeps where the stream begins with topics."""
+        if begins:
+            known = self.offsets(BEGINS) if self.exists(BEGINS) else {}
+            self.write(BEGINS, json.dumps(_by_topic({**known, **begins})))
 
     def begin_topics(self, begins: Mapping[Partition, int]) -> None:
         """Makes the next batch begin these partitions, of topics that no batch has read, at these offsets. Changes
@@ -68,10 +84,7 @@ class Checkpoint:
         for file in self.planned():
             *head, last = self.read(file).split("\n")
             topics = json.loads(last)
-            new: dict[str, dict[str, int]] = {}
-            for (topic, partition), offset in sorted(begins.items()):
-                if topic not in topics:
-                    new.setdefault(topic, {})[str(partition)] = offset
+            new = _by_topic({at: offset for at, offset in begins.items() if at[0] not in topics})
             if new:
                 self.write(file, "\n".join([*head, json.dumps(topics | new, separators=(",", ":"))]))
 
@@ -201,7 +214,9 @@ def prepare_checkpoint(
     for topic in new:
         stay = begin_of_stay(readers[topic], topic, boundaries)
         first = {p: max(begin, stay.get(p, 0)) for p, begin in admin.begins(topic).items()}
-        begins |= {(topic, p): begin for p, begin in (first | checkpoint.paused_at(topic)).items()}
+        waits_at = checkpoint.paused_at(topic)
+        checkpoint.keep_begins({(topic, p): begin for p, begin in first.items() if p not in waits_at})
+        begins |= {(topic, p): begin for p, begin in (first | waits_at).items()}
     checkpoint.begin_topics(begins)
 
 
@@ -226,3 +241,11 @@ def check_positions(checkpoint: Checkpoint, admin: Admin, readers: Mapping[str, 
                 f"{where} ends at {end}: it lost records that the job has read. Pause its producer, run `statestore epoch "
                 f"{topic}`, and {NEW_CHECKPOINT}"
             )
+
+
+def _by_topic(offsets: Mapping[Partition, int]) -> dict[str, dict[str, int]]:
+    """Offsets in the form of Spark's files."""
+    topics: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        topics.setdefault(topic, {})[str(partition)] = offset
+    return topics

@@ -40,7 +40,7 @@ def fill(item: Item | None, plan: EntityPlan, *, probe: bool, version: str = "")
     before = row = declared_row(item, plan) if item is not None else None
     written = False
     while row is not None and (image := layout_image(plan, row)):
-        write = merge_image(image, row, keep_from="")
+        write = merge_image(image, row)
         outcome = (yield (write,))[0] if leaves_room(image, write) else TooLarge()
         match outcome:
             case TooLarge():

@@ -57,11 +57,13 @@ def replay(change: Change, plan: EntityPlan, *, note: Key, opens: Key, expires_a
             return ReplayedChange(outcome="refused", opened=opened, reason=refused.reason)
         image: Image | None
         if seen is None or seen.version < version:
-            image = image_of(change, plan, key, seen, expires_at)
+            image = image_of(change, plan, key, seen, expires_at)._replace(replayed=True)
             row = written_row(image, seen)
+        elif (fills := filled_image(change, plan, seen)) is None:
+            image, row = None, seen
         else:
-            image = filled_image(change, plan, seen)
-            row = seen if image is None else written_row(image, seen)
+            image = fills._replace(replayed=True)
+            row = written_row(image, seen)
         is_own = seen is not None and seen.version == version  # an earlier attempt wrote it, and the answer was lost
         if image is None and not (former or is_own):
             return ReplayedChange(outcome="superseded", opened=opened)
@@ -71,7 +73,7 @@ def replay(change: Change, plan: EntityPlan, *, note: Key, opens: Key, expires_a
         yield (note_keys(note, opened, expires_at), write_changes(opens, [opened]))
         if image is None:
             return ReplayedChange(outcome="superseded", opened=opened, row=row)
-        write = merge_image(image, seen, keep_from="")
+        write = merge_image(image, seen)
         if not leaves_room(image, write):
             return ReplayedChange(outcome="refused", opened=opened, reason=OVERSIZED)
         (outcome,) = yield (write,)

@@ -4,6 +4,8 @@ The evidence is an index answer without overlay that holds the row at its versio
 Absence is no evidence, so a row without a key in a slot has its own `no_key` there. Only of a deleted row that every index had
 shown, absence is evidence: an index drops it after all that it showed of it. A row that is gone from the table counts as shown.
 
+A row may have left the indexes without an index that showed this change: the step puts its marker back there.
+
 With evidence the step ends, unless the change must find its roots again (`OpenChange.again`). Without it the step reads
 the row by key. If the row has another key now in each slot without evidence, these slots are asked again under it: an index drops
 the old key and shows the new one together, and the newer change of the row is open by itself. Without evidence there either, the
@@ -15,10 +17,11 @@ from dataclasses import dataclass
 
 from processor.plan.step import Lookup, Step
 from processor.plan.touch import Touch
-from processor.progress.segment import OpenChange, SettleOutcome, SlotKey
+from processor.progress.segment import OpenChange, SettleOutcome, SlotKey, unproven_slots
 from statestore import keys
 from statestore.item_attributes import shows
 from statestore.items import Row, read_row, slot_name
+from statestore.row_writes import put_back
 from statestore.store import Item, Query
 
 
@@ -37,6 +40,9 @@ def settle(change: OpenChange) -> Step[SettledChange]:
         return _shown(change)
     (item,) = yield (change.key,)
     row, slots = _row_now(change, item)
+    if lacking and item is not None and change.slots and not slots:
+        yield (put_back(row, [slot for slot, _ in change.slots]),)  # refused: the next time finds the row as it is then
+        slots = unproven_slots(change, slots)
     moved = [(slot, key) for slot, key in slots if lacking.get(slot, key) != key]
     if len(moved) == len(lacking) and not change.again and not (yield from _lacking(change, moved)):
         return _shown(change)

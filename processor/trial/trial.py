@@ -16,7 +16,7 @@ from processor.driver.executor import InProcessExecutor
 from processor.driver.make_driver import make_driver
 from processor.gates.seen_transactions import followed_topics
 from processor.plan.plan import Plan
-from processor.progress.epochs import Partition
+from processor.progress.committed import NOTHING, Committed
 from processor.progress.ledger import Run
 from processor.records.framing import NO_SCHEMAS, FramedReader
 from processor.records.message import Message
@@ -62,7 +62,7 @@ class Trial:
     rejects: MemoryOutbox = field(default_factory=MemoryOutbox)
     clock: VirtualClock = field(default_factory=VirtualClock)
     driver: Driver = field(init=False)
-    ends: dict[Partition, int] = field(default_factory=dict)
+    committed: Committed = NOTHING
     transactions: RecordedEnds = field(init=False)
 
     def __post_init__(self) -> None:
@@ -109,12 +109,11 @@ class Trial:
         for record in (record for record in records if record.topic in topics):
             self.transactions.take(record)
         records = [record for record in records if record.topic not in topics]
-        read = {*self.ends, *((record.topic, record.partition) for record in records)}
+        known = ((topic, partition) for topic, _, partition in self.committed.offsets)
+        read = {*known, *((record.topic, record.partition) for record in records)}
         self.driver.rounds.partitions = Counter(topic for topic, _ in read)
-        tally = self.driver.process_batch([records], dict(self.ends))
-        for record in records:
-            partition = (record.topic, record.partition)
-            self.ends[partition] = max(record.offset + 1, self.ends.get(partition, 0))
+        tally = self.driver.process_batch([records], self.committed)
+        self.committed = self.committed.and_read(records)
         self.driver.tally["batches"] += 1
         self.clock.sleep(self.batch_seconds)
         return tally

@@ -16,6 +16,7 @@ from processor.job.job import Job
 from processor.job.lease import lease_check
 from processor.plan.plan import Plan
 from processor.product.product import Product
+from processor.progress.committed import committed_by
 from processor.progress.epochs import Epochs
 from processor.progress.ledger import Run
 from processor.progress.segment import open_items
@@ -274,11 +275,13 @@ class Simulation:
         def body(job: Job) -> None:
             job.take_version()
             job.take_requests()
+            read = dict(offsets)
             for ranges, partitions in slices:
                 frame: Any = Frame(world, partitions)
                 work = BatchFrame(frame=frame, records=sum(map(len, partitions)), epochs=epochs)
                 job.driver.rounds.incarnations = epochs.incarnations
-                job.driver.process_batch(work, ranges.starts, number)
+                job.driver.process_batch(work, committed_by(epochs, checkpoint.begins, read), number)
+                read |= ranges.ends
                 job.driver.background_work()
             job.driver.note_read(planned)
             self._answer(job, planned)

@@ -173,7 +173,7 @@ class ReleaseWatch:
     def around(self, run_round: Any) -> Any:
         """`RoundRunner.run_round`, watched."""
 
-        def changed(runner: RoundRunner, stage: Any, work: Any, starts: Any) -> Any:
+        def changed(runner: RoundRunner, stage: Any, work: Any, *args: Any) -> Any:
             broker, before = self._run.world.broker, len(self._run.world.broker.log)
             roots = [root for root, _ in chain.from_iterable(work)] if stage is release_stage else []
             now, held = self._run.world.now, runner.progress.held.held
@@ -187,7 +187,7 @@ class ReleaseWatch:
             for again in {n for record in records for n in self._run.copies_with(record)} - self._again:
                 self._met[again] = now
                 self._again.add(again)
-            outcome = run_round(runner, stage, work, starts)
+            outcome = run_round(runner, stage, work, *args)
             if not self._run.world.actor.is_zombie:
                 self._read |= places
                 self._last_read = now if places else self._last_read

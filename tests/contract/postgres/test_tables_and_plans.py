@@ -111,7 +111,7 @@ def test_an_unread_update_changes_no_index_and_no_index_answer_reads_the_wide_re
             row = read_row(seen[keys[n]])
             image = keep_indexed(row_image(n, version, notes.randbytes(4_000).hex()), row)
             assert image.indexed_version == "1.0.000000001"
-            store.write(merge_image(image, row, keep_from=""))
+            store.write(merge_image(image, row))
     store.close()  # the server counts at the end of a connection
     updates, hot = (now - then for now, then in zip(counters(url, "n_tup_upd", "n_tup_hot_upd"), before, strict=True))
     assert hot > 0.8 * updates >= 160

@@ -29,8 +29,8 @@ version_of_the_row = replacing(
 
 
 def _keep_version(merge: Any) -> Any:
-    def changed(image: Any, seen: Any, *, keep_from: str) -> Any:
-        write = merge(image, seen, keep_from=keep_from)
+    def changed(image: Any, seen: Any, **kw: Any) -> Any:
+        write = merge(image, seen, **kw)
         return write if seen is None else write._replace(set=write.set | {"_indexed_v": seen.version_in_indexes()})
 
     return changed
@@ -55,8 +55,8 @@ replay_keeps_version = replacing((replay, "merge_image", _keep_version), (replay
 
 
 def _without_version(write_image: Any) -> Any:
-    def changed(image: Any, *, below: str) -> Any:
-        write = write_image(image, below=below)
+    def changed(image: Any, **kw: Any) -> Any:
+        write = write_image(image, **kw)
         return write._replace(set={name: value for name, value in write.set.items() if name != "_indexed_v"})
 
     return changed
@@ -86,9 +86,9 @@ def decided_before_a_refusal() -> Iterator[None]:
     first: dict[tuple[Key, str], str] = {}
 
     def as_read_first(merge: Any) -> Any:
-        def changed(image: Any, seen: Any, *, keep_from: str) -> Any:
+        def changed(image: Any, seen: Any, **kw: Any) -> Any:
             kept = first.setdefault((image.key, image.version), image.indexed_version)
-            return merge(image._replace(indexed_version=kept) if seen else image, seen, keep_from=keep_from)
+            return merge(image._replace(indexed_version=kept) if seen else image, seen, **kw)
 
         return changed
 
@@ -167,8 +167,8 @@ left_while_open = replacing((SegmentGroup, "is_open", always(False)))
 
 
 def _all_proven(next_round: Any) -> Any:
-    def changed(self: RoundRunner, starts: Any) -> Any:
-        round_ = next_round(self, starts)
+    def changed(self: RoundRunner, *args: Any) -> Any:
+        round_ = next_round(self, *args)
         return replace(round_, proven=frozenset(round_.plan.entities))
 
     return changed

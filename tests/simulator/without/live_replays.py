@@ -22,7 +22,7 @@ any_version_seen = replacing(
     (
         step,
         "merge_image",
-        lambda make: lambda image, seen, keep_from: make(image, seen, keep_from=keep_from)._replace(when=None),
+        lambda make: lambda image, seen: make(image, seen)._replace(when=None),
     )
 )
 """A replay writes over any row, also where another run has replayed a newer letter meanwhile."""

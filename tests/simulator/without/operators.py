@@ -31,7 +31,7 @@ erasure_without_former_keys = replacing(
 """The open change of an erasure has only the present keys of its row."""
 
 marker_with_pending_keys = replacing(
-    (erase, "write_bare_marker", lambda _: lambda marker, item: merge_image(marker, read_row(item), keep_from=""))
+    (erase, "write_bare_marker", lambda _: lambda marker, item: merge_image(marker, read_row(item)))
 )
 """The marker of an erased row keeps its former keys."""
 

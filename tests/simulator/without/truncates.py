@@ -105,9 +105,9 @@ def _unaware(truncates: Mapping[str, TruncateGoal]) -> dict[str, TruncateGoal]:
 
 
 def _unaware_batch(next_round: Any) -> Any:
-    def changed(self: RoundRunner, starts: Any) -> Any:
-        round_ = next_round(self, starts)
-        return replace(round_, truncates=_unaware(round_.truncates)) if starts else round_
+    def changed(self: RoundRunner, *args: Any) -> Any:
+        round_ = next_round(self, *args)
+        return replace(round_, truncates=_unaware(round_.truncates)) if args else round_
 
     return changed
 

@@ -19,7 +19,7 @@ former_parent_forgotten = replacing(
     (write_state, "_applied", lambda applied: lambda *args: applied(*args)._replace(former_keys=frozenset()))
 )
 no_previous_keys = replacing(
-    (write_state, "write_image", lambda make: lambda image, below: make(image, below=below)._replace(copy={}))
+    (write_state, "write_image", lambda make: lambda *args, **kw: make(*args, **kw)._replace(copy={}))
 )
 
 
@@ -45,10 +45,10 @@ def _keep_previous_keys_later(step: Any) -> Any:
 
 previous_in_second_write = replacing((write_stage, "write_state", _keep_previous_keys_later))
 pending_keys_dropped = replacing(
-    (write_state, "merge_image", lambda make: lambda image, seen, keep_from: make(image, seen, keep_from="~"))
+    (write_state, "merge_image", lambda make: lambda image, seen, published: make(image, seen, published=bool))
 )
 own_version_as_start = replacing(
-    (write_state, "write_image", lambda make: lambda image, below: make(image, below=image.version))
+    (write_state, "write_image", lambda make: lambda image, below, since: make(image, below=image.version))
 )
 
 
@@ -87,9 +87,7 @@ marker_without_previous = replacing(
         write_state,
         "write_image",
         lambda make: (
-            lambda image, below: (
-                make(image, below=below)._replace(copy={}) if image.columns is None else make(image, below=below)
-            )
+            lambda image, **kw: make(image, **kw)._replace(copy={}) if image.columns is None else make(image, **kw)
         ),
     )
 )

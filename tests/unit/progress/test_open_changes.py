@@ -16,8 +16,10 @@ from processor.progress.segment import (
     make_segment,
     open_items,
     read_changes,
+    write_changes,
 )
 from processor.rounds.keep_changes import close_open_changes, keep_segment
+from statestore import keys
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Item
@@ -89,17 +91,54 @@ def test_without_evidence_a_change_is_left_and_due_again_and_its_durable_item_st
 def test_a_segment_that_live_work_saw_in_every_slot_closes_w_after_s(changes: OpenChanges) -> None:
     two = change(2)._replace(slots=((1, "a"), (2, "b")))
     changes.add([segment(change(1, row=Key("TABLE#star", "6")), two)], now=0)
-    changes.see([Sight(FIRST.sk, seen=0b0101), Sight("closed", seen=1)])
+    changes.see([Sight(FIRST.sk, seen=0b0101), Sight("closed", seen=1)], now=1)
     changes.confirm(now=5)
     (due,) = changes.due(now=5)
     assert [(one.key, [*one.seen]) for one in due.changes()] == [(ROW, [(1, "a")])]
-    changes.see([Sight(FIRST.sk, seen=0b1000)])
+    changes.see([Sight(FIRST.sk, seen=0b1000)], now=5)
     changes.confirm(now=4)
     assert changes.close(now=100) == []
     changes.confirm(now=5)
     assert changes.due(now=100) == []
     assert changes.close(now=9) == []
     assert changes.close(now=10) == [FIRST]
+
+
+def test_an_index_that_still_shows_a_row_that_left_it_cancels_the_evidence_of_other_answers(
+    changes: OpenChanges,
+) -> None:
+    gone = OpenChange("star", ROW, "003", (), frozenset({(1, "a"), (1, "c")}))
+    changes.add([segment(gone)], now=0)
+    changes.see([Sight(FIRST.sk, seen=0b01), Sight(FIRST.sk, seen=0b10, lost=0b01)], now=1)
+    changes.confirm(now=5)
+    (due,) = changes.due(now=5)
+    assert [one.seen for one in due.changes()] == [{(1, "c")}]
+
+
+def test_a_row_that_an_index_shows_again_after_its_evidence_is_open_again(changes: OpenChanges) -> None:
+    gone = OpenChange("star", ROW, "003", (), frozenset({(1, "a")}))
+    other = change(1, row=Key("TABLE#star", "6"))
+    changes.add([segment(gone, other)], now=0)
+    changes.record([SettledSegment(FIRST.sk, None)], now=5)
+    changes.see([Sight(FIRST.sk, seen=0, lost=0b1)], now=6)
+    changes.see([Sight(FIRST.sk, seen=0, lost=0b1)], now=7)
+    assert changes.close(now=10) == []  # the durable item still has an open change
+    (due,) = changes.due(now=11)
+    assert [one.key for one in due.changes()] == [ROW]
+    changes.record([SettledSegment(due.segment.name, None)], now=11)
+    assert changes.close(now=16) == [FIRST]
+
+
+def test_a_row_that_left_the_indexes_before_they_showed_an_open_change_waits_for_its_marker(
+    changes: OpenChanges,
+) -> None:
+    """Absence proves nothing of a change that no index has shown."""
+    emptied = {"PK": ROW.pk, "SK": ROW.sk, "_v": "003", "_deleted": True, "ttl": 9, "_indexed_v": "003"}
+    stored = {"PK": FIRST.pk, "SK": FIRST.sk, **write_changes(FIRST, [change(1)]).set}
+    changes.reload([stored], lambda keys_: dict.fromkeys(keys_, emptied), now=0)
+    (reloaded,) = changes.changes()
+    assert (reloaded.version, reloaded.slots) == ("003", ((1, keys.no_key(ROW)),))
+    assert reloaded.gone == ()
 
 
 def test_an_answer_that_lacks_a_change_or_shows_it_too_old_lags_by_the_age_of_the_change(changes: OpenChanges) -> None:
@@ -113,7 +152,7 @@ def test_an_answer_that_lacks_a_change_or_shows_it_too_old_lags_by_the_age_of_th
 
 def test_a_change_out_of_sight_of_this_run_is_settled_although_live_work_saw_it(changes: OpenChanges) -> None:
     changes.add([segment(change(1))], now=0, again=True)
-    changes.see([Sight(FIRST.sk, seen=1)])
+    changes.see([Sight(FIRST.sk, seen=1)], now=1)
     changes.confirm(now=5)
     (due,) = changes.due(now=5)
     assert [(one.version, one.again) for one in due.changes()] == [("001", True)]
@@ -125,7 +164,7 @@ def test_settling_finds_the_roots_of_one_change_in_a_hundred_again_to_watch_the_
     for samples in (True, False):
         changes = OpenChanges(wait=5, settle=5, samples=samples)
         changes.add([segment(*rows)], 0)
-        changes.see([Sight(FIRST.sk, full)])
+        changes.see([Sight(FIRST.sk, full)], 1)
         changes.confirm(5)
         again = [one.again for due in changes.due(5) for one in due.changes()]
         assert 25 < len(again) < 100 if samples else not again

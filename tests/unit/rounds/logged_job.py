@@ -8,6 +8,7 @@ from processor.definitions.load import load
 from processor.driver.clock import VirtualClock
 from processor.driver.make_driver import make_driver
 from processor.plan.planning import plan_alone
+from processor.progress.committed import NOTHING
 from processor.progress.fan_outs import FanOut
 from processor.progress.ledger import Run
 from processor.progress.open_changes import OpenChanges, SettledSegment
@@ -76,7 +77,7 @@ class Job:
     def batch(self, *lanes: LaneResult) -> Counter[str]:
         """One micro-batch, whose lanes end with these results."""
         self.lanes.append(list(lanes))
-        return self.driver.process_batch([], {})
+        return self.driver.process_batch([], NOTHING)
 
 
 class Table(MemoryStore):

@@ -156,10 +156,11 @@ def test_an_open_row_is_read_by_key_only_where_the_answer_lacks_it(
 
 
 @pytest.mark.parametrize(
-    ("indexed", "paged", "seen", "late"), [(None, False, 4, 0), (None, True, 0, 0), (V[1], False, 0, 1)]
+    ("indexed", "paged", "seen", "late", "lost"),
+    [(None, False, 4, 0, 0), (None, True, 0, 0, 0), (V[1], False, 0, 1, 4)],
 )
 def test_an_answer_without_a_row_that_left_the_index_is_evidence(
-    store: LoggingStore, indexed: str | None, paged: bool, seen: int, late: int
+    store: LoggingStore, indexed: str | None, paged: bool, seen: int, late: int, lost: int
 ) -> None:
     if indexed is not None:
         put(store, star("1"), indexed, GSI_1="ice")
@@ -167,7 +168,7 @@ def test_an_answer_without_a_row_that_left_the_index_is_evidence(
         store=store, overlays=(Overlay({("GSI_1", "ice"): [(star("1"), OpenRow(V[2], False, "s", 2))]}),)
     )
     runner.run([asks((Lookup(STARS, paged=paged),))])
-    assert runner.sights() == ((Sight("s", seen, late),) if seen or late else ())
+    assert runner.sights() == ((Sight("s", seen, late, lost),) if seen or late else ())
 
 
 def test_a_row_that_a_page_lacks_is_no_lag_of_the_index_because_a_later_page_may_show_it(store: LoggingStore) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from processor.progress.committed import NOTHING
 from processor.records.record import Record
 from processor.records.settled_form import SettledForm
 from tests.unit.rounds.settled_items import BYTES, DIGITS, item, letters, prices, settled, started
@@ -76,7 +77,7 @@ def test_two_tasks_of_one_round_take_the_form_of_the_first(monkeypatch: pytest.M
 
     monkeypatch.setattr(type(executor), "run_round", lambda _, *args: two_tasks(*args))
     tasks = [[item(0, "12.34", key=1)], [item(0, "BNI=", key=2, partition=1), item(1, "1234", key=3, partition=1)]]
-    trial.driver.process_batch(tasks, {})
+    trial.driver.process_batch(tasks, NOTHING)
     assert prices(trial) == {1: Decimal("12.34"), 3: Decimal(1234)}
     assert ["since the record item/0/0" in letter.rejected.reason for letter in letters(trial)] == [True]
     assert trial.driver.progress.forms == {"item": {"price": SettledForm("text", "item", 0, 1, 0)}}

@@ -45,7 +45,7 @@ def test_an_item_says_its_key_its_entity_and_its_version() -> None:
 @pytest.mark.parametrize("edges", [None, frozenset(), frozenset({("ids[]", "7"), ("ids[]", "8")})])
 def test_a_write_of_a_row_says_its_version_and_the_edges_that_it_names(edges: frozenset[items.Edge] | None) -> None:
     first = row_writes.write_image(image(edges=edges), below=V1)
-    second = row_writes.merge_image(image(edges=edges, version=V2), None, keep_from="")
+    second = row_writes.merge_image(image(edges=edges, version=V2), None)
 
     assert (item_attributes.version_in(first), item_attributes.edges_in(first)) == (V1, edges)
     assert (item_attributes.version_in(second), item_attributes.edges_in(second)) == (V2, edges)

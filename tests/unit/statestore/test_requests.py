@@ -101,7 +101,7 @@ def test_a_row_of_as_many_columns_as_may_be_declared_fits(deleted: bool) -> None
     pending = (PendingKey(1, "older", "0"),)
     seen = Row(key=STAR, version="1", columns={}, more={}, slots=dict.fromkeys(slots, "old"), pending=pending)
 
-    for write in (write_image(image, below="2"), merge_image(image, seen, keep_from="")):
+    for write in (write_image(image, below="2"), merge_image(image, seen)):
         assert len(requests.update_item("state", write)["UpdateExpression"]) <= 4096
 
 

@@ -20,10 +20,12 @@ class EditedJob:
     def goes_on(self, plan: Plan) -> None:
         self.runs += 1
         before = self.trial
-        self.trial = Trial(plan=plan, settings=Settings(), other_store=before.store, run=self.runs, ends=before.ends)
+        self.trial = Trial(
+            plan=plan, settings=Settings(), other_store=before.store, run=self.runs, committed=before.committed
+        )
 
     def send(self, topic: str, row: Any) -> None:
-        offset = self.trial.ends.get((topic, 0), 0)
+        offset = self.trial.committed.offsets.get((topic, 0, 0), (0, 0))[1]
         self.trial.batch([Record(topic=topic, partition=0, offset=offset, key=None, value=json.dumps(row).encode())])
         self.trial.finish()
 

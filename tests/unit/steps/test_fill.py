@@ -20,6 +20,7 @@ from statestore.memory import MemoryStore
 from statestore.row_writes import write_image
 from statestore.store import Done, Item, Page, Query, Refused, TooLarge
 from statestore.versions import next_fill
+from tests.support.published_rows import published_below
 from tests.unit.steps.dialogue import dialogue, run_step
 
 ENTITIES = "star: {key: [id], columns: {id: int, who: string, repo: string}}\nuser: {key: [id], columns: {id: int, name: string}}"
@@ -105,12 +106,12 @@ def test_the_replay_of_a_change_fills_the_row_that_a_task_of_an_older_plan_wrote
     store, item = stored(OLD, offset=5)
     record = Record(topic="star", partition=0, offset=5, key=None, value=None)
     change = Change(entity="star", key=(1,), row={"id": 1, "who": "ada", "repo": "r"}, record=record)
-    _, touch = run_step(write_state(change, NEW, start=item["_v"], expires_at=99), store)
+    _, touch = run_step(write_state(change, NEW, published=published_below(item["_v"]), expires_at=99), store)
     row = read_row(store.get([STAR])[STAR])
     assert (row.slots, row.layout, row.version) == ({1: "ada", 2: "r"}, 7, next_fill(item["_v"]))
     assert isinstance(touch, Touch)
     assert touch.row.slots == row.slots
-    _, again = run_step(write_state(change, OLD, start=item["_v"], expires_at=99), store)
+    _, again = run_step(write_state(change, OLD, published=published_below(item["_v"]), expires_at=99), store)
     assert isinstance(again, Touch)
     assert read_row(store.get([STAR])[STAR]) == row  # a task of the older plan changes nothing back
 

@@ -17,6 +17,7 @@ from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import AbsentOrWithin, TooLarge
 from statestore.versions import encode_version
+from tests.support.published_rows import published_below
 from tests.unit.steps.dialogue import answers_of, crash_step, run_step
 
 PLAN: Plan = plan_alone(
@@ -46,7 +47,7 @@ def change(offset: int, *, org: str = "x", members: Any = ()) -> Step[Touch | Re
     record = Record(topic="team", partition=0, offset=offset, key=None, value=None)
     row = None if members is None else {"id": 1, "org": org, "member_ids": members}
     found = Change(entity="team", key=(1,), row=row, record=record)
-    writing = write_state(found, PLAN.entities["team"], start=V[offset], expires_at=99)
+    writing = write_state(found, PLAN.entities["team"], published=published_below(V[offset]), expires_at=99)
     return keep_edges(writing, lambda done: (done.row, done.former_keys) if isinstance(done, Touch) else None)
 
 
@@ -78,7 +79,7 @@ def test_the_new_edges_come_first_then_the_row_then_the_dropped_edges_go() -> No
     assert (row.key, row.copy, row.when) == (
         TEAM,
         {"_edges_before": "_edges"},
-        AbsentOrWithin("_v", "000000", "000000.000000", V[2]),
+        AbsentOrWithin("_v", V[0], V[2]),
     )
     assert row.set["_edges"] == '[["member_ids[]","2"],["member_ids[]","3"],["org","y"]]'
     assert asked[2] == (drop_edge(TEAM, ("member_ids[]", "1"), V[2]), drop_edge(TEAM, ("org", "x"), V[2]))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from processor.progress.committed import NOTHING
 from processor.progress.replays import end_replay, noted_keys, replay_key
 from processor.progress.segment import changes_key, read_changes
 from processor.records.record import Record
@@ -44,7 +45,7 @@ class StepwiseReplay:
 
 def test_every_key_is_durable_before_the_row_is_written_and_the_row_keeps_its_pending_keys(world: World) -> None:
     world.batch(world.star(who="ada"))
-    world.trial.ends.clear()  # an attempt that never committed
+    world.trial.committed = NOTHING  # an attempt that never committed
     world.batch(world.star(who="bob"))
     replaying = StepwiseReplay(world, world.star(who="cyd"))
     note, opens = replaying.answer()

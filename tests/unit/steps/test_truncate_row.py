@@ -15,6 +15,7 @@ from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Item
 from statestore.versions import encode_version
+from tests.support.published_rows import published_below
 from tests.unit.steps.dialogue import crash_step, run_step
 
 PLAN = plan_alone(
@@ -43,7 +44,9 @@ def change(offset: int, who: str | None = "ada") -> Change:
 
 
 def write(store: MemoryStore, *args: Any, start: int) -> Any:
-    return run_step(write_state(change(*args), PLAN, start=version(start), expires_at=99), store)[1]
+    return run_step(write_state(change(*args), PLAN, published=published_below(version(start)), expires_at=99), store)[
+        1
+    ]
 
 
 def stored(offset: int, who: str | None = "ada") -> MemoryStore:

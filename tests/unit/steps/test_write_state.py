@@ -8,6 +8,7 @@ import pytest
 
 from processor.definitions.load import load
 from processor.plan.planning import plan_alone
+from processor.progress.committed import Committed
 from processor.records.change_formats import PLACEHOLDER
 from processor.records.record import Record
 from processor.settings.settings import Settings
@@ -95,3 +96,28 @@ def test_a_new_epoch_takes_a_row_to_another_partition(trial: Trial) -> None:
 def test_two_partitions_in_one_batch_do_not_share_a_net_change(trial: Trial) -> None:
     tally = trial.batch([user(1, name="first"), user(2, name="second"), stray(7, name="other")])
     assert (tally["applied"], tally["superseded"], tally["dead letters"]) in [(1, 1, 1), (1, 0, 2)]
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_row_of_another_epoch_is_published_only_if_its_own_record_is_committed(commits: bool) -> None:
+    """A kill before the commit, and then a topic that is created again: the keys of the row stay pending."""
+    plan = plan_alone(
+        load({"entities.yaml": json.dumps({"user": USER, "star": STAR}), "p.yaml": json.dumps(STARRED)}), 3
+    )
+    trial = Trial(plan=plan, settings=Settings())
+    for offset, name in enumerate(("a", "b")):
+        trial.batch([replace(star(offset, name), epoch=1)])
+    if not commits:
+        trial.committed = Committed({("star", 1, 0): (0, 1)})
+    trial.batch([replace(star(0, "c"), epoch=2)])
+    row = read_row(trial.store.get([plan.entities["star"].key("1")])[plan.entities["star"].key("1")])
+    assert {(one.slot, one.key) for one in row.pending} == ({(1, "b")} if commits else {(1, "a"), (1, "b")})
+
+
+STAR = {"key": ["id"], "columns": {"id": "int", "who": "string"}}
+STARRED = {"product": "p", "root": "user", "embed": {"stars": {"many": "star", "on": {"who": "name"}}}}
+
+
+def star(offset: int, who: str) -> Record:
+    value = json.dumps({"id": 1, "who": who}).encode()
+    return Record(topic="star", partition=0, offset=offset, key=b'{"id":1}', value=value)

@@ -68,7 +68,7 @@ class Shop:
         self.trial = Trial(
             plan=self.plan, settings=Settings(), run=before.run + 1, other_store=store, clock=before.clock
         )
-        self.trial.published, self.trial.ends = before.published, before.ends
+        self.trial.published, self.trial.committed = before.published, before.committed
         self.trial.driver.start()
 
 
