@@ -130,7 +130,7 @@ class EventTrials:
         """A trial that continues the settled one over a copy of its store."""
         settled = self._settled
         clock = VirtualClock(settled.clock.seconds)
-        trial = replace(settled, other_store=store, clock=clock, published=MemoryOutbox(), ends=dict(settled.ends))
+        trial = replace(settled, other_store=store, clock=clock, published=MemoryOutbox())
         trial.driver.rounds.run, trial.driver.rounds.number = settled.driver.rounds.run, settled.driver.rounds.number
         return _without_sample(trial)
 

@@ -8,7 +8,6 @@ crashed. A row of such a record counts as not published. Its next change costs o
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
 
 from processor.progress.epochs import Epochs, Partition
 from processor.records.record import Record
@@ -44,7 +43,8 @@ NOTHING = Committed()
 """No record."""
 
 
-class Published(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Published:
     """Which stored rows are published, for a change. `since`, `below`: the versions of such rows of the change's own epoch and
     partition. `until`: the version of the first truncate whose walk goes on: its markers are not published."""
 

@@ -38,7 +38,7 @@ class FilesInMemory(Checkpoint):
     def topics_of_broker(self, names: Sequence[str]) -> dict[str, int]:
         return dict.fromkeys(names, 1)
 
-    def begins(self, topic: str) -> dict[int, int]:
+    def begins_of_broker(self, topic: str) -> dict[int, int]:
         return {0: 3}
 
     def fit(
@@ -52,7 +52,7 @@ class FilesInMemory(Checkpoint):
 
 class _Admin:
     def __init__(self, checkpoint: FilesInMemory) -> None:
-        self.topics, self.begins = checkpoint.topics_of_broker, checkpoint.begins
+        self.topics, self.begins = checkpoint.topics_of_broker, checkpoint.begins_of_broker
 
 
 def boundary(topic: str, entity: str, epoch: int, from_offset: int = 0) -> EpochBoundary:
@@ -113,3 +113,16 @@ def test_a_topic_without_the_records_that_the_job_reads_next_is_refused(marks: t
     admin: Any = Broker()
     with pytest.raises(CheckpointError, match=reason):
         check_positions(FilesInMemory(orders=5), admin, {"orders": "order"})
+
+
+def test_a_checkpoint_keeps_where_its_stream_began_with_each_topic() -> None:
+    """Batches have committed the records from there on; a pause leaves none out."""
+    checkpoint = FilesInMemory(a=2)
+    assert checkpoint.begins() == {("a", 0): 2}
+    readers = {"a": "user", "b": "star"}
+    checkpoint.fit(readers)
+    assert checkpoint.begins() == {("a", 0): 2, ("b", 0): 3}
+    checkpoint.write("sources/0/0", 'v1\n{"a":{"0":6},"b":{"0":8}}')  # the stream has read on
+    checkpoint.fit(readers, paused=["b"])
+    checkpoint.fit(readers)
+    assert checkpoint.begins() == {("a", 0): 6, ("b", 0): 3}
