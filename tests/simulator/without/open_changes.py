@@ -126,7 +126,7 @@ evidence_of_any_version = replacing(
 
 
 def _see_everywhere(see: Any) -> Any:
-    return lambda self, sights: see(self, [s._replace(segment=name) for s in sights for name in self.held])
+    return lambda self, sights, now: see(self, [s._replace(segment=name) for s in sights for name in self.held], now)
 
 
 evidence_for_all_segments = replacing((OpenChanges, "see", _see_everywhere))

@@ -11,7 +11,7 @@ from processor.steps.dedupe import NetChange, net_change
 from statestore.store import AbsentOrBelow
 from tests.simulator.without.switch import always, replacing
 
-any_partition = replacing((row_writes, "_older", lambda _: lambda version: AbsentOrBelow("_v", version)))
+any_partition = replacing((row_writes, "_committed", lambda _: lambda _since, below: AbsentOrBelow("_v", below)))
 """A write is conditional on the version, not on the partition."""
 
 not_refused = replacing((row_image, "are_comparable", always(True)))
