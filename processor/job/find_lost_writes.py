@@ -13,6 +13,8 @@ from processor.progress.erasures import erasure_key, read_erasure
 from processor.progress.identity import SEQUENCES, read_sequences
 from processor.progress.ledger import group_key, group_partition, read_entry, read_run, run_key
 from processor.progress.lost_writes import RUNS, ShownMessage, later_run, lost_message, lost_round
+from processor.records.message import read_sequence, sequence_of
+from processor.records.record import Record
 from processor.settings.settings import Settings
 from registry.repository import Registry
 from statestore.errors import NoTable
@@ -48,7 +50,12 @@ def _check_registry(settings: Settings, registry: Registry, store: Store) -> Non
 def _lost_message(settings: Settings, plan: Plan, store: Store) -> str:
     sequences = read_sequences(store.partition(SEQUENCES))
     ledgers = {name: product.ledger for name, product in plan.products.items()}
-    known = {n: sequences[n, pk] for n, ledger in ledgers.items() if (n, pk := group_partition(ledger)) in sequences}
+    topics = {name: product.product.topic for name, product in plan.products.items()}
+    known = {
+        name: sequences[at]
+        for name, ledger in ledgers.items()
+        if (at := (name, group_partition(ledger), topics[name])) in sequences
+    }
     shown = [one for one in _shown(settings, plan) if one.product in known]
     items = {one: group_key(ledgers[one.product], one.root) for one in shown}
     notes = {one: erasure_key(ledgers[one.product].root, one.root) for one in shown}
@@ -62,12 +69,22 @@ def _lost_message(settings: Settings, plan: Plan, store: Store) -> str:
 
 
 def _shown(settings: Settings, plan: Plan) -> Iterator[ShownMessage]:
-    """The last message of each partition of the topics of the plan's products."""
+    """The last message of each partition of the topics of the plan's products. A message that the product's job cannot have
+    written is no evidence."""
     products = {product.product.topic: name for name, product in plan.products.items()}
-    for message in read_last(settings.bootstrap_servers, dict(settings.kafka), products):
-        name, sequence = products[message.topic], dict(message.headers).get("statestore.sequence") or b""
-        root = plan.entities[plan.products[name].product.root].entity
-        sk = root_of(root, (message.key or b"").decode(errors="replace"))
-        if sk is not None and sequence.isdigit():
-            at = f"topic {message.topic}, partition {message.partition}, offset {message.offset}"
-            yield ShownMessage(name, sk, int(sequence), at)
+
+    def shown(message: Record) -> ShownMessage | None:
+        product, headers = plan.products[products[message.topic]], dict(message.headers)
+        sequence, key = sequence_of(headers), (message.key or b"").decode(errors="replace")
+        name, root = product.product.name, root_of(plan.entities[product.product.root].entity, key)
+        versions = (("product_version", product.version), ("registry_version", plan.version))
+        if sequence is None or root is None or headers["statestore.product"] != name.encode():
+            return None
+        if any(read_sequence(headers[f"statestore.{of}"]) not in range(1, most + 1) for of, most in versions):
+            return None
+        at = f"topic {message.topic}, partition {message.partition}, offset {message.offset}"
+        return ShownMessage(name, root, sequence, at)
+
+    for message in read_last(settings.bootstrap_servers, dict(settings.kafka), products, lambda one: bool(shown(one))):
+        if (one := shown(message)) is not None:
+            yield one

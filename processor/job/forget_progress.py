@@ -21,7 +21,7 @@ from processor.progress.ledger import INVALIDATED, LedgerEntry, Mark, group_key,
 from processor.progress.published_topics import TOPICS
 from processor.progress.walk import PARTITION as WALKS
 from processor.progress.walk import read_walk, write_walk
-from processor.records.message import Message
+from processor.records.message import Message, sequence_of
 from processor.records.record import Record
 from processor.settings.settings import Settings
 from statestore.item_attributes import key_of_item
@@ -85,11 +85,12 @@ def _shown(plan: Plan, product: ProductPlan, messages: Iterable[Message | Record
     """The roots whose documents the messages show."""
     shown: dict[str, int] = {}
     for message in messages:
+        if (sequence := sequence_of(dict(message.headers))) is None:
+            continue
         key = (message.key or b"").decode(errors="replace")
         shown.pop(key, None)
-        sequence = dict(message.headers).get("statestore.sequence") or b""
-        if message.value is not None and sequence.isdigit():
-            shown[key] = int(sequence)
+        if message.value is not None:
+            shown[key] = sequence
     for key, number in shown.items():
         root = root_of(plan.entities[product.product.root].entity, key)
         if root is not None:

@@ -56,6 +56,7 @@ def make_job(
         configs=ProductTopics(admin=admin, store=store, report=report).look,
         registration=SchemaRegistration(access=settings.schema_registry),
         letter_bytes=letter_bytes(admin, settings),
+        report=report,
     )
     executor = SparkExecutor(spark=spark, settings=settings, lease=lease, fence=fence)
     executor.start_workers(preparation.letter_bytes)

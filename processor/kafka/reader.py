@@ -1,6 +1,6 @@
 """Reads whole topics, and single records."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
@@ -74,9 +74,11 @@ def _to_the_end(consumer: Consumer, bootstrap: str, topic: str, begins: Mapping[
             raise client_error(error, f"cannot read topic {topic} at {bootstrap}")
 
 
-def read_last(bootstrap: str, extra: Mapping[str, str], topics: Collection[str]) -> list[Record]:
+def read_last(
+    bootstrap: str, extra: Mapping[str, str], topics: Collection[str], counts: Callable[[Record], bool] = lambda _: True
+) -> list[Record]:
     """The last committed record of each partition of those topics that exist: among the last TAIL offsets, without the records of
-    transactions that are still open."""
+    transactions that are still open, and without those that do not count."""
     check_access(bootstrap, extra)
     consumer = make_consumer(bootstrap, extra, **AT_ONCE)
     last: dict[tuple[str, int], Record] = {}
@@ -92,7 +94,8 @@ def read_last(bootstrap: str, extra: Mapping[str, str], topics: Collection[str])
             error = message.error()
             if error is None:
                 record = record_of(message)
-                last[record.topic, record.partition] = record
+                if counts(record):
+                    last[record.topic, record.partition] = record
             elif error.code() == ClientError._PARTITION_EOF:
                 done.add((message.topic(), message.partition()))
             else:

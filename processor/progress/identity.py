@@ -5,12 +5,12 @@
     checkpoint   the file `statestore.identity`: the id
 
 `check_binding` decides from these what does not belong together. Others read and write them. The table also keeps, for
-each product, the highest sequence that its topic had before the table's first message (`SEQUENCES`): the sequences of a
-root go on rising when a new table takes the place of another. The same item names the product's partition of the ledger, and its
-number there: a registry that went back to an earlier moment may give this number to another product.
+each product, the highest sequence that its topic had before the product published there (`SEQUENCES`): the sequences of a
+root go on rising when a new table takes the place of another, and when a product gets the topic of another one. The same item
+names the product's partition of the ledger, and its number there: a registry that went back to an earlier moment may give this number to another product.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from processor.errors import ForeignPart
 from processor.progress.segment import PARTITIONS
@@ -150,9 +150,10 @@ def unfinished(identity: str) -> str:
     return _UNFINISHED + identity
 
 
-def read_sequences(items: Iterable[Item]) -> dict[tuple[str, str], int]:
-    """(product, its partition of the ledger) -> the highest sequence that its topic had before the table's first message."""
-    return {(item["SK"], item["ledger"]): item["above"] for item in items}
+def read_sequences(items: Iterable[Item]) -> dict[tuple[str, str, str], int]:
+    """(product, its partition of the ledger, its topic) -> the highest sequence that the topic had before the product published
+    there. Releases before 0.2 did not note the topic."""
+    return {(item["SK"], item["ledger"], item.get("topic", "")): item["above"] for item in items}
 
 
 def ledgers_in(items: Iterable[Item]) -> set[str]:
@@ -160,10 +161,10 @@ def ledgers_in(items: Iterable[Item]) -> set[str]:
     return {ledger for item in items for ledger in (item["ledger"], *item["former"])}
 
 
-def write_sequence(product: str, above: int, ledger: str, number: int, former: Iterable[str] = ()) -> Write:
+def write_sequence(product: str, above: int, topic: str, ledger: str, number: int, former: Iterable[str] = ()) -> Write:
     """Keeps the highest sequence of a product's topic. `ledger`, `number`: its place in the ledger; `former`: its partitions
     before, under other roots."""
-    values = {"above": above, "ledger": ledger, "number": number, "former": sorted(former)}
+    values = {"above": above, "topic": topic, "ledger": ledger, "number": number, "former": sorted(former)}
     return write_note(Key(SEQUENCES, product), values)
 
 
@@ -176,12 +177,6 @@ def other_number(items: Iterable[Item], product: str, ledger: str, number: int) 
             given = f"ledger number {item['number']} of {item['SK']}"
             return f"the table knows {given}, and the registry gives number {number} to {product}"
     return ""
-
-
-def highest_sequence(headers: Iterable[Mapping[str, bytes | None]]) -> int:
-    """The highest sequence in the headers of a topic's messages; 0 without one."""
-    texts = (one.get("statestore.sequence") or b"" for one in headers)
-    return max((int(text) for text in texts if text.isdigit()), default=0)
 
 
 def _flags(place: str, other: str) -> str:

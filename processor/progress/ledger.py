@@ -115,13 +115,14 @@ def run_key(number: int) -> Key:
 
 
 def read_entry(item: Item | None, number: int, earlier: int = 0) -> LedgerEntry:
-    """The entry of a product in a ledger item. `earlier`: the highest sequence of the product's topic before the table's first
-    message. A root without an entry has no document, acknowledged; but where the topic had messages, nobody knows its
-    document, and its sequences go on above `earlier`."""
+    """The entry of a product in a ledger item. `earlier`: the highest sequence that the product's topic had before the product
+    published there. A root without an entry has no document, acknowledged; but where the topic had messages, nobody knows its
+    document. The sequences of each root go on above `earlier`."""
     packed = None if item is None else item.get(f"e{number}")
     if packed is None:
         return LedgerEntry(seq=earlier, hash=INVALIDATED) if earlier else LedgerEntry()
-    return unpack(packed)
+    entry = unpack(packed)
+    return entry if entry.seq >= earlier else entry._replace(seq=earlier)
 
 
 def read_entries(item: Item | None) -> Iterator[tuple[int, LedgerEntry]]:

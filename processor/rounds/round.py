@@ -55,7 +55,7 @@ class PublishSetup:
     """What a run knows of the topics and schemas to publish to: made once for each plan.
 
     letter_bytes: the largest dead letter, None for any.
-    earlier_sequences: product -> the highest sequence of its topic before the table's first message.
+    earlier_sequences: product -> the highest sequence that its topic had before the product published there.
     message_limits: product -> the most bytes of a message of its topic, 8 MiB where unknown.
     schema_ids: product -> the id of the Avro schema of its documents; those of the others are JSON.
     unready: product -> why the job cannot publish it."""

@@ -67,7 +67,7 @@ PublishOutcome = Literal["published", "unchanged", "contended"] | Unpublishable 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishContext:
     """The facts that all messages of a product share in one task. `partition`, `number`: the product's place in the ledger;
-    `version`: the product's. `earlier`: the highest sequence of the topic before the table's first message. `limit`: the most
+    `version`: the product's. `earlier`: the highest sequence of the topic before the product's first message. `limit`: the most
     bytes of a message of the topic; `envelope`: the most bytes of a message next to its key and its value. The dead letter of a
     document that does not fit goes to `rejects_topic`, whose messages have at most `letter_bytes`, and names `refused_by`."""
 

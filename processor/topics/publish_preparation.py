@@ -9,13 +9,14 @@ from processor.kafka.reader import read_topic
 from processor.plan.plan import Plan
 from processor.progress.identity import (
     SEQUENCES,
-    highest_sequence,
     ledgers_in,
     other_number,
     read_sequences,
     write_sequence,
 )
 from processor.progress.ledger import group_partition
+from processor.records.message import sequence_of
+from processor.rounds.job_event import JobEvent, Report, no_report
 from processor.rounds.round import PublishSetup
 from processor.schema_registry.document_schemas import SchemaRegistration
 from processor.settings.settings import Settings
@@ -32,10 +33,11 @@ class PublishPreparation:
     configs: Callable[[Plan], Mapping[str, Mapping[str, str]]]
     registration: SchemaRegistration
     letter_bytes: int | None
+    report: Report = no_report
 
     def setup(self, plan: Plan) -> PublishSetup:
         """What the driver needs to publish by this plan. Registers the schemas of Avro products."""
-        sequences = earlier_sequences(self.settings, plan, self.store)
+        sequences = earlier_sequences(self.settings, plan, self.store, self.report)
         limits = message_limits(plan, self.configs(plan))
         registered = self.registration.register(plan)
         return PublishSetup(
@@ -47,10 +49,10 @@ class PublishPreparation:
         )
 
 
-def earlier_sequences(settings: Settings, plan: Plan, store: Store) -> dict[str, int]:
-    """Product -> the highest sequence that its topic had before the table's first message. Reads the topic of a product that
-    the table does not know yet, or knows with another root. Raises ForeignPart where the registry gives a product another ledger
-    number than the table knows."""
+def earlier_sequences(settings: Settings, plan: Plan, store: Store, report: Report = no_report) -> dict[str, int]:
+    """Product -> the highest sequence that its topic had before the product published there. Reads the topic of a product that
+    the table does not know yet, or knows with another root or another topic. Reports messages that no job wrote. Raises
+    ForeignPart where the registry gives a product another ledger number than the table knows."""
     items = {item["SK"]: item for item in store.partition(SEQUENCES)}
     known, found = read_sequences(items.values()), dict[str, int]()
     for name, product in plan.products.items():
@@ -61,11 +63,28 @@ def earlier_sequences(settings: Settings, plan: Plan, store: Store) -> dict[str,
                 "stop every job and make a new registry for the table: `statestore rebuild-registry --registry-is-lost` with "
                 "another --registry-schema"
             )
-        if (name, ledger) not in known:
-            messages = read_topic(settings.bootstrap_servers, dict(settings.kafka), product.product.topic)
-            above = highest_sequence(dict(message.headers) for message in messages)
+        topic = product.product.topic
+        if (name, ledger, topic) not in known:
+            above = _highest_sequence(settings, topic, report)
             former = ledgers_in([items[name]] if name in items else [])
-            store.write(write_sequence(name, above, ledger, product.number, former))
-            known[name, ledger] = above
-        found[name] = known[name, ledger]
+            store.write(write_sequence(name, above, topic, ledger, product.number, former))
+            known[name, ledger, topic] = above
+        found[name] = known[name, ledger, topic]
     return found
+
+
+def _highest_sequence(settings: Settings, topic: str, report: Report) -> int:
+    """The highest sequence of a topic's messages; 0 without one. Passes over messages that no job wrote, and reports them."""
+    highest, foreign, first = 0, 0, ""
+    for message in read_topic(settings.bootstrap_servers, dict(settings.kafka), topic):
+        sequence = sequence_of(dict(message.headers))
+        if sequence is None:
+            foreign, first = foreign + 1, first or f"partition {message.partition}, offset {message.offset}"
+        highest = max(highest, sequence or 0)
+    if foreign:
+        text = (
+            f"topic {topic} has {foreign} messages that no statestore job wrote, the first at {first}: their sequences do not "
+            "count. No other program may write to the topic of a product; `statestore verify` names documents that differ"
+        )
+        report(JobEvent(what="product topic", text=text, level="warning"))
+    return highest

@@ -10,7 +10,6 @@ from processor.progress.identity import (
     IDENTITY,
     check_binding,
     check_readable,
-    highest_sequence,
     is_restored,
     unfinished,
     write_identity,
@@ -127,17 +126,6 @@ def test_a_reader_takes_the_registrys_table_only() -> None:
             check_readable(BOUND, "t", lost)
     with pytest.raises(ForeignPart, match="no job has run"):
         check_readable(NEW, "t", None)
-
-
-def test_the_highest_sequence_of_a_topic_leaves_out_messages_of_others() -> None:
-    headers: list[Any] = [
-        {},
-        {"statestore.sequence": b"7"},
-        {"statestore.sequence": b"x"},
-        {"statestore.sequence": None},
-    ]
-    assert highest_sequence(headers) == 7
-    assert highest_sequence([]) == 0
 
 
 @pytest.mark.parametrize(

@@ -47,11 +47,12 @@ def story_items() -> list[Item]:
         trial.driver.adopt(PLAN)
         if trial is first:
             trial.batch(first_records())
+    later.committed = first.committed
     later.batch(later_records())
     letter = first_records()[1]
     notes = [
         write_identity("id", 1),
-        *(write_sequence(name, 0, group_partition(p.ledger), p.number) for name, p in PLAN.products.items()),
+        *(write_sequence(name, 0, "t", group_partition(p.ledger), p.number) for name, p in PLAN.products.items()),
     ]
     notes += [write_published_topic(name, PublishedTopic("t", "id", 1, 1)) for name in PLAN.products]
     for write in (*notes, drop(letter, who="an operator", why="given up", at=datetime(2026, 11, 22, tzinfo=UTC))):
@@ -93,7 +94,7 @@ def test_the_items_of_an_earlier_release_mean_the_same(release: Path) -> None:
     assert (entry.seq, entry.mark, message_key(item), entry.version) == (2, Mark(2, 0, 1, 0), '{"id":1}', 1)
     assert [read_run(n, items[run_key(n)]).through for n in (1, 2)] == [0, 0]
     assert len(identity_in(items[IDENTITY])) == 36
-    known = {(name, group_partition(product.ledger)): 0 for name, product in PLAN.products.items()}
+    known = {(name, group_partition(product.ledger), ""): 0 for name, product in PLAN.products.items()}
     assert read_sequences(item for key, item in items.items() if key.pk == "SEQUENCES") == known
     (dropped,) = ended_replays(item for key, item in items.items() if key.pk == PARTITION).values()
     assert dropped == "dropped by an operator at 2026-11-22T00:00:00+00:00: given up"
