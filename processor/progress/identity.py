@@ -6,8 +6,9 @@
 
 `check_binding` decides from these what does not belong together. Others read and write them. The table also keeps, for
 each product, the highest sequence that its topic had before the product published there (`SEQUENCES`): the sequences of a
-root go on rising when a new table takes the place of another, and when a product gets the topic of another one. The same item
-names the product's partition of the ledger, and its number there: a registry that went back to an earlier moment may give this number to another product.
+root go on rising when a new table takes the place of another, and when a product gets the topic of another one. The same
+item names the product's partition of the ledger, and its number there: a registry that went back to an earlier moment may
+give this number to another product.
 """
 
 from collections.abc import Iterable
