@@ -310,6 +310,7 @@ class Job:
         self.driver.rounds.partitions, self.driver.rounds.incarnations = epochs.partitions(), epochs.incarnations
         work = BatchFrame(frame=frame, records=piece.size, epochs=epochs)
         if self.begins is None:
-            self.begins = Checkpoint(spark=self.spark, path=self.settings.checkpoint).begins()
+            path = self.settings.checkpoint
+            self.begins = Checkpoint(spark=self.spark, path=path).begins() if path else {}
         self.driver.process_batch(work, committed_by(epochs, self.begins, self.positions), batch)
         self.positions = self.positions | piece.ends

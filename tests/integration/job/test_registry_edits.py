@@ -12,9 +12,13 @@ import pytest
 from processor.job.job import Job
 from processor.job.lease import take_lease
 from processor.job.run_job import run_job
+from processor.kafka.outbox import KafkaOutbox
+from processor.records.message import Message
+from processor.rounds.job_event import JobEvent
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.model import AssignmentState
+from tests.integration.job.scene_records import last_documents
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -53,6 +57,37 @@ def test_a_changed_product_goes_out_as_a_new_version_and_retracts_what_it_has_no
     assert len(scene.documents("names")) == 5
     assert scene.documents("names") == scene.truth("names")
     assert {dict(r.headers)["statestore.product_version"] for r in scene.published("names")[-3:]} == {b"2"}
+
+
+@pytest.mark.rest
+@pytest.mark.plain
+def test_a_product_that_gets_the_topic_of_a_removed_one_publishes_above_its_sequences(
+    scene: Scene, rows: SimpleNamespace
+) -> None:
+    """Readers keep the document of a key with the highest sequence. A message that no job wrote stops no start."""
+    taken = f"{scene.settings.job}.names"
+    scene.add("names", fields=["id", "name"])
+    for name in ("ada", "eve", "cyd"):
+        scene.produce(rows.user(1, name))
+        scene.run()
+    scene.add("names_again", fields=["id", "name"], topic=f"{scene.settings.job}.others")
+    scene.run()
+    scene.registry.operate(
+        Signature("a test", "another one takes its topic"), operations.remove, "names", tombstones=False
+    )
+    outbox = KafkaOutbox(scene.settings.bootstrap_servers, {})
+    for headers in ((), (("statestore.sequence", b"9223372036854775807"),)):
+        outbox.send(Message(topic=taken, key=b'{"id":9}', value=b"{}", headers=headers))
+    outbox.flush()
+    lines = list[JobEvent]()
+    scene.add("names_again", fields=["id", "name"], topic=taken)
+    with scene.opened(report=lines.append) as job:
+        run_job(job, once=True)
+    ours = [one for one in scene.published("names_again") if len(one.headers) > 1]
+    assert last_documents(ours) == {'{"id":1}': {"id": 1, "name": "cyd"}}
+    assert [dict(one.headers)["statestore.product"] for one in ours] == [b"names"] * 3 + [b"names_again"]
+    assert any(f"topic {taken} has 2 messages that no statestore job wrote" in one.text for one in lines)
+    scene.run()
 
 
 @pytest.mark.rest
