@@ -115,7 +115,7 @@ def test_the_token_alone_says_who_a_person_is(console: ConsoleScene, console_use
 def test_the_proxy_states_who_a_person_is_and_the_groups(
     console: ConsoleScene, console_user: tuple[Registry, str]
 ) -> None:
-    app = console.app(console_user[0], PROXY, local=False)
+    app = console.app(console_user[0], PROXY, names=())
     proxy, grace = TestClient(app, client=("10.0.0.5", 1)), {"X-Forwarded-User": "grace"}
     for groups, said in (("", "reader"), ("staff, on-call", "operator"), ("staff", "reader")):
         assert f"grace, {said}" in proxy.get("/", headers=grace | {"X-Forwarded-Groups": groups}).text
