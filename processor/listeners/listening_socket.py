@@ -53,17 +53,19 @@ class ListeningSocket(socket.socket):
         super().close()
 
     def _shed(self) -> None:
-        """Ends the next client, and the one that waits longest."""
+        """Ends the next client, and the one that waits longest. Raises BlockingIOError where no client comes: only an accept with
+        a free descriptor can tell."""
         self._connections.end_oldest()
         if self._spare >= 0:
             os.close(self._spare)
             self._spare = -1
-            with suppress(OSError):
-                super().accept()[0].close()
         try:
-            self._spare = os.open(os.devnull, os.O_RDONLY)
-        except OSError:  # another thread was faster
+            super().accept()[0].close()
+        except OSError:  # nobody is there, or another thread has the descriptor
             raise BlockingIOError from None
+        finally:
+            with suppress(OSError):
+                self._spare = os.open(os.devnull, os.O_RDONLY)
 
 
 def listen(names: tuple[str, str], host: str, port: int, connections: Connections) -> list[ListeningSocket]:

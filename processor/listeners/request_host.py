@@ -9,8 +9,8 @@ from typing import Final
 
 LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 """The names of this machine for its own users."""
-_HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\\,\[\]]+?)\.?(?::[0-9]{0,5})?", re.ASCII)
-"""A name or an address, perhaps with a last dot, and perhaps with a port."""
+_HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\\,\[\]]+)(?::[0-9]{0,5})?", re.ASCII)
+"""A name or an address, perhaps with a port."""
 
 
 def is_named(host: str, names: Collection[str]) -> bool:
@@ -21,7 +21,7 @@ def is_named(host: str, names: Collection[str]) -> bool:
 
 def plain_name(name: str) -> str:
     """A name or an address in its one form: without brackets, and in lower case."""
-    text = name.strip("[]").rstrip(".").lower()
+    text = name.strip("[]").removesuffix(".").lower()
     try:
         return str(ip_address(text))
     except ValueError:
