@@ -110,7 +110,7 @@ def test_clients_that_say_nothing_are_dropped_and_others_are_answered(
 ) -> None:
     monkeypatch.setattr(server_module, "CONNECTION_SECONDS", 0.5)
     with status_server("127.0.0.1", 0, lambda: state[0]) as port, half_requests(port, 32) as silent:
-        assert [client.recv(1) for client in silent] == [b""] * len(silent)
+        assert all(map(ends, silent))
         assert ask(port, "/health")[0] == 200
 
 
@@ -118,9 +118,17 @@ def test_a_probe_is_answered_while_half_requests_have_all_places(port: int) -> N
     """They wait here for 10 s each, and the probe takes the place of the oldest."""
     with half_requests(port, 300) as silent:
         assert ask(port, "/health")[:2] == (200, "ok\n")
-        assert silent[0].recv(1) == b""
+        assert ends(silent[0])
         silent[-1].sendall(b"TP/1.1\r\nHost: localhost\r\n\r\n")
         assert silent[-1].recv(12) == b"HTTP/1.0 404"
+
+
+def ends(client: socket.socket) -> bool:
+    """Waits for the end of a connection. Whether it came without an answer."""
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
 
 
 @contextmanager
