@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         key=options.key,
         limits=connection_limits(options, options.proxy),
     )
-    rules = replace(_name_rules(options), rate=options.rate, at_once=options.at_once)
+    rules = replace(name_rules(options), rate=options.rate, at_once=options.at_once)
     with (
         reachable_settings(options) as settings,
         open_registry(settings) as registry,
@@ -106,7 +106,7 @@ def _people(options: argparse.Namespace) -> "PersonRules":
     return OwnUser(user_name())
 
 
-def _name_rules(options: argparse.Namespace) -> "GuardRules":
+def name_rules(options: argparse.Namespace) -> "GuardRules":
     """The names that the Host of a request may have. A page of another site could lead its own name to this machine, and state a
     person as the proxy does. People with tokens need no such rule: no other site knows a token."""
     from processor.serve.guard import GuardRules
