@@ -142,7 +142,7 @@ class _Answers:
 def _here(request: Request) -> str:
     """The address of a page without its note, which the page says once."""
     query = [(name, value) for name, value in request.query_params.multi_items() if name != "note"]
-    path = request.scope["path"]
+    path: str = request.scope["path"]
     return path + (f"?{urlencode(query)}" if query else "")
 
 

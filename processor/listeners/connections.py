@@ -35,7 +35,7 @@ class ConnectionLimits:
 
 
 class Connection(socket.socket):
-    """A connection of a client. `since`: when it began, or when its last answer began; `working`: whether a request is in work."""
+    """A connection of a client. `since`: when it or its last answer began; `working`: whether a request is in work."""
 
     def __init__(self, table: "Connections", peer: Peer, fileno: int) -> None:
         super().__init__(fileno=fileno)

@@ -1,5 +1,5 @@
-"""The Host of a request. A site in a browser may lead a name of its own to this machine (DNS rebinding), and then the Host has that
-name. So a listener takes only requests that name it as its people do. Pure.
+"""The Host of a request. A site in a browser may lead a name of its own to this machine (DNS rebinding), and the Host then has
+that name. So a listener takes only requests that name it as its people do. Pure.
 """
 
 import re

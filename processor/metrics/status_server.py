@@ -2,9 +2,10 @@
 200 while all is well or the job waits for a part outside of it, and 503 when a person must act.
 
 Promises: it answers from the last report of the monitor, so no request reaches the job, the table or Kafka. It holds up neither
-the job nor its end: at most MOST_CONNECTIONS at once, each for at most CONNECTION_SECONDS, however slow the client is. A new client
-takes the place of the oldest, so unfinished requests keep no probe out. It answers only GET. On a loopback address it answers only
-requests for this machine, so that no site in a browser can read it under a name of its own. Does not: encrypt, or ask who reads.
+the job nor its end: at most MOST_CONNECTIONS at once, each for at most CONNECTION_SECONDS, however slow the client is. A new
+client takes the place of the oldest, so unfinished requests keep no probe out. It answers only GET. On a loopback address it
+answers only requests for this machine, so that no site in a browser can read it under a name of its own. Does not: encrypt, or
+ask who reads.
 """
 
 import json
@@ -88,7 +89,7 @@ class _Server(ThreadingHTTPServer):
         for other in others:
             other.close()
         self.server_address = self.socket.getsockname()
-        address = self.server_address[0]
+        address = str(self.server_address[0])
         self.names = {*LOCAL_NAMES, plain_name(address)} if is_loopback(address) else None
 
     def service_actions(self) -> None:

@@ -30,9 +30,7 @@ def document_app(reader: StateReader, rules: GuardRules) -> Guard:
         "/products/{product}/schema": lambda request: _json(reader.schema(_part(request, "product"))),
         "/openapi.json": lambda _: _json(openapi(reader.plan())),
         "/documents/{product}/{key:path}": lambda request: _document(reader, request),
-        "/rows/{entity}/{key:path}": lambda request: _json(
-            reader.row(_part(request, "entity"), _part(request, "key"))
-        ),
+        "/rows/{entity}/{key:path}": lambda request: _json(reader.row(_part(request, "entity"), _part(request, "key"))),
     }
     app = Starlette(routes=[Route(path, _endpoint(answer), methods=["GET"]) for path, answer in answers.items()])
     app.router.redirect_slashes = False  # it leads to the Host of the request, and a key may end with a slash

@@ -109,7 +109,7 @@ class Guard:
 
 async def _body(receive: Receive) -> bytes | None:
     """The whole body of a request; None where its client leaves before that. Raises LookUpProblem for one that is too large."""
-    body = b""
+    body: bytes = b""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":

@@ -10,7 +10,7 @@ import ssl
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
@@ -42,7 +42,7 @@ class Listener:
     certificate: str = ""
     key: str = ""
     client_ca: str = ""
-    limits: ConnectionLimits = ConnectionLimits()
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
     def __post_init__(self) -> None:
         if self.client_ca and not self.certificate:
@@ -65,8 +65,8 @@ class Listener:
         return f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
 
     def run(self, app: ASGIApp, ready: Callable[[str], None]) -> None:
-        """Serves until SIGTERM or Ctrl-C. Calls `ready` with the address once clients reach it. Raises SettingError for files that
-        are no certificates, and for an address that it cannot have."""
+        """Serves until SIGTERM or Ctrl-C. Calls `ready` with the address once clients reach it. Raises SettingError for files
+        that are no certificates, and for an address that it cannot have."""
         connections, lines = Connections(self.limits), FewLines()
 
         async def tick() -> None:
@@ -99,9 +99,7 @@ class Listener:
                 f"--certificate, --key or --client-ca cannot be used: {error.strerror or error}"
             ) from None
         with ExitStack() as opened:
-            sockets = [
-                opened.enter_context(one) for one in listen(("host", "port"), self.host, self.port, connections)
-            ]
+            sockets = [opened.enter_context(one) for one in listen(("host", "port"), self.host, self.port, connections)]
             for name in LOGGERS:
                 logging.getLogger(name).addFilter(lines)
                 opened.callback(logging.getLogger(name).removeFilter, lines)

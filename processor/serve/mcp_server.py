@@ -70,8 +70,8 @@ def _plain(value: Any) -> Any:
             return {name: _plain(inner) for name, inner in value.items()}
         case list() | tuple():
             return [_plain(inner) for inner in value]
-        case Decimal() if isinf(number := float(value)):
-            return str(value)
         case Decimal():
+            if isinf(number := float(value)):
+                return str(value)
             return int(value) if value == value.to_integral_value() and Decimal(number) != value else number
     return value

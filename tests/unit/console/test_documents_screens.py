@@ -11,7 +11,24 @@ from processor.console.visit import Person, Visit
 from processor.serve.problem import LookUpProblem
 from tests.unit.serve.scene import ServedState
 
-KEYS = ["plain", "plain\n", " plain", "plain ", "\tplain", "a\nb", "a\r\nb", "\n", " ", "a+b", "a/b", "%0A", "..", "\u2003", '"', "[1]"]
+KEYS = [
+    "plain",
+    "plain\n",
+    " plain",
+    "plain ",
+    "\tplain",
+    "a\nb",
+    "a\r\nb",
+    "\n",
+    " ",
+    "a+b",
+    "a/b",
+    "%0A",
+    "..",
+    "\u2003",
+    '"',
+    "[1]",
+]
 
 
 @pytest.fixture(scope="module")

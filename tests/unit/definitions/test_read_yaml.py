@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ruamel.yaml.scanner import Scanner
 
-from processor.definitions import ruamel_nodes
 from processor.definitions.problems import DefinitionError, Problems
 from processor.definitions.read_yaml import read_yaml
 from processor.definitions.yaml_nodes import Map, Scalar, Sequence
@@ -64,8 +64,13 @@ def test_brackets_beyond_the_depth_of_definitions_are_a_problem(text: str) -> No
 def test_the_reader_stops_at_the_first_bracket_that_is_too_deep(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """ruamel's scanner takes 17 s for 20,000 brackets, since each further one looks at all before it."""
     tokens = []
-    fetch = ruamel_nodes.Scanner.fetch_more_tokens
-    monkeypatch.setattr(ruamel_nodes.Scanner, "fetch_more_tokens", lambda one: tokens.append(1) or fetch(one))
+    fetch = Scanner.fetch_more_tokens
+
+    def counted(one: Scanner) -> Any:
+        tokens.append(1)
+        return fetch(one)
+
+    monkeypatch.setattr(Scanner, "fetch_more_tokens", counted)
     problems = Problems()
     assert read_yaml("f", text, problems) is None
     assert "the file nests more than 100 levels" in problems_text(problems)

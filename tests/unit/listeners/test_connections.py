@@ -86,7 +86,8 @@ def test_an_address_of_many_may_take_all_places(crowd: Crowd) -> None:
 
 @pytest.mark.parametrize(
     ("one", "same"),
-    [("2001:db8::1", "2001:db8::2"), ("2001:db8::1", "2001:db8:0:0:ffff::"), ("::ffff:10.0.0.1", "10.0.0.1"), ("fe80::1%eth0", "fe80::2%eth1")],
+    [("2001:db8::1", "2001:db8::2"), ("2001:db8::1", "2001:db8:0:0:ffff::"), ("::ffff:10.0.0.1", "10.0.0.1"),
+     ("fe80::1%eth0", "fe80::2%eth1")],
 )  # fmt: skip
 def test_addresses_of_one_sender_share_its_places(crowd: Crowd, one: str, same: str) -> None:
     for port, address in enumerate((one, same, one)):

@@ -16,9 +16,12 @@ def test_a_name_of_this_machine(host: str) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    ["", "[", "]", "[]", "[::1", "::1]", "[[::1]]", "evil.example", "127.0.0.1.evil.example", "localhost.evil", "evil@localhost",
-     "localhost@evil", "localhost:8280@evil", "localhost:x", "localhost:123456", "localhost:80:80", "localhost/", "localhost#", " localhost",
-     "localhost\n", "localhost,evil", "http://localhost", "0.0.0.0", "2130706433", "127.1", "localhost..", "localhost\\evil", "lo\u212aalhost",
+    ["", "[", "]", "[]", "[::1", "::1]", "[[::1]]", "evil.example", "127.0.0.1.evil.example", "localhost.evil",
+     "evil@localhost",
+     "localhost@evil", "localhost:8280@evil", "localhost:x", "localhost:123456", "localhost:80:80", "localhost/", "localhost#",
+     " localhost",
+     "localhost\n", "localhost,evil", "http://localhost", "0.0.0.0", "2130706433", "127.1", "localhost..", "localhost\\evil",
+     "lo\u212aalhost",
      "[v1.x]", "[::1%25eth0]"],
 )  # fmt: skip
 def test_any_other_text_is_no_name_of_this_machine(host: str) -> None:

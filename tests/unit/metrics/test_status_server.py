@@ -74,7 +74,9 @@ def test_a_request_under_another_name_than_this_machine_gets_nothing(port: int, 
     assert (status, body) == (421, "the Host of the request is not this machine\n")
 
 
-@pytest.mark.parametrize("host", ["localhost", "localhost:9", "127.0.0.1:9464", "[::1]:9464", "LOCALHOST", "localhost."])
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost:9", "127.0.0.1:9464", "[::1]:9464", "LOCALHOST", "localhost."]
+)
 def test_a_request_for_this_machine_is_answered(port: int, host: str) -> None:
     assert ask(port, "/health", Host=host)[0] == 200
 

@@ -88,7 +88,8 @@ def test_keys_with_any_characters(client: TestClient, path: str, name: str) -> N
     assert client.get(f"/documents/person/{path}").json()["name"] == name
 
 
-KEYS = ["plain", "plain\n", "\nplain", "a\nb", "\n", "plain\r", "\r\n", "a\x00b", " blank ", "\t", "..", "a/../b", "//", "/", "a/", "a+b", "%2F",
+KEYS = ["plain", "plain\n", "\nplain", "a\nb", "\n", "plain\r", "\r\n", "a\x00b", " blank ",
+        "\t", "..", "a/../b", "//", "/", "a/", "a+b", "%2F",
         "%0A", "?as=published", "#", ";", "Zo\u00eb", "\u2603\u2028", "\U0001f600", "\\", "'\"", "."]  # fmt: skip
 
 

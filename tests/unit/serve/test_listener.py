@@ -4,8 +4,10 @@ import logging
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from select import select
 from threading import Event, Thread
 from time import sleep
+from typing import Any
 
 import pytest
 import uvicorn
@@ -62,7 +64,7 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @contextmanager
-def served(monkeypatch: pytest.MonkeyPatch, app: ASGIApp = echo, **limits: object) -> Iterator[int]:
+def served(monkeypatch: pytest.MonkeyPatch, app: ASGIApp = echo, **limits: Any) -> Iterator[int]:
     """The port of a listener in a thread of its own."""
     servers: list[uvicorn.Server] = []
 
@@ -73,8 +75,8 @@ def served(monkeypatch: pytest.MonkeyPatch, app: ASGIApp = echo, **limits: objec
 
     monkeypatch.setattr(uvicorn, "Server", Kept)
     rules = GuardRules(rate=100_000, at_once=4)
-    given = ConnectionLimits(**limits)  # type: ignore[arg-type]
-    listener, ready = Listener(host="127.0.0.1", port=free_port(), limits=given), Event()
+    limited = ConnectionLimits(**limits)
+    listener, ready = Listener(host="127.0.0.1", port=free_port(), limits=limited), Event()
     thread = Thread(target=listener.run, args=(Guard(app, rules), lambda _: ready.set()))
     thread.start()
     try:
@@ -112,7 +114,10 @@ SLOW_BODY = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\ns
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
-@pytest.mark.parametrize("begins", [HALF, SLOW_BODY, b"", b"G", b"POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n"])  # fmt: skip
+@pytest.mark.parametrize(
+    "begins",
+    [HALF, SLOW_BODY, b"", b"G", SLOW_BODY.replace(b"some", b"").replace(b"Content", b"Expect: 100-continue\r\nContent")],
+)  # fmt: skip
 def test_unfinished_requests_keep_no_other_client_out(monkeypatch: pytest.MonkeyPatch, begins: bytes) -> None:
     """As many as the listener takes, and more than it works on: none of them ends by time here."""
     with served(monkeypatch, most=40, seconds=3_600.0) as port, ExitStack() as opened:
@@ -144,10 +149,10 @@ def test_an_unfinished_request_ends_after_its_time(monkeypatch: pytest.MonkeyPat
 def test_drops_of_a_request_give_it_no_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     with served(monkeypatch, seconds=0.2) as port, connect(port) as client:
         client.sendall(WHOLE[:-4])
-        with pytest.raises(OSError):  # noqa: PT011 - a broken pipe or a reset
-            while True:
+        with suppress(BrokenPipeError, ConnectionResetError):
+            while not select([client], [], [], 0.05)[0]:
                 client.sendall(b"\r\nX: y")
-                sleep(0.05)
+            assert ends(client)
 
 
 def test_work_and_a_kept_connection_outlive_the_time_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +185,7 @@ def test_a_client_that_reads_no_answer_ends(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_an_address_keeps_no_other_address_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = {"most": 40, "most_of_one": 5, "seconds": 3_600.0, "shared": frozenset[str]()}
+    limits: Any = {"most": 40, "most_of_one": 5, "seconds": 3_600.0, "shared": frozenset()}
     with served(monkeypatch, **limits) as port, connect(port, "127.0.0.3") as early, ExitStack() as opened:
         early.sendall(WHOLE[:20])
         many = [opened.enter_context(connect(port, "127.0.0.2")) for _ in range(60)]

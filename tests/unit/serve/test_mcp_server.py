@@ -11,7 +11,6 @@ from mcp import Client
 from processor.serve.mcp_server import mcp_server
 from tests.unit.serve.scene import ServedState
 
-
 NUMBERS = ["1.50", "5.00", "0.1", "12345678901234567890.12", "12345678901234567890.0", "-7", "1E+400"]
 
 
@@ -56,7 +55,7 @@ def test_numbers_that_no_double_has_are_the_nearest_ones() -> None:
     answer = call("get", product="spending", key="eve")
     found = answer.structured_content["document"]["more"]["numbers"]
     assert found == [1.5, 5, 0.1, 12345678901234567890.12, 12345678901234567890, -7, "1E+400"]
-    assert f'[{",".join(NUMBERS)}]' in answer.content[0].text
+    assert f"[{','.join(NUMBERS)}]" in answer.content[0].text
 
 
 @pytest.mark.parametrize("tool", ["explain", "schema", "lineage", "list_products"])

@@ -23,7 +23,10 @@ PROXY = ["--proxy", "10.0.0.5", "--identity-header", "X-User"]
         ([*PROXY, "--operators", "group:on-call"], "--group-header, --proxy and a `group:NAME`"),
         ([*PROXY, "--group-header", "X-Groups"], "--group-header, --proxy and a `group:NAME`"),
         (["--public-host", "console.example.org"], "--public-host goes with --proxy"),
-        ([*PROXY, "--public-host", "https://console.example.org"], "--public-host: https://console.example.org is no name"),
+        (
+            [*PROXY, "--public-host", "https://console.example.org"],
+            "--public-host: https://console.example.org is no name",
+        ),
         ([*PROXY, "--public-host", "a.example.org, b.example.org:443"], "--public-host: b.example.org:443 is no name"),
         (["--tokens", "env:T", "--operators", "group:on-call"], "--group-header, --proxy and a `group:NAME`"),
     ],
