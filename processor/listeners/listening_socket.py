@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from processor.errors import SettingError
-from processor.listeners.connections import Connection, Connections
+from processor.listeners.connection_table import Connection, ConnectionTable
 
 BACKLOG: Final = 128
 """Clients that wait until the server takes them."""
@@ -24,7 +24,7 @@ _NOT_HERE: Final = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 class ListeningSocket(socket.socket):
     """A socket whose clients have places in a table of connections. It never waits for a client."""
 
-    def __init__(self, family: int, connections: Connections) -> None:
+    def __init__(self, family: int, connections: ConnectionTable) -> None:
         super().__init__(family, socket.SOCK_STREAM)
         self._connections, self._spare = connections, os.open(os.devnull, os.O_RDONLY)
         self.setblocking(False)
@@ -68,7 +68,7 @@ class ListeningSocket(socket.socket):
                 self._spare = os.open(os.devnull, os.O_RDONLY)
 
 
-def listen(names: tuple[str, str], host: str, port: int, connections: Connections) -> list[ListeningSocket]:
+def listen(names: tuple[str, str], host: str, port: int, connections: ConnectionTable) -> list[ListeningSocket]:
     """The sockets at host and port, one for each address of the host, those of IPv4 first. `names`: of the settings that say host
     and port. Raises SettingError where they cannot be had."""
     try:
@@ -88,7 +88,7 @@ def listen(names: tuple[str, str], host: str, port: int, connections: Connection
         raise SettingError(f"{names[1]}: cannot listen at {host}, port {port}: {why}; {cure}") from None
 
 
-def _sockets(host: str, port: int, connections: Connections) -> Iterator[ListeningSocket]:
+def _sockets(host: str, port: int, connections: ConnectionTable) -> Iterator[ListeningSocket]:
     if not 0 <= port <= 65535:  # the look-up of an address would take it modulo 65536
         raise OverflowError("no port has this number")
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, NamedTuple
 
-from processor.listeners.connections import ConnectionLimits, Connections
+from processor.listeners.connection_table import ConnectionLimits, ConnectionTable
 from processor.listeners.listening_socket import listen
 from processor.listeners.request_host import LOCAL_NAMES, is_loopback, is_named, plain_name
 from processor.metrics.prometheus_text import CONTENT_TYPE, prometheus_text
@@ -65,7 +65,7 @@ JOB_PAGES = Pages(status_page, prometheus_text)
 def status_server(host: str, port: int, read: Callable[[], RunState], pages: Pages = JOB_PAGES) -> Iterator[int]:
     """Serves the page within the block; yields the port. Raises SettingError where host and port cannot be had."""
     limits = ConnectionLimits(most=MOST_CONNECTIONS, most_of_one=MOST_OF_ONE, seconds=CONNECTION_SECONDS)
-    server = _Server(host, port, read, pages, Connections(limits))
+    server = _Server(host, port, read, pages, ConnectionTable(limits))
     thread = Thread(target=server.serve_forever, args=(POLL_SECONDS,), name="status page", daemon=True)
     thread.start()
     try:
@@ -80,7 +80,7 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def __init__(
-        self, host: str, port: int, read: Callable[[], RunState], pages: Pages, connections: Connections
+        self, host: str, port: int, read: Callable[[], RunState], pages: Pages, connections: ConnectionTable
     ) -> None:
         self.read, self.pages, self._connections = read, pages, connections
         super().__init__((host, port), _Handler, bind_and_activate=False)

@@ -1,8 +1,8 @@
 """Runs an ASGI application: on loopback, or elsewhere with a token or with certificates of its clients.
 
 uvicorn has no time-out for a request that never becomes complete, and no limit by address. So the table of connections
-(`processor.listeners.connections`) has both, and the application says when work begins and ends. Lines about requests are few,
-however many clients send nonsense.
+(`processor.listeners.connection_table`) has both, and the application says when work begins and ends. Lines about requests are
+few, however many clients send nonsense.
 """
 
 import logging
@@ -18,7 +18,7 @@ import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from processor.errors import SettingError
-from processor.listeners.connections import ConnectionLimits, Connections, Peer
+from processor.listeners.connection_table import ConnectionLimits, ConnectionTable, Peer
 from processor.listeners.listening_socket import BACKLOG, listen
 from processor.listeners.request_host import is_loopback
 
@@ -67,7 +67,7 @@ class Listener:
     def run(self, app: ASGIApp, ready: Callable[[str], None]) -> None:
         """Serves until SIGTERM or Ctrl-C. Calls `ready` with the address once clients reach it. Raises SettingError for files
         that are no certificates, and for an address that it cannot have."""
-        connections, lines = Connections(self.limits), FewLines()
+        connections, lines = ConnectionTable(self.limits), FewLines()
 
         async def tick() -> None:
             connections.end_overdue()
@@ -110,7 +110,7 @@ class Listener:
 class _CountedApp:
     """An application that tells the table of connections when the work on a request begins, and when its answer does."""
 
-    def __init__(self, app: ASGIApp, connections: Connections) -> None:
+    def __init__(self, app: ASGIApp, connections: ConnectionTable) -> None:
         self._app, self._connections = app, connections
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -148,7 +148,7 @@ class FewLines(logging.Filter):
         self._lines[kind] += 1
         return self._lines[kind] <= MOST_LINES
 
-    def tell(self, connections: Connections) -> None:
+    def tell(self, connections: ConnectionTable) -> None:
         """Once in LINE_SECONDS: what there was more, and how many connections the table ended."""
         if self._clock() - self._since < LINE_SECONDS:
             return

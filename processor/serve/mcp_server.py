@@ -17,7 +17,7 @@ from processor.serve.problem import problem_of
 from processor.serve.state_reader import StateReader, document_object
 from processor.settings.installed_release import statestore_version
 
-Answer = Annotated[CallToolResult, dict[str, Any]]
+ToolResult = Annotated[CallToolResult, dict[str, Any]]
 """A result with the schema of an object."""
 
 
@@ -31,23 +31,23 @@ def mcp_server(reader: StateReader) -> MCPServer[Any]:
     @tool(
         "list_products", "The products of documents, each with its topic, its root entity and the columns of its key."
     )
-    def list_products() -> Answer:
+    def list_products() -> ToolResult:
         return _answer(lambda: {"products": reader.products()})
 
     @tool("schema", "The JSON Schema of the documents of a product.")
-    def schema(product: str) -> Answer:
+    def schema(product: str) -> ToolResult:
         return _answer(lambda: reader.schema(product))
 
     @tool("get", 'A document as the state has it now. `key`: JSON such as {"id": 7}, or the value of a single column.')
-    def get(product: str, key: str) -> Answer:
+    def get(product: str, key: str) -> ToolResult:
         return _answer(lambda: document_object(reader.document(product, key)))
 
     @tool("explain", "How a product finds its rows: its joins with their access paths.")
-    def explain(product: str) -> Answer:
+    def explain(product: str) -> ToolResult:
         return _answer(lambda: reader.access_paths(product))
 
     @tool("lineage", "Why a document is as it is: what each join found, and the record that wrote each row.")
-    def lineage(product: str, key: str) -> Answer:
+    def lineage(product: str, key: str) -> ToolResult:
         return _answer(lambda: reader.lineage(product, key))
 
     return server

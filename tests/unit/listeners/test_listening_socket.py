@@ -10,15 +10,15 @@ import pytest
 
 from processor.errors import SettingError
 from processor.listeners import listening_socket
-from processor.listeners.connections import ConnectionLimits, Connections
+from processor.listeners.connection_table import ConnectionLimits, ConnectionTable
 from processor.listeners.listening_socket import listen
 
 NAMES = ("status_host", "status_port")
 DESCRIPTORS = """
 import os, resource, socket
-from processor.listeners.connections import ConnectionLimits, Connections
+from processor.listeners.connection_table import ConnectionLimits, ConnectionTable
 from processor.listeners.listening_socket import listen
-table = Connections(ConnectionLimits())
+table = ConnectionTable(ConnectionLimits())
 (server,) = listen(("host", "port"), "127.0.0.1", 0, table)
 clients = [socket.create_connection(server.getsockname()) for _ in range(9)]
 taken = [server.accept()[0] for _ in range(3)]
@@ -59,14 +59,14 @@ def test_a_process_without_descriptors_ends_clients_instead_of_trying_for_ever()
 )
 def test_an_address_that_nobody_can_have_is_a_clear_error(host: str, port: int, why: str) -> None:
     with pytest.raises(SettingError) as error:
-        listen(NAMES, host, port, Connections(ConnectionLimits()))
+        listen(NAMES, host, port, ConnectionTable(ConnectionLimits()))
     assert str(error.value).startswith(f"status_port: cannot listen at {host}, port {port}: ")
     assert str(error.value).endswith(why)
 
 
 def test_a_port_that_another_program_has_is_a_clear_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(SettingError) as error:
-        listen(("host", "port"), "127.0.0.1", other.getsockname()[1], Connections(ConnectionLimits()))
+        listen(("host", "port"), "127.0.0.1", other.getsockname()[1], ConnectionTable(ConnectionLimits()))
     assert str(error.value).endswith(": Address already in use; give another --port")
 
 
@@ -76,14 +76,14 @@ def test_a_port_that_needs_more_rights_is_a_clear_error(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(listening_socket.ListeningSocket, "bind", refuse)
     with pytest.raises(SettingError) as error:
-        listen(("host", "port"), "127.0.0.1", 80, Connections(ConnectionLimits()))
+        listen(("host", "port"), "127.0.0.1", 80, ConnectionTable(ConnectionLimits()))
     assert str(error.value) == (
         "port: cannot listen at 127.0.0.1, port 80: Permission denied; give a --port from 1024 on, or the right to open this one"
     )
 
 
 def test_a_name_listens_at_each_of_its_addresses() -> None:
-    sockets = listen(("host", "port"), "localhost", 0, Connections(ConnectionLimits()))
+    sockets = listen(("host", "port"), "localhost", 0, ConnectionTable(ConnectionLimits()))
     assert sockets[0].getsockname()[0] == "127.0.0.1"
     for one in sockets:
         socket.create_connection(one.getsockname()[:2]).close()

@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from processor.errors import SettingError
-from processor.listeners.connections import ConnectionLimits, Connections
+from processor.listeners.connection_table import ConnectionLimits, ConnectionTable
 from processor.local.readiness import free_port
 from processor.serve import listener as module
 from processor.serve.guard import Guard, GuardRules
@@ -242,7 +242,7 @@ def test_nonsense_of_many_clients_makes_few_lines(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_summary_counts_what_the_table_ended() -> None:
-    clock, table = [0.0], Connections(ConnectionLimits())
+    clock, table = [0.0], ConnectionTable(ConnectionLimits())
     lines = FewLines(lambda: clock[0])
     table.ended.update({"10.0.0.1": 1_500, "10.0.0.2": 3})
     written: list[str] = []

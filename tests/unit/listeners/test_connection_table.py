@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from processor.listeners import connections as module
-from processor.listeners.connections import Connection, ConnectionLimits, Connections
+from processor.listeners import connection_table as module
+from processor.listeners.connection_table import Connection, ConnectionLimits, ConnectionTable
 
 NOW = [0.0]
 
@@ -17,7 +17,7 @@ class Crowd:
     def __init__(self, **limits: int | frozenset[str]) -> None:
         NOW[0] = 0.0
         given: dict[str, object] = {"most": 4, "most_of_one": 2, "seconds": 10.0, "shared": frozenset({"10.0.0.9"})}
-        self.table = Connections(ConnectionLimits(**(given | limits), clock=lambda: NOW[0]))  # type: ignore[arg-type]
+        self.table = ConnectionTable(ConnectionLimits(**(given | limits), clock=lambda: NOW[0]))  # type: ignore[arg-type]
         self.ends: dict[tuple[str, int], socket.socket] = {}
         self.made: list[Connection] = []
 

@@ -37,7 +37,7 @@ class ConnectionLimits:
 class Connection(socket.socket):
     """A connection of a client. `since`: when it or its last answer began; `working`: whether a request is in work."""
 
-    def __init__(self, table: "Connections", peer: Peer, fileno: int) -> None:
+    def __init__(self, table: "ConnectionTable", peer: Peer, fileno: int) -> None:
         super().__init__(fileno=fileno)
         self._table, self.peer = table, peer
         self.since, self.working = 0.0, False
@@ -48,7 +48,7 @@ class Connection(socket.socket):
         super().close()
 
 
-class Connections:
+class ConnectionTable:
     """The connections. Threads may share them."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
