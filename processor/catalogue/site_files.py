@@ -29,6 +29,7 @@ from statestore.items import slot_name
 FOLDERS: Final = ("products", "entities")
 MARK: Final = '<meta name="generator" content="statestore catalogue">'
 """Every page has it: the writer removes no page of others."""
+INDEX: Final = "index.html"
 ASSETS: Final = ("catalogue.css", "catalogue.js")
 
 
@@ -62,7 +63,7 @@ class _Site:
 
     def files(self) -> Iterator[tuple[str, str]]:
         definitions = self._of.definitions
-        yield "index.html", self._page("index.html", "", products=self._products(), entities=self._entities())
+        yield INDEX, self._page(INDEX, "", products=self._products(), entities=self._entities())
         for name, product in definitions.products.items():
             yield f"products/{self._names['products'][name]}", self._product_page(product)
         for name, entity in definitions.entities.items():

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 from processor.cli.arguments import positive
 from processor.errors import SettingError
+from processor.listeners.connection_table import THIS_MACHINE, ConnectionLimits
 from processor.settings.resolve_secrets import resolve_reference
 from processor.settings.secret_references import EXAMPLES, is_reference
 
@@ -13,11 +14,27 @@ from processor.settings.secret_references import EXAMPLES, is_reference
 def add_listener(parser: argparse.ArgumentParser, port: int, otherwise: str) -> None:
     """Adds the address, the certificate and the limits. `otherwise`: what another address than loopback needs."""
     parser.add_argument("--host", default="127.0.0.1", help=f"address (127.0.0.1); another needs {otherwise}")
-    parser.add_argument("--port", type=positive, default=port, help=f"port ({port})")
+    parser.add_argument("--port", type=_port, default=port, help=f"port ({port})")
     parser.add_argument("--certificate", metavar="FILE", default="", help="certificate of the server (PEM)")
     parser.add_argument("--key", metavar="FILE", default="", help="key of the certificate (PEM)")
     parser.add_argument("--rate", type=positive, default=200, help="most requests a second (200)")
     parser.add_argument("--at-once", type=positive, default=16, help="most requests in work (16)")
+
+
+def _port(text: str) -> int:
+    if (number := positive(text)) > 65535:
+        raise argparse.ArgumentTypeError("must be a whole number from 1 to 65535")
+    return number
+
+
+def connection_limits(options: argparse.Namespace, proxy: str = "") -> ConnectionLimits:
+    """The limits of connections: of one address, and of all, some for each request in work. `proxy`: address of many clients."""
+    least = ConnectionLimits()
+    return ConnectionLimits(
+        most=max(least.most, 4 * options.at_once),
+        most_of_one=max(least.most_of_one, 2 * options.at_once),
+        shared=THIS_MACHINE | ({proxy} if proxy else set()),
+    )
 
 
 def add_token(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -28,7 +28,6 @@ from processor.serve.guard import Guard, GuardRules
 from processor.serve.problem import LookUpProblem
 from processor.serve.problem_answer import HEADERS_OF, problem_answer
 
-MOST_FORM_BYTES: Final = 64 * 1024
 MOST_FIELDS: Final = 600
 CONTENT_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -56,6 +55,7 @@ def console_app(parts: ConsoleParts, screens: Sequence[Screen], people: PersonRu
         if screen.act is not None:
             routes.append(Route(screen.path, partial(answers.acted, screen), methods=["POST"]))
     app = Starlette(routes=routes)
+    app.router.redirect_slashes = False  # it leads to the Host of the request
     app.add_exception_handler(HTTPException, answers.refused)
     return Guard(app, replace(rules, refuses=people.refuses))
 
@@ -81,7 +81,7 @@ class _Answers:
         """A path that there is not, or a method that it does not take."""
         assert isinstance(error, HTTPException)
         problem = LookUpProblem(error.status_code, error.detail)
-        if request.url.path.startswith(f"{API}/"):
+        if request.scope["path"].startswith(f"{API}/"):
             return problem_answer(problem)
         return await run_in_threadpool(self._problem, request, problem)
 
@@ -141,19 +141,15 @@ class _Answers:
 
 def _here(request: Request) -> str:
     """The address of a page without its note, which the page says once."""
-    url = request.url.remove_query_params("note")
-    return url.path + (f"?{url.query}" if url.query else "")
+    query = [(name, value) for name, value in request.query_params.multi_items() if name != "note"]
+    path: str = request.scope["path"]
+    return path + (f"?{urlencode(query)}" if query else "")
 
 
 async def _form(request: Request) -> dict[str, list[str]]:
-    """The fields of the form. Raises LookUpProblem for one that is too large."""
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_FORM_BYTES:
-            raise LookUpProblem(413, f"the form has more than {MOST_FORM_BYTES:,} bytes")
+    """The fields of the form. Raises LookUpProblem for one that cannot be read."""
     try:
-        return parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        return parse_qs((await request.body()).decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:
         raise LookUpProblem(400, f"the form cannot be read, or has more than {MOST_FIELDS} fields") from None
 

@@ -8,6 +8,7 @@ from registry.edits.edit import Signature
 
 MOST_REASON = 500
 """Characters of a reason."""
+LONGEST_KEY = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,18 @@ class Visit:
 
     def asked(self, name: str) -> str:
         """A field of the form, else of the query; empty without it."""
-        return next(iter(self.form.get(name, ())), self.query.get(name, "")).strip()
+        return self.written(name).strip()
+
+    def written(self, name: str) -> str:
+        """The same with the blanks at its ends, which a key may have."""
+        return next(iter(self.form.get(name, ())), self.query.get(name, ""))
+
+    def key(self, name: str) -> str:
+        """A key, as the person wrote it. Raises LookUpProblem for one that is too long for a screen."""
+        text = self.written(name)
+        if len(text) > LONGEST_KEY:
+            raise LookUpProblem(400, f"the key has more than {LONGEST_KEY:,} characters: use `statestore get` or `row`")
+        return text
 
     def number(self, name: str) -> int:
         """A field that is a whole number. Raises LookUpProblem for another text."""

@@ -8,11 +8,9 @@ import json
 from typing import Any
 
 from processor.definitions.problems import Problems
-from processor.definitions.ruamel_nodes import compose, join_surrogates
+from processor.definitions.ruamel_nodes import MAX_DEPTH, compose, join_surrogates
 from processor.definitions.yaml_nodes import FileLine, Map, Scalar, Sequence, YamlNode
 
-_MAX_DEPTH = 100
-"""Levels of lists and mappings. Joins 45 deep fit, and readers of definitions need less than Python's stack for them."""
 _MAX_ALIASED = 100_000
 """Values that aliases may add to a file. Readers read a shared value again at each alias, and a few lines can mean billions."""
 
@@ -25,7 +23,7 @@ def read_yaml(file: str, text: str, problems: Problems) -> YamlNode | None:
             _check_size(root)
         return root
     except RecursionError:
-        what, cure = f"the file nests more than {_MAX_DEPTH} levels", "write it with fewer levels"
+        what, cure = f"the file nests more than {MAX_DEPTH} levels", "write it with fewer levels"
     except _TooManyAliases:
         what, cure = f"its aliases mean more than {_MAX_ALIASED:,} values", "write the values out, or remove aliases"
     problems.add(FileLine(file=file, line=1), what, cure)
@@ -45,7 +43,7 @@ def _check_size(root: YamlNode) -> None:
     """Raises: RecursionError for a tree with too many levels; _TooManyAliases."""
     measured: dict[int, tuple[int, int]] = {}
     size, depth = _measure(root, measured)
-    if depth > _MAX_DEPTH:
+    if depth > MAX_DEPTH:
         raise RecursionError
     if size > len(measured) + _MAX_ALIASED:
         raise _TooManyAliases

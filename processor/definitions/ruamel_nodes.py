@@ -5,6 +5,7 @@ Only this module imports ruamel.yaml. Keys are text and unique; any other key is
 """
 
 import re
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.nodes import Node as RuamelNode
+from ruamel.yaml.scanner import Scanner
 
 from processor.definitions.flow_commas import whole_value
 from processor.definitions.problems import Problems
@@ -21,12 +23,27 @@ from processor.definitions.yaml_nodes import FileLine, Map, Scalar, Sequence, Ya
 _TRUE = {"true", "on", "yes", "y"}
 _MAX_INTEGER = 1000
 """Digits of an integer. A longer one stays text: Python refuses to read integers of over 4,300 digits."""
+MAX_DEPTH = 100
+"""Levels of lists and mappings. Joins 45 deep fit, and readers of definitions need less than Python's stack for them."""
+
+
+class _BoundedScanner(Scanner):
+    """Stops at the first bracket that is too deep: the time of ruamel's scanner grows with the square of the open brackets."""
+
+    def fetch_flow_collection_start(self, *given: Any, **named: Any) -> None:
+        """As ruamel's. Raises RecursionError beyond MAX_DEPTH."""
+        if len(self.flow_context) >= MAX_DEPTH:
+            raise RecursionError
+        super().fetch_flow_collection_start(*given, **named)
 
 
 def compose(file: str, text: str, problems: Problems) -> YamlNode | None:
-    """The tree of the one document in a text. Where there is none: adds a problem and returns None."""
+    """The tree of the one document in a text. Where there is none: adds a problem and returns None. Raises RecursionError for
+    more than MAX_DEPTH levels."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Scanner = _BoundedScanner
     try:
-        root = YAML(typ="safe", pure=True).compose(text)
+        root = yaml.compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = " ".join(str(part) for part in (error.context, error.problem) if part)
@@ -87,13 +104,13 @@ class _Converter:
                 return Scalar(file=self._file, line=line, value=value, text=text, is_float=is_float, block=block)
 
     def _items(self, node: SequenceNode) -> tuple[YamlNode, ...]:
-        items, left = [], list(node.value)
+        items, left = [], deque(node.value)
         while left:
-            item = left.pop(0)
+            item = left.popleft()
             items.append(self._cut_value(item, map(_plain_text, left), left) if node.flow_style else self.node(item))
         return tuple(items)
 
-    def _cut_value(self, node: RuamelNode, following: Iterable[str | None], left: list[Any]) -> YamlNode:
+    def _cut_value(self, node: RuamelNode, following: Iterable[str | None], left: deque[Any]) -> YamlNode:
         """The value of a node in flow style. Where a comma cuts it: adds a problem, takes its other parts from `left`, and
         returns the whole value."""
         value, first = self.node(node), _plain_text(node)
@@ -101,7 +118,8 @@ class _Converter:
         if whole is None or not isinstance(value, Scalar):
             return value
         text, count = whole
-        del left[:count]
+        for _ in range(count):
+            left.popleft()
         self._problems.add(
             value, f"in flow style a comma ends the value `{first}`", f'put the whole value in quotes: "{text}"'
         )
@@ -109,9 +127,9 @@ class _Converter:
 
     def _entries(self, node: MappingNode) -> dict[str, tuple[Scalar, YamlNode]]:
         entries: dict[str, tuple[Scalar, YamlNode]] = {}
-        left = list(node.value)
+        left = deque(node.value)
         while left:
-            yaml_key, yaml_value = left.pop(0)
+            yaml_key, yaml_value = left.popleft()
             key = self.node(yaml_key)
             texts = (_plain_text(later) if _plain_text(empty) == "" else None for later, empty in left)
             value = self._cut_value(yaml_value, texts, left) if node.flow_style else self.node(yaml_value)

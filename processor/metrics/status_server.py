@@ -2,31 +2,31 @@
 200 while all is well or the job waits for a part outside of it, and 503 when a person must act.
 
 Promises: it answers from the last report of the monitor, so no request reaches the job, the table or Kafka. It holds up neither
-the job nor its end: at most MOST_CONNECTIONS at once, each for at most CONNECTION_SECONDS, however slow the client is. It answers
-only GET. On a loopback address it answers only requests for this machine, so that no site in a browser can read it under a name
-of its own. Does not: encrypt, or ask who reads.
+the job nor its end: at most MOST_CONNECTIONS at once, each for at most CONNECTION_SECONDS, however slow the client is. A new
+client takes the place of the oldest, so unfinished requests keep no probe out. It answers only GET. On a loopback address it
+answers only requests for this machine, so that no site in a browser can read it under a name of its own. Does not: encrypt, or
+ask who reads.
 """
 
 import json
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
-from threading import Lock, Thread
-from time import monotonic
+from threading import Thread
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
-from processor.errors import SettingError
+from processor.listeners.connection_table import ConnectionLimits, ConnectionTable
+from processor.listeners.listening_socket import listen
+from processor.listeners.request_host import LOCAL_NAMES, is_loopback, is_named, plain_name
 from processor.metrics.prometheus_text import CONTENT_TYPE, prometheus_text
 from processor.metrics.status_page import CONTENT_POLICY, status_page
 
 MOST_CONNECTIONS = 32
+MOST_OF_ONE = 8
+"""Connections of an address."""
 CONNECTION_SECONDS = 10.0
 POLL_SECONDS = 0.1
-LOCAL_NAMES = {"localhost", "127.0.0.1", "::1"}
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": CONTENT_POLICY,
@@ -64,13 +64,8 @@ JOB_PAGES = Pages(status_page, prometheus_text)
 @contextmanager
 def status_server(host: str, port: int, read: Callable[[], RunState], pages: Pages = JOB_PAGES) -> Iterator[int]:
     """Serves the page within the block; yields the port. Raises SettingError where host and port cannot be had."""
-    try:
-        server = _Server(host, port, read, pages)
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise SettingError(
-            f"status_port: cannot listen at {host}, port {port}: {why}; give another --status-port, or 0 for no page"
-        ) from None
+    limits = ConnectionLimits(most=MOST_CONNECTIONS, most_of_one=MOST_OF_ONE, seconds=CONNECTION_SECONDS)
+    server = _Server(host, port, read, pages, ConnectionTable(limits))
     thread = Thread(target=server.serve_forever, args=(POLL_SECONDS,), name="status page", daemon=True)
     thread.start()
     try:
@@ -83,42 +78,23 @@ def status_server(host: str, port: int, read: Callable[[], RunState], pages: Pag
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
-    allow_reuse_address = True
 
-    def __init__(self, host: str, port: int, read: Callable[[], RunState], pages: Pages) -> None:
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.read, self.pages = read, pages
-        self._open: dict[socket.socket, float] = {}
-        self._lock = Lock()
-        super().__init__((host, port), _Handler)
-        self.is_local = ip_address(self.socket.getsockname()[0]).is_loopback
-
-    def server_bind(self) -> None:
-        """Binds without asking for the machine's name, which may take seconds."""
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind(self.server_address)
+    def __init__(
+        self, host: str, port: int, read: Callable[[], RunState], pages: Pages, connections: ConnectionTable
+    ) -> None:
+        self.read, self.pages, self._connections = read, pages, connections
+        super().__init__((host, port), _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket, *others = listen(("status_host", "status_port"), host, port, connections)
+        for other in others:
+            other.close()
         self.server_address = self.socket.getsockname()
-
-    def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Whether there is room for another connection."""
-        with self._lock:
-            if len(self._open) >= MOST_CONNECTIONS:
-                return False
-            self._open[request] = monotonic()
-        return True
+        address = str(self.server_address[0])
+        self.names = {*LOCAL_NAMES, plain_name(address)} if is_loopback(address) else None
 
     def service_actions(self) -> None:
         """Ends the connections that last too long. The server calls this after each poll."""
-        with self._lock:
-            for connection, began in self._open.items():
-                if monotonic() - began > CONNECTION_SECONDS:
-                    with suppress(OSError):
-                        connection.shutdown(socket.SHUT_RDWR)
-
-    def shutdown_request(self, request: Any) -> None:
-        with self._lock:
-            self._open.pop(request, None)
-        super().shutdown_request(request)
+        self._connections.end_overdue()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is no error of the job."""
@@ -129,11 +105,11 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = CONNECTION_SECONDS
 
     def do_GET(self) -> None:
-        if self.server.is_local and not self._is_for_this_machine():
+        if self.server.names is not None and not is_named(self.headers.get("Host", ""), self.server.names):
             self._answer(HTTPStatus.MISDIRECTED_REQUEST, TEXT, b"the Host of the request is not this machine\n")
             return
         state = self.server.read()
-        match urlsplit(self.path).path:
+        match self.path.partition("?")[0]:
             case "/":
                 page = self.server.pages.page(state.report, state.wrong, state.degraded)
                 self._answer(HTTPStatus.OK, "text/html; charset=utf-8", page.encode())
@@ -160,15 +136,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *_: Any) -> None:
         """Logs nothing: the log belongs to the job."""
-
-    def _is_for_this_machine(self) -> bool:
-        try:
-            return urlsplit(f"//{self.headers.get('Host', '')}").hostname in (
-                *LOCAL_NAMES,
-                self.server.server_address[0],
-            )
-        except ValueError:
-            return False
 
     def _answer(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         self.send_response(status)

@@ -1,6 +1,7 @@
 """The application of `statestore serve`: its paths, and the answers to them."""
 
 from collections.abc import Awaitable, Callable
+from urllib.parse import unquote_to_bytes
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -26,14 +27,13 @@ def document_app(reader: StateReader, rules: GuardRules) -> Guard:
     answers: dict[str, Answer] = {
         "/health": lambda _: _json({"registry": reader.plan().version}),
         "/products": lambda _: _json(reader.products()),
-        "/products/{product}/schema": lambda request: _json(reader.schema(request.path_params["product"])),
+        "/products/{product}/schema": lambda request: _json(reader.schema(_part(request, "product"))),
         "/openapi.json": lambda _: _json(openapi(reader.plan())),
         "/documents/{product}/{key:path}": lambda request: _document(reader, request),
-        "/rows/{entity}/{key:path}": lambda request: _json(
-            reader.row(request.path_params["entity"], request.path_params["key"])
-        ),
+        "/rows/{entity}/{key:path}": lambda request: _json(reader.row(_part(request, "entity"), _part(request, "key"))),
     }
     app = Starlette(routes=[Route(path, _endpoint(answer), methods=["GET"]) for path, answer in answers.items()])
+    app.router.redirect_slashes = False  # it leads to the Host of the request, and a key may end with a slash
     app.add_exception_handler(HTTPException, _http_problem)
     return Guard(app, rules)
 
@@ -51,7 +51,7 @@ def _endpoint(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _document(reader: StateReader, request: Request) -> Response:
-    product, key = request.path_params["product"], request.path_params["key"]
+    product, key = _part(request, "product"), _part(request, "key")
     form = request.query_params.get("as", "now")
     if form not in ("now", "published"):
         raise LookUpProblem(400, f"there is no `as={form}`: use as=now or as=published")
@@ -73,6 +73,15 @@ def _document(reader: StateReader, request: Request) -> Response:
     if _matches(request.headers.get("if-none-match", ""), etag):
         return Response(status_code=304, headers=headers)
     return Response(found.value, headers=headers, media_type="application/json")
+
+
+def _part(request: Request, name: str) -> str:
+    """A part of the path without its escapes. Raises LookUpProblem for one that is not UTF-8."""
+    written = request.path_params[name]
+    try:
+        return unquote_to_bytes(written).decode()
+    except UnicodeDecodeError:
+        raise LookUpProblem(400, f"the {name} {written} is not UTF-8 in the escapes of a URL") from None
 
 
 def _matches(header: str, etag: str) -> bool:

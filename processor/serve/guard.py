@@ -1,23 +1,25 @@
 """The doorkeeper of every application of this process: the token, the limits on requests, and the headers of safety.
 
-Knows nothing of documents, so any ASGI application can be behind it.
+Knows nothing of documents, so any ASGI application can be behind it. The application gets a request that is complete: a body that
+still comes is no work, so slow clients keep nobody out. It gets the path as the client wrote it, with its escapes: after them, a
+path would end at its last `\\n`, and a `/` of a key would look like one of the path.
 """
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from time import monotonic
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from processor.listeners.request_host import LOCAL_NAMES, is_named
 from processor.serve.credentials import read_credentials
 from processor.serve.problem import LookUpProblem
 from processor.serve.problem_answer import problem_answer
 
-LOCAL_NAMES: Final = {"localhost", "127.0.0.1", "::1"}
+MOST_BODY_BYTES: Final = 64 * 1024
 HEADERS: Final = {
     "Cache-Control": "private, no-cache",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -28,12 +30,13 @@ HEADERS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRules:
-    """The rules of a guard. `token`: that each request shows, empty for none; `local`: whether it takes only requests that name
-    this machine, so that no site in a browser reads it under a name of its own; `refuses`: a further rule of the application;
-    `rate`: requests a second; `at_once`: requests in work."""
+    """The rules of a guard. `token`: that each request shows, empty for none; `names`: one of which the Host of a request has, so
+    that no site in a browser reads it under a name of its own, empty for every Host; `other_name`: the problem of another Host;
+    `refuses`: a further rule of the application; `rate`: requests a second; `at_once`: requests in work."""
 
     token: str = ""
-    local: bool = True
+    names: Collection[str] = LOCAL_NAMES
+    other_name: str = "the Host of the request is not this machine"
     refuses: Callable[[Scope], LookUpProblem | None] = lambda _: None
     rate: int = 200
     at_once: int = 16
@@ -59,31 +62,37 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        refused = self._refusal(scope, Headers(scope=scope))
-        if refused is not None:
-            await problem_answer(refused)(scope, receive, send_safely)
+        try:
+            self._check(scope, Headers(scope=scope))
+            body = await _body(receive)
+            if body is None:
+                return
+            if self._working >= self._rules.at_once:
+                raise LookUpProblem(503, f"{self._rules.at_once} requests are in work: ask again in a second")
+        except LookUpProblem as problem:
+            await problem_answer(problem)(scope, receive, send_safely)
             return
+        written = scope.get("raw_path")
         self._working += 1
         try:
-            await self._app(scope, receive, send_safely)
+            path = scope["path"] if written is None else written.decode("ascii", "replace")
+            await self._app({**scope, "path": path}, _received(body, receive), send_safely)
         finally:
             self._working -= 1
 
-    def _refusal(self, scope: Scope, headers: Headers) -> LookUpProblem | None:
-        if self._rules.local and urlsplit(f"//{headers.get('host', '')}").hostname not in LOCAL_NAMES:
-            return LookUpProblem(421, "the Host of the request is not this machine")
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        """Raises LookUpProblem for a request that the rules refuse."""
+        if self._rules.names and not is_named(headers.get("host", ""), self._rules.names):
+            raise LookUpProblem(421, self._rules.other_name)
         if self._rules.token and not self._shows_token(headers.get("authorization", "")):
-            return LookUpProblem(
+            raise LookUpProblem(
                 401,
                 "the request needs the header `Authorization: Bearer TOKEN`, or the token as the password of a user",
             )
         if refused := self._rules.refuses(scope):
-            return refused
+            raise refused
         if not self._allowed():  # after the token, so that a stranger takes none of the requests of others
-            return LookUpProblem(429, f"more than {self._rules.rate} requests a second: ask again in a second")
-        if self._working >= self._rules.at_once:
-            return LookUpProblem(503, f"{self._rules.at_once} requests are in work: ask again in a second")
-        return None
+            raise LookUpProblem(429, f"more than {self._rules.rate} requests a second: ask again in a second")
 
     def _allowed(self) -> bool:
         now = self._rules.clock()
@@ -96,3 +105,27 @@ class Guard:
 
     def _shows_token(self, header: str) -> bool:
         return hmac.compare_digest(read_credentials(header).token.encode(), self._rules.token.encode())
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The whole body of a request; None where its client leaves before that. Raises LookUpProblem for one that is too large."""
+    body: bytes = b""
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        if len(body) > MOST_BODY_BYTES:
+            raise LookUpProblem(413, f"the body has more than {MOST_BODY_BYTES:,} bytes")
+        if not message.get("more_body", False):
+            return body
+
+
+def _received(body: bytes, receive: Receive) -> Receive:
+    """Gives a body that is complete, and then what comes after it."""
+    left = [body]
+
+    async def received() -> Message:
+        return {"type": "http.request", "body": left.pop()} if left else await receive()
+
+    return received

@@ -33,6 +33,7 @@ from processor.progress.ledger import (
     run_key,
 )
 from processor.records import canonical_json
+from processor.records.entity import Entity
 from processor.records.message import MAX_MESSAGE_BYTES
 from processor.rounds.publish_stage import encoded_document
 from processor.rounds.step_runner import StepRunner
@@ -97,6 +98,15 @@ class StateReader:
     def plan(self) -> Plan:
         """The plan of the registry as it is now."""
         return self.view.now().plan
+
+    def entity(self, name: str) -> Entity:
+        """An entity. Raises LookUpProblem for another name."""
+        return _entity(self.plan(), name).entity
+
+    def root(self, product: str) -> Entity:
+        """The root entity of a product. Raises LookUpProblem for another name."""
+        plan = self.plan()
+        return plan.entities[_product(plan, product).product.root].entity
 
     def document(self, product: str, key: str) -> FoundDocument:
         """The document of a root. Raises LookUpProblem where there is none."""

@@ -3,17 +3,20 @@ its connection to the registry. For a person whom a token or a proxy names, it t
 
 import argparse
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from processor.cli.http_options import add_listener, owned_text, require_packages
+from processor.cli.http_options import add_listener, connection_limits, owned_text, require_packages
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.cli.printing.edit_report import user_name
 from processor.errors import SettingError
+from processor.listeners.request_host import LOCAL_NAMES, is_loopback, is_named, plain_name
 from processor.local.console_process import CONSOLE_PORT, PACKAGES
 from processor.settings.open_registry import open_registry
 
 if TYPE_CHECKING:
     from processor.console.people.person_rules import PersonRules
+    from processor.serve.guard import GuardRules
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -23,6 +26,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         ("tokens", "REF", "lines NAME=TOKEN of people: env:, file: or secret:"),
         ("proxy", "ADDRESS", "address of the proxy that signs people in"),
         ("identity-header", "NAME", "header in which the proxy names the person"),
+        ("public-host", "LIST", "names of the proxy in people's browsers"),
         ("group-header", "NAME", "header in which the proxy lists the groups"),
         ("operators", "LIST", "operators: NAME and group:NAME; all others read"),
     ):
@@ -41,7 +45,6 @@ def run(options: argparse.Namespace) -> int:
     from processor.console.shelves.landing_shelf import LandingShelf
     from processor.console.shelves.letter_shelf import LetterShelf
     from processor.console.slot_widening import SlotWidening
-    from processor.serve.guard import GuardRules
     from processor.serve.listener import Listener
 
     people, known = _people(options), bool(options.tokens or options.proxy)
@@ -51,8 +54,9 @@ def run(options: argparse.Namespace) -> int:
         token=known,
         certificate=options.certificate,
         key=options.key,
+        limits=connection_limits(options, options.proxy),
     )
-    rules = GuardRules(local=listener.is_local and not options.proxy, rate=options.rate, at_once=options.at_once)
+    rules = replace(name_rules(options), rate=options.rate, at_once=options.at_once)
     with (
         reachable_settings(options) as settings,
         open_registry(settings) as registry,
@@ -70,9 +74,8 @@ def run(options: argparse.Namespace) -> int:
             widening=SlotWidening(settings),
         )
         parts.warm()
-        scheme = "https" if listener.certificate else "http"
-        print_progress(f"the console is at {scheme}://{listener.host}:{listener.port}/")
-        listener.run(console_app(parts, SCREENS, people, rules))
+        app = console_app(parts, SCREENS, people, rules)
+        listener.run(app, lambda address: print_progress(f"the console is at {address}/"))
     return 0
 
 
@@ -81,7 +84,6 @@ def _people(options: argparse.Namespace) -> "PersonRules":
     from processor.console.people.operator_names import read_operators
     from processor.console.people.person_rules import OwnUser, ProxyPeople, TokenPeople
     from processor.console.people.person_tokens import read_tokens
-    from processor.serve.listener import is_loopback
 
     operators = read_operators(options.operators)
     _check_flags(options, groups=operators.name_groups())
@@ -104,10 +106,34 @@ def _people(options: argparse.Namespace) -> "PersonRules":
     return OwnUser(user_name())
 
 
+def name_rules(options: argparse.Namespace) -> "GuardRules":
+    """The names that the Host of a request may have. A page of another site could lead its own name to this machine, and state a
+    person as the proxy does. People with tokens need no such rule: no other site knows a token."""
+    from processor.serve.guard import GuardRules
+
+    if options.tokens and not is_loopback(options.host):
+        return GuardRules(names=())
+    public = [name for name in map(str.strip, options.public_host.split(",")) if name]
+    for name in public:
+        if not is_named(name, {plain_name(name)}):
+            raise SettingError(f"--public-host: {name} is no name of a host: leave the scheme and the port out")
+    own = [] if options.host in ("0.0.0.0", "::") else [options.host]  # a page of any site may name these two
+    names = LOCAL_NAMES.union(map(plain_name, [*own, *public]))
+    if not options.proxy:
+        return GuardRules(names=names)
+    return GuardRules(
+        names=names,
+        other_name="the Host of the request is no name of this console: give --public-host the name in people's browsers, or let "
+        "the proxy send the console's address as the Host",
+    )
+
+
 def _check_flags(options: argparse.Namespace, *, groups: bool) -> None:
     """Raises SettingError for flags that contradict. `groups`: whether --operators names one."""
     if bool(options.identity_header) != bool(options.proxy):
         raise SettingError("--identity-header and --proxy go together: nobody else than the proxy may state a name")
+    if options.public_host and not options.proxy:
+        raise SettingError("--public-host goes with --proxy: it is the proxy's name in people's browsers")
     if options.proxy and options.tokens:
         raise SettingError("--tokens and --proxy both say who a person is: leave one out")
     if options.operators and not (options.proxy or options.tokens):

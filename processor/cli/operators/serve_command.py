@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from processor.cli.arguments import positive
-from processor.cli.http_options import add_listener, add_token, require_packages, token_of
+from processor.cli.http_options import add_listener, add_token, connection_limits, require_packages, token_of
 from processor.cli.options import REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.errors import SettingError
+from processor.listeners.request_host import LOCAL_NAMES, plain_name
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
 
@@ -59,12 +60,13 @@ def run_serve(options: argparse.Namespace) -> int:
         certificate=options.certificate,
         key=options.key,
         client_ca=options.client_ca,
+        limits=connection_limits(options),
     )
-    rules = GuardRules(token=token, local=listener.is_local, rate=options.rate, at_once=options.at_once)
+    names = LOCAL_NAMES | {plain_name(listener.host)} if listener.is_local else ()
+    rules = GuardRules(token=token, names=names, rate=options.rate, at_once=options.at_once)
     with reachable_settings(options) as settings, _reader(options, settings) as reader:
-        scheme = "https" if listener.certificate else "http"
-        print_progress(f"look-ups at {scheme}://{listener.host}:{listener.port}/openapi.json")
-        listener.run(document_app(reader, rules))
+        app = document_app(reader, rules)
+        listener.run(app, lambda address: print_progress(f"look-ups at {address}/openapi.json"))
     return 0
 
 

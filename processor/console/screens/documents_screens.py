@@ -13,13 +13,13 @@ from processor.console.text_diff import diff_rows, value_lines
 from processor.console.visit import Visit
 from processor.gates.wait import wait_lines
 from processor.records import canonical_json
+from processor.records.entity import Entity
 from processor.serve.problem import LookUpProblem
 from processor.serve.state_reader import FoundDocument, StateReader
 from processor.wording.durations import duration_text
 
 MOST_KEYS: Final = 20
 """Keys that a page proposes."""
-LONGEST_KEY: Final = 2_000
 MOST_OPEN: Final = 5
 """Open changes of a row that a page shows: each is a record that the broker looks up."""
 
@@ -28,7 +28,7 @@ def show_document(parts: ConsoleParts, visit: Visit) -> Content:
     """The document of a key, or the way to one."""
     reader = parts.open_reader()
     products = reader.products()
-    product, key = visit.asked("product"), visit.asked("key")[:LONGEST_KEY]
+    product, key = visit.asked("product"), visit.key("key")
     if not product and len(products) == 1:
         product = products[0]["product"]
     content: dict[str, Any] = {"products": products, "product": product, "key": key, "proposed": []}
@@ -37,13 +37,14 @@ def show_document(parts: ConsoleParts, visit: Visit) -> Content:
         content["proposed"] = reader.keys(product, "" if key.startswith("{") else key, MOST_KEYS)
     if product and key:
         content |= _looked_up(parts, reader, product, key)
+        content["key"] = _line(reader.root(product), key)
     return content
 
 
 def show_row(parts: ConsoleParts, visit: Visit) -> Content:
     """The stored row of a key, or of the encoded key `at`; or the way to one."""
     reader = parts.open_reader()
-    entity, key = visit.asked("entity"), visit.asked("key")[:LONGEST_KEY]
+    entity, key = visit.asked("entity"), visit.key("key")
     content: dict[str, Any] = {
         "entities": sorted(reader.plan().entities),
         "entity": entity,
@@ -52,10 +53,11 @@ def show_row(parts: ConsoleParts, visit: Visit) -> Content:
         "open": [],
         "absent": "",
     }
-    at = visit.asked("at")[:LONGEST_KEY]
+    at = visit.key("at")
     if entity and (key or at):
         try:
             content["row"] = row = _short(reader.row_at(entity, at) if at else reader.row(entity, key))
+            content["key"] = _line(reader.entity(entity), key)
             content["open"] = _open_changes(parts, reader, row)
         except LookUpProblem as problem:
             content["absent"] = str(problem)
@@ -110,6 +112,13 @@ def _open_changes(parts: ConsoleParts, reader: StateReader, row: Mapping[str, An
     """The open changes of a row, the newest first, each with the age of its record."""
     found = reader.open_changes(row["entity"], row["key"])[:MOST_OPEN]
     return [one | {"age": record_age(parts.settings, one["origin"])} for one in found]
+
+
+def _line(entity: Entity, key: str) -> str:
+    """The key as a field of one line can hold it: as JSON where it has line breaks, which a browser would leave out."""
+    if len(entity.key) == 1 and not {"\n", "\r"}.isdisjoint(key) and not key.lstrip().startswith("{"):
+        return canonical_json.dumps({entity.key[0]: key})
+    return key
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:

@@ -59,7 +59,10 @@ def show_letters(parts: ConsoleParts, visit: Visit) -> Content:
 
 def show_group(parts: ConsoleParts, visit: Visit) -> Content:
     """The letters of a group that wait, with what the present definitions say to each."""
-    group, before = LetterGroup(visit.asked("topic"), visit.asked("code"), visit.asked("column")), visit.asked("before")
+    group, before = (
+        LetterGroup(visit.asked("topic"), visit.asked("code"), visit.written("column")),
+        visit.asked("before"),
+    )
     found = [letter for letter, _ in _waiting(parts.letters(before).letters) if _group(letter.rejected) == group]
     plan = parts.open_reader().plan()
     shown = _group_object(group, found) if found else {**group._asdict(), "count": 0}

@@ -115,7 +115,7 @@ def test_the_token_alone_says_who_a_person_is(console: ConsoleScene, console_use
 def test_the_proxy_states_who_a_person_is_and_the_groups(
     console: ConsoleScene, console_user: tuple[Registry, str]
 ) -> None:
-    app = console.app(console_user[0], PROXY, local=False)
+    app = console.app(console_user[0], PROXY, names=())
     proxy, grace = TestClient(app, client=("10.0.0.5", 1)), {"X-Forwarded-User": "grace"}
     for groups, said in (("", "reader"), ("staff, on-call", "operator"), ("staff", "reader")):
         assert f"grace, {said}" in proxy.get("/", headers=grace | {"X-Forwarded-Groups": groups}).text
@@ -124,6 +124,29 @@ def test_the_proxy_states_who_a_person_is_and_the_groups(
     assert proxy.get("/").status_code == 401
     stranger = TestClient(app, client=("10.0.0.6", 1)).get("/", headers=grace)
     assert (stranger.status_code, "only the proxy at 10.0.0.5" in stranger.text) == (403, True)
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8290", "[", "", "127.0.0.1.evil.example"])
+def test_a_page_of_another_site_states_no_person_as_the_proxy_does(
+    console: ConsoleScene, console_user: tuple[Registry, str], host: str
+) -> None:
+    """A browser on the proxy's machine may be led here by a name of that site (DNS rebinding), with any header."""
+    app = console.app(console_user[0], PROXY, names={"127.0.0.1", "console.example.org"})
+    headers = {"X-Forwarded-User": "ada", "X-Forwarded-Host": "console.example.org"}
+    proxy = TestClient(app, client=("10.0.0.5", 1), headers=headers)
+    assert proxy.get("/", headers={"Host": host}).status_code == 421
+    assert "ada, operator" in proxy.get("/", headers={"Host": "Console.example.org:443"}).text
+
+
+@pytest.mark.parametrize("host", ["[", "evil.example", "x/../y?z#"])
+def test_no_page_and_no_answer_leads_to_the_host_of_a_request(
+    console: ConsoleScene, console_user: tuple[Registry, str], host: str
+) -> None:
+    client = TestClient(console.app(console_user[0], PEOPLE, names=()), base_url=LOCAL, headers=_shows(TOKENS["ada"]))
+    for path, status in (("/slots?note=x&a=b%26c", 200), ("/slots/", 404), ("/slots%0A", 404), ("/api/slots/", 404)):
+        answer = client.get(path, headers={"Host": host}, follow_redirects=False)
+        assert (answer.status_code, host in answer.text) == (status, False)
+    assert 'href="/api/slots?a=b%26c"' in client.get("/slots?note=x&a=b%26c", headers={"Host": host}).text
 
 
 def test_a_role_that_nobody_granted_is_named_with_its_cure(

@@ -2,8 +2,10 @@
 
 import json
 import os
+import socket
 import ssl
 import subprocess
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -83,6 +85,26 @@ def test_another_address_without_a_token_is_refused(environment: dict[str, str])
     assert ended.stderr.startswith(
         "statestore serve: --host 0.0.0.0 is reachable from other machines: give --token REF"
     )
+
+
+@pytest.mark.parametrize("verb", ["serve", "console"])
+def test_a_busy_port_is_an_error_and_no_address_is_shown(environment: dict[str, str], verb: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        argv = [*COMMAND, verb, "--port", str(port)]
+        ended = subprocess.run(argv, env=os.environ | environment, capture_output=True, text=True, timeout=SECONDS)
+    message = f"port: cannot listen at 127.0.0.1, port {port}: Address already in use; give another --port"
+    assert (ended.returncode, ended.stderr) == (1, f"statestore {verb}: {message}\n")
+
+
+def test_half_requests_keep_nobody_out_of_a_process_with_few_descriptors(environment: dict[str, str]) -> None:
+    limited = ["sh", "-c", 'ulimit -n 128; exec "$@"', "sh"]
+    with serving(environment, before=limited) as port, ExitStack() as opened:
+        for _ in range(300):
+            client = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=SECONDS))
+            with suppress(OSError):  # a later one may have its place already
+                client.sendall(b"GET /health HTTP/1.1\r\nHost: local")
+        assert httpx2.get(f"http://127.0.0.1:{port}/documents/profile/1", timeout=SECONDS).json()["name"] == "ada"
 
 
 def test_an_assistant_reads_over_standard_input_and_output(environment: dict[str, str]) -> None:

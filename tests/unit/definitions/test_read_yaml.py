@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ruamel.yaml.scanner import Scanner
 
 from processor.definitions.problems import DefinitionError, Problems
 from processor.definitions.read_yaml import read_yaml
-from processor.definitions.yaml_nodes import Map, Scalar
+from processor.definitions.yaml_nodes import Map, Scalar, Sequence
 from processor.records import canonical_json
 
 TEXT = st.text(st.characters(exclude_categories=["C", "Z"]) | st.just(" "), max_size=12)
@@ -54,6 +55,40 @@ def test_brackets_beyond_the_depth_of_definitions_are_a_problem(text: str) -> No
     problems = Problems()
     assert read_yaml("f", text, problems) is None
     assert problems_text(problems) == "f:1: the file nests more than 100 levels; write it with fewer levels"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 20_000, "{" * 20_000, "a: " + "[" * 20_000, "{a: " * 20_000, "[a, " * 20_000, '{"a": ' + "[" * 20_000, "[\n" * 20_000],
+)  # fmt: skip
+def test_the_reader_stops_at_the_first_bracket_that_is_too_deep(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ruamel's scanner takes 17 s for 20,000 brackets, since each further one looks at all before it."""
+    tokens = []
+    fetch = Scanner.fetch_more_tokens
+
+    def counted(one: Scanner) -> Any:
+        tokens.append(1)
+        return fetch(one)
+
+    monkeypatch.setattr(Scanner, "fetch_more_tokens", counted)
+    problems = Problems()
+    assert read_yaml("f", text, problems) is None
+    assert "the file nests more than 100 levels" in problems_text(problems)
+    assert len(tokens) < 1_000
+
+
+@pytest.mark.parametrize("text", ["- " * 20_000, "? " * 20_000, "".join(" " * n + "a:\n" for n in range(1_000))])
+def test_blocks_beyond_the_depth_of_definitions_are_a_problem(text: str) -> None:
+    problems = Problems()
+    assert read_yaml("f", text, problems) is None
+    assert "the file nests more than 100 levels" in problems_text(problems)
+
+
+def test_a_long_text_and_a_long_list_are_read() -> None:
+    node = read_yaml("f", f"a: {'x' * 500_000}\nb: [{'c, ' * 5_000}]\n", Problems())
+    assert isinstance(node, Map)
+    assert isinstance(long := node.get("b"), Sequence)
+    assert len(long.items) == 5_000
 
 
 @pytest.mark.parametrize("lines", [60, 1_000])

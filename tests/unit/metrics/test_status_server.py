@@ -4,6 +4,7 @@ import http.client
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
@@ -73,7 +74,9 @@ def test_a_request_under_another_name_than_this_machine_gets_nothing(port: int, 
     assert (status, body) == (421, "the Host of the request is not this machine\n")
 
 
-@pytest.mark.parametrize("host", ["localhost", "localhost:9", "127.0.0.1:9464", "[::1]:9464", "LOCALHOST"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost:9", "127.0.0.1:9464", "[::1]:9464", "LOCALHOST", "localhost."]
+)
 def test_a_request_for_this_machine_is_answered(port: int, host: str) -> None:
     assert ask(port, "/health", Host=host)[0] == 200
 
@@ -105,29 +108,64 @@ def test_an_address_that_is_not_of_this_machine_is_a_clear_error() -> None:
 
 
 def test_clients_that_say_nothing_are_dropped_and_others_are_answered(
-    port: int, monkeypatch: pytest.MonkeyPatch
+    state: list[RunState], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_module, "CONNECTION_SECONDS", 0.5)
-    silent = [socket.create_connection(("127.0.0.1", port), timeout=300) for _ in range(server_module.MOST_CONNECTIONS)]
-    for client in silent:
-        client.sendall(b"GET / HT")
-    assert [client.recv(1) for client in silent] == [b""] * len(silent)
-    assert ask(port, "/health")[0] == 200
-    for client in silent:
-        client.close()
+    with status_server("127.0.0.1", 0, lambda: state[0]) as port, half_requests(port, 32) as silent:
+        assert all(map(ends, silent))
+        assert ask(port, "/health")[0] == 200
 
 
-def test_connections_beyond_the_limit_are_closed_at_once(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 1)
-    with (
-        socket.create_connection(("127.0.0.1", port)) as first,
-        socket.create_connection(("127.0.0.1", port)) as second,
-    ):
-        second.settimeout(300)
-        assert second.recv(1) == b""
-        first.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        first.settimeout(300)
-        assert first.recv(12) == b"HTTP/1.0 200"
+def test_a_probe_is_answered_while_half_requests_have_all_places(port: int) -> None:
+    """They wait here for 10 s each, and the probe takes the place of the oldest."""
+    with half_requests(port, 300) as silent:
+        assert ask(port, "/health")[:2] == (200, "ok\n")
+        assert ends(silent[0])
+        silent[-1].sendall(b"TP/1.1\r\nHost: localhost\r\n\r\n")
+        assert silent[-1].recv(12) == b"HTTP/1.0 404"
+
+
+def ends(client: socket.socket) -> bool:
+    """Waits for the end of a connection. Whether it came without an answer."""
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+@contextmanager
+def half_requests(port: int, count: int) -> Iterator[list[socket.socket]]:
+    """Clients that send the beginning of a request."""
+    with ExitStack() as opened:
+        clients = []
+        for _ in range(count):
+            clients.append(opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=300)))
+            with suppress(OSError):  # a later one may have its place already
+                clients[-1].sendall(b"GET /x HT")
+        yield clients
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        (b"GET http://evil.example/status.json HTTP/1.1", b"404"),
+        (b"GET //evil.example/status.json HTTP/1.1", b"404"),
+        (b"GET /health%0A HTTP/1.1", b"404"),
+        (b"GET /health?x=/status.json HTTP/1.1", b"200"),
+    ],
+)
+def test_a_target_is_a_path_and_nothing_else(port: int, line: bytes, status: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as client:
+        client.sendall(line + b"\r\nHost: localhost\r\n\r\n")
+        assert client.recv(12) == b"HTTP/1.0 " + status
+
+
+def test_the_address_of_the_server_is_a_name_of_it(state: list[RunState]) -> None:
+    with status_server("127.0.0.9", 0, lambda: state[0]) as port:
+        connection = http.client.HTTPConnection("127.0.0.9", port, timeout=300)
+        connection.request("GET", "/health")
+        assert connection.getresponse().status == 200
+        connection.close()
 
 
 def test_the_end_of_the_server_does_not_wait_for_its_clients(state: list[RunState]) -> None:

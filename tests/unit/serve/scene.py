@@ -21,7 +21,7 @@ from registry.model import Snapshot
 ENTITIES = """
 user:
   key: [name]
-  columns: {name: string, city: string}
+  columns: {name: string, city: string, spent: "decimal(10,2)", more: json}
 order:
   key: [user, number]
   columns: {user: string, number: int, status: string}
@@ -29,6 +29,7 @@ order:
 PRODUCTS = {
     "entities.yaml": ENTITIES,
     "person.yaml": "product: person\nroot: user\nfields: [name, city]\nembed: {orders: {many: order, on: {user: name}}}\n",
+    "spending.yaml": "product: spending\nroot: user\nfields: [name, spent, more]\n",
     "orders.yaml": "product: purchase\nroot: order\nfields: [user, number, status]\n",
 }
 

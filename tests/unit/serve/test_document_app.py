@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from openapi_spec_validator import validate
@@ -87,6 +88,38 @@ def test_keys_with_any_characters(client: TestClient, path: str, name: str) -> N
     assert client.get(f"/documents/person/{path}").json()["name"] == name
 
 
+KEYS = ["plain", "plain\n", "\nplain", "a\nb", "\n", "plain\r", "\r\n", "a\x00b", " blank ",
+        "\t", "..", "a/../b", "//", "/", "a/", "a+b", "%2F",
+        "%0A", "?as=published", "#", ";", "Zo\u00eb", "\u2603\u2028", "\U0001f600", "\\", "'\"", "."]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_each_key_has_its_own_document_and_row(state: ServedState, name: str) -> None:
+    for one in KEYS:
+        state.takes("user", {"name": one, "city": f"of {one!r}"})
+    client = TestClient(document_app(state.reader(), GuardRules()), base_url=LOCAL)
+    written = quote(name, safe="").replace(".", "%2E")
+    assert client.get(f"/documents/person/{written}").json() == {"name": name, "city": f"of {name!r}", "orders": []}
+    assert client.get(f"/rows/user/{written}").json()["columns"]["city"] == f"of {name!r}"
+
+
+@pytest.mark.parametrize("path", ["/documents/person/%FF", "/documents/person/a%C3", "/rows/user/%ED%A0%80"])
+def test_a_key_that_is_not_utf8_is_no_other_key(client: TestClient, path: str) -> None:
+    status, detail = problem(client.get(path))
+    assert (status, "is not UTF-8 in the escapes of a URL" in detail) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/health%0A", 404), ("/products/person%0A/schema", 404), ("/documents/person%0A/ada", 404), ("/rows/user%0A/ada", 404),
+     ("/documents/person%2Fada", 404), ("/health/", 404), ("/products/", 404), ("/products/person/schema/", 404)],
+)  # fmt: skip
+def test_no_path_is_nearly_another_and_none_leads_to_the_host(client: TestClient, path: str, status: int) -> None:
+    answer = client.get(path, headers={"Host": "localhost"}, follow_redirects=False)
+    assert problem(answer)[0] == status
+    assert "location" not in answer.headers
+
+
 def test_a_key_of_several_columns(client: TestClient) -> None:
     answer = client.get('/documents/purchase/{"user":"ada","number":7}')
     assert answer.json() == {"user": "ada", "number": 7, "status": "open"}
@@ -97,7 +130,7 @@ def test_a_key_of_several_columns(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "text"),
     [
-        ("/documents/persn/ada", 404, "there is no product `persn`; there are person, purchase"),
+        ("/documents/persn/ada", 404, "there is no product `persn`; there are person, purchase, spending"),
         ("/documents/person/eve", 404, "person has no document for eve"),
         ("/documents/purchase/7", 400, "the key of order has 2 parts"),
         ("/documents/purchase/%7B%22user%22", 400, "the key"),
@@ -135,7 +168,7 @@ def test_the_description_is_valid_and_has_each_product(client: TestClient) -> No
     validate(described)
     assert {"/documents/person/{key}", "/documents/purchase/{key}"} <= described["paths"].keys()
     assert described["components"]["schemas"]["person"] == client.get("/products/person/schema").json()
-    assert [one["product"] for one in client.get("/products").json()] == ["person", "purchase"]
+    assert [one["product"] for one in client.get("/products").json()] == ["person", "purchase", "spending"]
 
 
 def test_an_edit_of_the_definitions_counts_at_once(client: TestClient, state: ServedState) -> None:
@@ -251,8 +284,16 @@ def test_a_token_as_the_password_of_a_user(state: ServedState) -> None:
     assert problem(client.get("/health", headers={"Authorization": "Basic no-base64"}))[0] == 401
 
 
-def test_a_name_that_is_not_this_machine(client: TestClient) -> None:
-    assert problem(client.get("/health", headers={"Host": "evil.example.org"}))[0] == 421
+@pytest.mark.parametrize("host", ["evil.example.org", "[", "localhost:x", "", "127.0.0.1.evil.example.org"])
+def test_a_name_that_is_not_this_machine(client: TestClient, host: str) -> None:
+    assert problem(client.get("/health", headers={"Host": host}))[0] == 421
+
+
+@pytest.mark.parametrize("host", ["[", "evil.example.org", "x/../y?z#", "localhost:x"])
+def test_a_server_for_every_name_reads_no_host(state: ServedState, host: str) -> None:
+    client = TestClient(document_app(state.reader(), GuardRules(names=())), base_url=LOCAL)
+    assert client.get("/documents/person/ada", headers={"Host": host}).status_code == 200
+    assert client.get("/nothing/", headers={"Host": host}).status_code == 404
 
 
 def test_too_many_requests(state: ServedState) -> None:

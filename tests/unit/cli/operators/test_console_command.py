@@ -1,10 +1,12 @@
 """Where the console may listen, and who may reach it."""
 
+import argparse
 from pathlib import Path
 
 import pytest
 
 from processor.cli.main import main
+from processor.cli.operators import console_command
 
 PROXY = ["--proxy", "10.0.0.5", "--identity-header", "X-User"]
 
@@ -20,6 +22,12 @@ PROXY = ["--proxy", "10.0.0.5", "--identity-header", "X-User"]
         (["--operators", "ada"], "--operators names people, and only --tokens or --proxy say who"),
         ([*PROXY, "--operators", "group:on-call"], "--group-header, --proxy and a `group:NAME`"),
         ([*PROXY, "--group-header", "X-Groups"], "--group-header, --proxy and a `group:NAME`"),
+        (["--public-host", "console.example.org"], "--public-host goes with --proxy"),
+        (
+            [*PROXY, "--public-host", "https://console.example.org"],
+            "--public-host: https://console.example.org is no name",
+        ),
+        ([*PROXY, "--public-host", "a.example.org, b.example.org:443"], "--public-host: b.example.org:443 is no name"),
         (["--tokens", "env:T", "--operators", "group:on-call"], "--group-header, --proxy and a `group:NAME`"),
     ],
 )
@@ -36,3 +44,46 @@ def test_only_the_owner_may_read_the_tokens_of_people(tmp_path: Path, capsys: py
     file.chmod(0o644)
     assert main(["console", "--tokens", f"file:{file}"]) == 1
     assert f"others may read {file}: give it to its owner alone (chmod 600 {file})" in capsys.readouterr().err
+
+
+def names(*flags: str) -> set[str]:
+    """The names of the Host of requests that a console takes; none for every name."""
+    parser = argparse.ArgumentParser()
+    console_command.add_parser(parser.add_subparsers())
+    return set(console_command.name_rules(parser.parse_args(["console", *flags])).names)
+
+
+def test_the_host_of_a_request_is_checked_where_a_browser_could_state_a_person() -> None:
+    local = {"localhost", "127.0.0.1", "::1"}
+    assert names() == local
+    assert names("--host", "127.0.0.9") == local | {"127.0.0.9"}
+    assert names(*PROXY) == local
+    assert names(*PROXY, "--host", "0.0.0.0", "--public-host", "Console.Example.org, b") == local | {
+        "console.example.org",
+        "b",
+    }
+    assert names(*PROXY, "--host", "10.0.0.1") == local | {"10.0.0.1"}
+    assert names("--tokens", "env:T") == local
+    assert names("--tokens", "env:T", "--host", "10.0.0.1") == set()
+
+
+@pytest.mark.parametrize("verb", ["serve", "console"])
+@pytest.mark.parametrize("port", ["0", "65536", "-1", "8280x", ""])
+def test_a_port_that_there_is_not_is_wrong_usage(verb: str, port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--port", port])
+    assert ended.value.code == 2
+    assert "--port" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flags", [["run"], ["land", "profile", "--to", "postgresql://localhost/x"]])
+@pytest.mark.parametrize("port", ["65536", "-1", "x"])
+def test_a_status_port_that_there_is_not_is_an_error(
+    flags: list[str], port: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        status = main([*flags, f"--status-port={port}"])
+    except SystemExit as ended:
+        status = int(str(ended.code))
+    assert status in (1, 2)
+    assert "status_port" in capsys.readouterr().err.replace("-", "_")
