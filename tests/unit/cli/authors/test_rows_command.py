@@ -109,7 +109,7 @@ def test_rows_and_keys_say_how_to_go_on(capsys: Printed) -> None:
     [
         (["rows", "persn"], "there is no entity `persn`; did you mean 'person'?"),
         (["keys", "q"], "there is no product `q`"),
-        (["row", "person", '{"idd": 1}'], 'the key of person is id; give it as JSON: {"id":"..."}'),
+        (["row", "person", '{"idd": 1}'], 'the key of person is id; give it as JSON: {"id":7}'),
     ],
 )
 def test_a_wrong_name_or_key_gets_its_cure(words: list[str], cure: str, capsys: Printed) -> None:
