@@ -74,7 +74,7 @@ def run_rows(options: argparse.Namespace) -> int:
         after = entity.key(options.after) if options.after else None
         page = page_of(store, entity.partitions(), after, options.limit)
         topics = former_topics(stored_boundaries(settings, plan))
-    return _print_page([to_line(record) for record in recorded_rows(page.items, entity, topics)], page, "are deleted")
+    return _print_page([to_line(record) for record in recorded_rows(page.items, entity, topics)], page, "deleted")
 
 
 def run_keys(options: argparse.Namespace) -> int:
@@ -82,7 +82,7 @@ def run_keys(options: argparse.Namespace) -> int:
         product = product_of(plan, options.product)
         after = group_key(product.ledger, options.after) if options.after else None
         page = page_of(store, [group_partition(product.ledger)], after, options.limit)
-    return _print_page(list(document_keys(page.items, product.number)), page, "have no document")
+    return _print_page(list(document_keys(page.items, product.number)), page, "without a document")
 
 
 def _print_page(lines: list[str], page: Page, without: str) -> int:

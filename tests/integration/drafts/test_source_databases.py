@@ -215,3 +215,35 @@ def test_every_type_of_mariadb_gets_a_type_that_takes_its_records(
     assert list(found.entities) == ["customer", "line", "pair", "purchase", "sample"]
     joins = [join.name for join in found.products["customer_document"].joins]
     assert joins == ["purchase", "purchase_by_placed_by"]
+
+
+@pytest.mark.rest
+def test_databases_of_mariadb_refer_to_each_other_and_have_names_that_clash(
+    tmp_path: Path, mariadb_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"mysql://debezium:debezium@127.0.0.1:{mariadb_port}"
+    server = create_engine(address.replace("mysql", "mysql+pymysql"))
+    run(
+        server,
+        "create database crm; create database sales;"
+        "create table crm.customer (id int primary key, `a\tb` int);"
+        "create table sales.customer (id int primary key);"
+        "create table sales.purchase (id int primary key, a int, b int,"
+        " foreign key (a) references crm.customer (id), foreign key (b) references sales.customer (id));"
+        "create table sales.`line item` (id int primary key); create table sales.line_item (id int primary key);"
+        "create table sales.Purchase (id int primary key)",
+    )
+    server.dispose()
+    for database in ("crm", "sales"):
+        monkeypatch.setenv("SOURCE", f"{address}/{database}")
+        directory = tmp_path / database
+        assert init(directory, "--schemas", "crm,sales") == 0
+        text, found = (directory / "entities.yaml").read_text(), load(read_directory(directory))
+        assert [line.strip() for line in text.splitlines() if "# join" in line] == [
+            "# join: {one: crm.customer, on: {id: a}}",
+            "# join: {one: sales.customer, on: {id: b}}",
+        ]
+        names = ["crm.customer", "sales.Purchase", "sales.customer", "sales.purchase"]
+        assert list(found.entities) == names
+        assert list(found.entities["crm.customer"].columns) == ["id"]
+        assert text.count("not declared, because the connector writes 2 tables to this topic") == 2

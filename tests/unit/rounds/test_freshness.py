@@ -85,7 +85,9 @@ def test_ages_above_the_last_bound_are_shown_as_such() -> None:
     assert freshness_text(count_ages([0.09, 800])) == "freshness p50 under 0.1 s, p99 over 10 min 30 s"
     assert freshness_text(count_ages([700, 800])) == "freshness over 10 min 30 s"
     assert freshness_text(count_ages([0.5, 375_389_347])) == "freshness p50 0.4 to 0.5 s, p99 over 10 min 30 s"
-    assert freshness_text(count_ages([90, 95])) == "freshness p50 1 min 20 s to 1 min 40 s, p99 1 min 20 s to 1 min 40 s"
+    assert (
+        freshness_text(count_ages([90, 95])) == "freshness p50 1 min 20 s to 1 min 40 s, p99 1 min 20 s to 1 min 40 s"
+    )
 
 
 def test_documents_of_records_that_are_years_old_say_so() -> None:
