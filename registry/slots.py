@@ -70,10 +70,8 @@ def _shared_queries(
     sides = list[tuple[_Index, _Index]]()
     asked: dict[_Index, set[_Index]] = {}
     for path in (by_join[join] for join in product.joins):
-        down, up = (
-            _index(need) if isinstance(need, Need) else path.join.side(direction)
-            for need, direction in ((path.down, "down"), (path.up, "up"))
-        )
+        down = _index(path.down) if isinstance(path.down, Need) else path.join.side("down")
+        up = _index(path.up) if isinstance(path.up, Need) else path.join.side("up")
         sides.append((down, up))
         if isinstance(path.down, Need):
             asked.setdefault(up, set()).add(down)
