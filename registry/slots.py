@@ -33,9 +33,12 @@ class SharedQuery:
     types: tuple[str, ...]
 
     def strange(self, index: _Index, types: tuple[str, ...]) -> bool:
-        """Whether the query may read rows of this index for nothing. Serial ids of unrelated tables are equal all the time. Rows
-        of a foreign entity may hold any value, but a number and a text within one product are different columns by design."""
-        return index not in self.kin and (index[0] not in self.entities or types == self.types)
+        """Whether the query may read rows of this index for nothing. Serial ids of unrelated tables are equal all the time. A
+        text may be a number, too, but in a table that the product reads anyway such rows are few."""
+        meets = len(types) == len(self.types) and all(
+            one == other or "string" in (one, other) for one, other in zip(types, self.types, strict=True)
+        )
+        return index not in self.kin and meets and (index[0] not in self.entities or types == self.types)
 
 
 def value_types(columns: Iterable[str], declared: Mapping[str, str]) -> tuple[str, ...]:

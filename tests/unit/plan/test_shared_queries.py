@@ -101,6 +101,23 @@ def test_where_no_other_slot_is_free_each_child_has_a_pinned_query(
     assert own.endswith(f" (a query of its own where {why})")
 
 
+@pytest.mark.parametrize(
+    ("child", "parent", "other", "above"),
+    [
+        ("customer_id", "id", "released", "day"),  # a number and a date
+        ("born", "born", "price", "price"),  # a date and a number
+        ("born", "born", ("code", "released"), ("code", "day")),  # one column and two
+    ],
+)
+def test_columns_that_are_never_equal_share_a_slot_with_the_query(
+    child: str, parent: str, other: str | tuple[str, str], above: str | tuple[str, str]
+) -> None:
+    pairs = [(other, above)] if isinstance(other, str) else zip(other, above, strict=True)
+    tracks = {"many": "track", "on": dict(pairs), "fields": ["id"]}
+    _, plan = applied(empty_registry(Settings(slots=1)), cards(child, parent), product("shelf", "genre", tracks=tracks))
+    assert not any(one.pinned for one in downs(plan).values())
+
+
 def test_a_later_product_that_fills_the_slot_pins_the_queries_of_an_earlier_one() -> None:
     stored, plan = applied(empty_registry(Settings(slots=1)), cards())
     assert not downs(plan)["ticket"].pinned
