@@ -1,32 +1,109 @@
 """Assigns slots: a pure, deterministic function of the stored assignments and the needs of joins.
 
 An assignment keeps its slot, since rows are stored under it. The needs of a group get one slot number where possible, so that one
-index query without a sort key answers all of them.
+index query without a sort key answers all of them. Columns whose rows such a query would read for nothing get another slot where
+one is free. Where none is, the queries of the group stay apart (`processor.plan.compile_plan`).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from registry.column_of import column_of
 from registry.errors import NoSlot
-from registry.model import Assignment, AssignmentState, Need
+from registry.model import Assignment, AssignmentState, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry
 
 _Index = tuple[str, tuple[str, ...]]
 T = TypeVar("T")
+Apart = Callable[[_Index, _Index], bool]
+"""Whether two indexes should have different slots."""
+_NUMBERS = ("int", "float", "decimal")
 
 
-def assign(stored: Sequence[Assignment], groups: Sequence[Sequence[Need]], slots: int) -> tuple[Assignment, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedQuery:
+    """A query without a pin, which answers several joins of one product: it reads each row whose slot holds the value.
+
+    `kin`: the indexes that the product's joins set equal to the value, directly or through others. `entities`: those of the
+    product. `types`: of the value, as `value_types` gives them."""
+
+    kin: frozenset[_Index]
+    entities: frozenset[str]
+    types: tuple[str, ...]
+
+    def strange(self, index: _Index, types: tuple[str, ...]) -> bool:
+        """Whether the query may read rows of this index for nothing. Serial ids of unrelated tables are equal all the time. A
+        text may be a number, too, but in a table that the product reads anyway such rows are few."""
+        meets = len(types) == len(self.types) and all(
+            one == other or "string" in (one, other) for one, other in zip(types, self.types, strict=True)
+        )
+        return index not in self.kin and meets and (index[0] not in self.entities or types == self.types)
+
+
+def value_types(columns: Iterable[str], declared: Mapping[str, str]) -> tuple[str, ...]:
+    """The types of the values that an index holds; all numbers have one. `declared`: column -> its type, as text."""
+    names = (declared.get(column_of(column), "").partition("(")[0] for column in columns)
+    return tuple("number" if name in _NUMBERS else name for name in names)
+
+
+def apart(products: Iterable[ProductEntry], paths: Iterable[JoinPaths], entities: Iterable[EntityEntry]) -> Apart:
+    """Keeps a shared query away from an index that is strange to each product with that query. `paths`: those of all joins of the
+    products."""
+    by_join = {path.join: path for path in paths}
+    declared = {entity.name: entity.columns for entity in entities}
+    shared: dict[_Index, list[SharedQuery]] = {}
+    for product in products:
+        for members, query in _shared_queries(product, by_join, declared):
+            for member in members:
+                shared.setdefault(member, []).append(query)
+
+    def strange(asked: _Index, other: _Index) -> bool:
+        types = value_types(other[1], declared.get(other[0], {}))
+        queries = shared.get(asked, ())
+        return bool(queries) and all(query.strange(other, types) for query in queries)
+
+    return lambda one, other: strange(one, other) or strange(other, one)
+
+
+def _shared_queries(
+    product: ProductEntry, by_join: Mapping[JoinSpec, JoinPaths], declared: Mapping[str, Mapping[str, str]]
+) -> Iterator[tuple[set[_Index], SharedQuery]]:
+    """The queries that joins of a product may share, each with the indexes that it asks."""
+    sides = list[tuple[_Index, _Index]]()
+    asked: dict[_Index, set[_Index]] = {}
+    for path in (by_join[join] for join in product.joins):
+        down = _index(path.down) if isinstance(path.down, Need) else path.join.side("down")
+        up = _index(path.up) if isinstance(path.up, Need) else path.join.side("up")
+        sides.append((down, up))
+        if isinstance(path.down, Need):
+            asked.setdefault(up, set()).add(down)
+    kinds = equal_groups(sides)
+    for (entity, columns), members in asked.items():
+        if len({name for name, _ in members}) > 1:
+            kin = frozenset(index for index, kind in kinds.items() if kind == kinds[entity, columns])
+            types = value_types(columns, declared[entity])
+            yield members, SharedQuery(kin=kin, entities=product.entities(), types=types)
+
+
+def assign(
+    stored: Sequence[Assignment],
+    groups: Sequence[Sequence[Need]],
+    slots: int,
+    apart: Apart = lambda one, other: False,
+) -> tuple[Assignment, ...]:
     """Finds a slot for every need, group by group, first to last.
 
     A need whose entity and columns, in their order, have an assignment keeps that, best an assignment that serves. (Both sides
     of a join encode its value in the order of the columns.) The other needs of its group take a slot of a member (the slot of
-    most members, then the lowest), else the lowest slot that is free for all of them, else each its own lowest.
+    most members, then the lowest), else the lowest slot that is free for all of them, else each its own lowest. A slot without an
+    index to keep apart from comes before all lower ones.
 
     Args:
         stored: the assignments so far; those in state FREE count as absent.
         groups: needs of different entities that should share a slot number.
         slots: n, of GSI_1..GSI_n.
+        apart: the indexes that should not share one.
 
     Returns:
         All assignments, by entity and slot; new ones are PLANNED.
@@ -34,7 +111,7 @@ def assign(stored: Sequence[Assignment], groups: Sequence[Sequence[Need]], slots
     Raises:
         NoSlot: an entity has n assignments and needs one more.
     """
-    board = _Board(slots=slots)
+    board = _Board(slots=slots, apart=apart)
     for one in sorted(stored, key=_preference):
         if one.state is not AssignmentState.FREE:
             board.put(one)
@@ -64,6 +141,7 @@ class _Board:
     """`taken`: all assignments so far by (entity, slot); `assigned`: the assignment of each index."""
 
     slots: int
+    apart: Apart
     assigned: dict[_Index, Assignment] = field(default_factory=dict)
     taken: dict[tuple[str, int], Assignment] = field(default_factory=dict)
 
@@ -75,11 +153,17 @@ class _Board:
         """The needs of a group without a slot. Each step of the iteration looks at the board of its moment."""
         return (need for need in group if _index(need) not in self.assigned)
 
-    def free(self, entities: Iterable[str]) -> int | None:
-        """The lowest slot that is free for all the entities."""
-        names = set(entities)
+    def free(self, needs: Iterable[Need]) -> int | None:
+        """The lowest slot that is free for all the needs, best one without an index to keep apart from."""
+        wanted = {_index(need) for need in needs}
         every = range(1, self.slots + 1)
-        return next((slot for slot in every if not any((name, slot) in self.taken for name in names)), None)
+        free = [slot for slot in every if not any((entity, slot) in self.taken for entity, _ in wanted)]
+        crowded = {
+            one.slot
+            for index, one in self.assigned.items()
+            if one.slot in free and any(self.apart(need, index) for need in wanted)
+        }
+        return next((slot for slot in free if slot not in crowded), free[0] if free else None)
 
     def take(self, need: Need, slot: int) -> None:
         """Gives the slot to the need, unless its entity uses the slot for other columns."""
@@ -95,11 +179,11 @@ def _place(board: _Board, group: Sequence[Need]) -> None:
     for slot in sorted(members, key=lambda slot: (-members[slot], slot)):
         for need in board.missing(group):
             board.take(need, slot)
-    if common := board.free(need.entity for need in board.missing(group)):
+    if common := board.free(board.missing(group)):
         for need in board.missing(group):
             board.take(need, common)
     for need in board.missing(group):
-        if own := board.free([need.entity]):
+        if own := board.free([need]):
             board.take(need, own)
 
 

@@ -19,9 +19,9 @@ EXAMPLES = int(os.environ.get("STATESTORE_EXAMPLES", "100"))
 settings.register_profile("statestore", deadline=None, max_examples=EXAMPLES)  # no test checks a duration
 settings.load_profile("statestore")
 
-MAY_SKIP = ("moto_lies", "older_postgres")
-"""Markers of tests that a double makes impossible, and of those over an older Postgres, which pip cannot install. No other
-missing part of the machine is a reason for a skip."""
+MAY_SKIP = ("moto_lies", "older_postgres", "docker_compose")
+"""Markers of tests that a double makes impossible, and of those over an older Postgres or by Docker's plugin `compose`, which
+neither pip nor Debian has. No other missing part of the machine is a reason for a skip."""
 
 
 RECORDER = Path(__file__).parent / "recorder" / "start"
@@ -74,6 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes minutes; `make test-all` alone runs it")
     config.addinivalue_line("markers", "rest: `make test` leaves it out, `make test-rest` and CI run it")
     config.addinivalue_line("markers", "older_postgres: needs a PostgreSQL 14 to 17 of the system")
+    config.addinivalue_line("markers", "docker_compose: needs Docker's client with its plugin `compose`")
     config.addinivalue_line("markers", "spark: starts Spark; `make test-spark` runs it on another Spark and Python")
     if FOLDER not in os.environ:  # the processes of pytest-xdist, and those that tests start, inherit the folder
         folder = TemporaryDirectory(prefix="statestore-calls-")

@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import DOMAIN
 from sqlalchemy.types import ARRAY, Enum, NullType, Numeric
 
 from processor.drafts.declared_types import ConnectorModes, declared_type
-from processor.drafts.draft import DraftColumn, DraftEntity, ForeignKey, fit_limits, legal_name
+from processor.drafts.draft import DraftColumn, DraftEntity, ForeignKey, distinct_names, fit_limits, legal_name
 from processor.errors import SettingError
 from processor.source.source_session import connected
 
@@ -26,6 +26,25 @@ _NAMES_OF_TYPES: Final = """
     WHERE n.nspname = :schema AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
 """
 """The types as PostgreSQL writes them: SQLAlchemy knows no type of an extension, and no precision of a domain."""
+_FOREIGN_KEYS: Final = """
+    SELECT c.relname AS child, p.nspname AS schema, r.relname AS parent,
+           (SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(f.conkey) WITH ORDINALITY k (number, place)
+            JOIN pg_attribute a ON a.attrelid = f.conrelid AND a.attnum = k.number) AS columns,
+           (SELECT array_agg(a.attname::text ORDER BY k.place) FROM unnest(f.confkey) WITH ORDINALITY k (number, place)
+            JOIN pg_attribute a ON a.attrelid = f.confrelid AND a.attnum = k.number) AS parent_columns
+    FROM pg_constraint f
+    JOIN pg_class c ON c.oid = f.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_class r ON r.oid = f.confrelid JOIN pg_namespace p ON p.oid = r.relnamespace
+    LEFT JOIN pg_constraint whole ON whole.oid = f.conparentid
+    WHERE f.contype = 'f' AND n.nspname = :schema AND whole.conrelid IS DISTINCT FROM f.conrelid
+    ORDER BY c.relname, f.conname
+"""
+"""The foreign keys, without those that PostgreSQL adds for each partition of a parent. SQLAlchemy leaves out a parent's schema
+that is on the search path, and cannot read a name with the end of a line."""
+_Table = tuple[str, str]
+"""Schema and table."""
+_TableKey = tuple[tuple[str, ...], _Table, tuple[str, ...]]
+"""A foreign key: its columns, the parent, and the columns there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +64,10 @@ def read_tables(source: TableSource) -> list[DraftEntity]:
     with connected(source.url, "--database") as connection:
         inspector = inspect(connection)
         schemas = source.schemas or [inspector.default_schema_name or ""]
-        read = [_Schema(connection, inspector, name, source) for name in _checked(schemas, inspector)]
-        return [fit_limits(entity) for one in read for entity in one.entities(many=len(read) > 1)]
+        read = [_Schema(connection, inspector, name, source) for name in dict.fromkeys(_checked(schemas, inspector))]
+        tables = [table for one in read for table in one.tables()]
+        names = distinct_names({(s, t): legal_name(f"{s}.{t}" if len(read) > 1 else t) for s, t in tables})
+        return [fit_limits(entity) for one in read for entity in one.entities(names, _clashes(tables, source.prefix))]
 
 
 def _checked(schemas: Sequence[str], inspector: Inspector) -> Sequence[str]:
@@ -55,6 +76,23 @@ def _checked(schemas: Sequence[str], inspector: Inspector) -> Sequence[str]:
         if name not in known:
             raise SettingError(f"--schemas: the database has no schema {name!r}; it has {', '.join(known)}")
     return schemas
+
+
+def _topic(prefix: str, table: _Table) -> str:
+    return legal_name(".".join((prefix, *table)))
+
+
+def _clashes(tables: Sequence[_Table], prefix: str) -> dict[_Table, str]:
+    """Why a table cannot be an entity, for those with one topic: Debezium writes `_` for each sign that a topic cannot have."""
+    by_topic: dict[str, list[_Table]] = {}
+    for table in tables:
+        by_topic.setdefault(_topic(prefix, table), []).append(table)
+    return {
+        one: f"the connector writes {len(same)} tables to this topic: {', '.join(map('.'.join, same))}"
+        for same in by_topic.values()
+        if len(same) > 1
+        for one in same
+    }
 
 
 class _Schema:
@@ -68,7 +106,7 @@ class _Schema:
             warnings.simplefilter("ignore", exc.SAWarning)  # of types that the dialect does not know
             self._columns = inspector.get_multi_columns(schema=schema)
         self._keys = inspector.get_multi_pk_constraint(schema=schema)
-        self._foreign = inspector.get_multi_foreign_keys(schema=schema)
+        self._foreign = self._mysql_keys(inspector) if self._mysql else self._postgres_keys(connection)
         self._unique = inspector.get_multi_unique_constraints(schema=schema)
         self._comments = inspector.get_multi_table_comment(schema=schema)
         self._rare: dict[tuple[str, str], str] = {}
@@ -76,8 +114,12 @@ class _Schema:
             rows = connection.execute(text(_NAMES_OF_TYPES), {"schema": schema})
             self._rare = {(table, column): name for table, column, name in rows}
 
-    def entities(self, *, many: bool) -> Iterator[DraftEntity]:
-        """The tables. `many`: there are several schemas, and the name of an entity begins with its schema."""
+    def tables(self) -> list[_Table]:
+        """The tables, in the order of their names."""
+        return [(self._schema, table) for table in sorted(table for _, table in self._columns)]
+
+    def entities(self, names: Mapping[_Table, str], clashes: Mapping[_Table, str]) -> Iterator[DraftEntity]:
+        """The entities. `names`: of the tables of all schemas; `clashes`: why some tables cannot be entities."""
         for place, columns in sorted(self._columns.items(), key=lambda item: item[0][1]):
             primary: Mapping[str, Any] = self._keys.get(place) or {}
             key = tuple(primary.get("constrained_columns") or ())
@@ -88,15 +130,16 @@ class _Schema:
             decimal = self._source.modes.decimal
             text_form = {"precise": "bytes", "string": "text"}.get(decimal or "")
             yield DraftEntity(
-                name=self._name(table, self._schema, many),
-                topic=legal_name(f"{self._source.prefix}.{self._schema}.{table}"),
+                name=names[self._schema, table],
+                topic=_topic(self._source.prefix, (self._schema, table)),
                 key=key or unique,
                 key_guess="a unique key, which the connector must know (message.key.columns)" if unique else "",
                 columns=drafts,
                 comment=comment.get("text") or "",
                 note="" if key or unique else "the table has no primary key, and no unique key without nulls",
                 decimals=text_form if any(draft.type.startswith("decimal") for draft in drafts.values()) else None,
-                references=tuple(self._references(place, many)),
+                references=tuple(self._references(table, names)),
+                refusal=clashes.get((self._schema, table), ""),
             )
 
     def _unique_key(self, place: Any, columns: Sequence[Any]) -> tuple[str, ...]:
@@ -104,17 +147,32 @@ class _Schema:
         keys = [tuple(unique["column_names"]) for unique in self._unique.get(place) or ()]
         return next((key for key in keys if key and filled.issuperset(key)), ())
 
-    def _references(self, place: Any, many: bool) -> Iterator[ForeignKey]:
-        for foreign in self._foreign.get(place) or ():
-            schema = foreign["referred_schema"] or self._schema
-            yield ForeignKey(
-                columns=tuple(foreign["constrained_columns"]),
-                parent=self._name(foreign["referred_table"], schema, many),
-                parent_columns=tuple(foreign["referred_columns"]),
-            )
+    def _references(self, table: str, names: Mapping[_Table, str]) -> Iterator[ForeignKey]:
+        """The foreign keys of a table to tables that have names."""
+        for columns, parent, parent_columns in self._foreign.get(table, ()):
+            if parent in names:
+                yield ForeignKey(columns=columns, parent=names[parent], parent_columns=parent_columns)
 
-    def _name(self, table: str, schema: str, many: bool) -> str:
-        return legal_name(f"{schema}.{table}" if many or schema != self._schema else table)
+    def _postgres_keys(self, connection: Connection) -> Mapping[str, list[_TableKey]]:
+        found: dict[str, list[_TableKey]] = {}
+        for child, schema, parent, columns, parent_columns in connection.execute(
+            text(_FOREIGN_KEYS), {"schema": self._schema}
+        ):
+            found.setdefault(child, []).append((tuple(columns), (schema, parent), tuple(parent_columns)))
+        return found
+
+    def _mysql_keys(self, inspector: Inspector) -> Mapping[str, list[_TableKey]]:
+        return {
+            table: [
+                (
+                    tuple(key["constrained_columns"]),
+                    (key["referred_schema"] or self._schema, key["referred_table"]),
+                    tuple(key["referred_columns"]),
+                )
+                for key in foreign
+            ]
+            for (_, table), foreign in inspector.get_multi_foreign_keys(schema=self._schema).items()
+        }
 
     def _column(self, table: str, column: Any) -> DraftColumn:
         name = self._sql_type(table, column["name"], column["type"])

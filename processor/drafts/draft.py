@@ -3,13 +3,15 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from processor.product.join_fields import parse_element
 from processor.records.column_types import parse_type
 from statestore.column_values import MAX_COLUMNS
 
+T = TypeVar("T")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class DraftColumn(NamedTuple):
@@ -29,11 +31,20 @@ class ForeignKey:
     parent_columns: tuple[str, ...]
     guess: str = ""
 
+    def links(self, entity: "DraftEntity", parent: "DraftEntity | None") -> bool:
+        """Whether a join can follow the key from its entity to its parent."""
+        return (
+            parent is not None
+            and parent.is_whole
+            and entity.declares(self.columns)
+            and parent.declares(self.parent_columns)
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftEntity:
     """A table. `key` is empty where the source shows none; `key_guess`: why the key may be another one. `note`: what the source
-    is, or what it does not show."""
+    is, or what it does not show; `refusal`: why it cannot be declared, though its key is known."""
 
     name: str
     topic: str
@@ -44,11 +55,16 @@ class DraftEntity:
     note: str = ""
     decimals: str | None = None
     references: tuple[ForeignKey, ...] = field(default=())
+    refusal: str = ""
 
     @property
     def is_whole(self) -> bool:
         """Whether the entity can be declared: it has a key, and a type for each of its columns."""
-        return bool(self.key) and all(self.columns.get(name, DraftColumn("")).type for name in self.key)
+        return not self.refusal and bool(self.key) and self.declares(self.key)
+
+    def declares(self, names: Iterable[str]) -> bool:
+        """Whether each of these columns can be declared."""
+        return all(self.columns.get(name, DraftColumn("")).type for name in names)
 
 
 def legal_name(text: str) -> str:
@@ -67,10 +83,28 @@ def short_names(topics: Iterable[str]) -> dict[str, str]:
     }
 
 
+def distinct_names(wanted: Mapping[T, str]) -> dict[T, str]:
+    """The wanted names, each once: a name that an earlier one has gets a number at its end."""
+    names: dict[T, str] = {}
+    taken = set(wanted.values())
+    for one, name in wanted.items():
+        first = name not in names.values()
+        numbered = (f"{name}_{n}" for n in range(2, len(taken) + 3))
+        names[one] = name if first else next(other for other in numbered if other not in taken)
+        taken.add(names[one])
+    return names
+
+
 def fit_limits(entity: DraftEntity) -> DraftEntity:
     """The entity as entities.yaml takes it: at most MAX_COLUMNS columns, with those of the key; key columns that compare; no
-    name that means the elements of an array."""
-    columns = {name: column for name, column in entity.columns.items() if name and parse_element(name) is None}
+    type for a name that means the elements of an array, or that has control characters."""
+    columns = {
+        name: DraftColumn("", "no column can have such a name")
+        if parse_element(name) or _CONTROL.search(name)
+        else column
+        for name, column in entity.columns.items()
+        if name
+    }
     for name in entity.key:
         if name in columns and columns[name].type and parse_type(columns[name].type).kind is None:
             columns[name] = DraftColumn("string", f"a key column cannot be {columns[name].type}", columns[name].comment)

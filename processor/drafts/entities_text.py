@@ -21,7 +21,14 @@ def entity_lines(entity: DraftEntity, known: Mapping[str, DraftEntity]) -> Itera
     if not entity.is_whole:
         if line := comment(entity.comment):
             yield line
-        yield comment(f"{entity.name}, topic {entity.topic}: not declared, because nothing shows its key. Write:")
+        if entity.refusal:
+            yield comment(f"{entity.name}: not declared, because {entity.refusal}.")
+            yield comment(
+                f"Its topic is {entity.topic}. Let the connector leave out all of them but one (table.exclude.list)."
+            )
+            return
+        why = "its key has a column without a type" if entity.key else "nothing shows its key"
+        yield comment(f"{entity.name}, topic {entity.topic}: not declared, because {why}. Write:")
         key = flow_list(entity.key or ["COLUMN"])
         yield comment(f"{word(entity.name)}: {{topic: {word(entity.topic)}, key: {key}, columns: {{COLUMN: type}}}}")
         return
@@ -37,7 +44,7 @@ def entity_lines(entity: DraftEntity, known: Mapping[str, DraftEntity]) -> Itera
     if entity.decimals:
         yield f"  decimals: {entity.decimals}"
     for reference in entity.references:
-        if reference.parent in known and known[reference.parent].is_whole:
+        if reference.links(entity, known.get(reference.parent)):
             on = flow_map(dict(zip(reference.parent_columns, reference.columns, strict=True)))
             join = f"join: {{one: {word(reference.parent)}, on: {on}}}"
             yield f"  {comment(f'{join} ({_guess(reference.guess)})' if reference.guess else join)}"

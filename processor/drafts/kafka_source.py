@@ -1,8 +1,9 @@
 """Drafts entities from the records of a file or of a Kafka cluster, and from the subjects of its schema registry."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from processor.drafts.draft import DraftEntity
+from processor.drafts.draft import DraftEntity, short_names
 from processor.drafts.guessed_references import guess_references
 from processor.drafts.topic_records import draft_topics
 from processor.records.record import Record
@@ -32,6 +33,8 @@ def kafka_entities(settings: Settings, prefix: str | None) -> list[DraftEntity]:
         from processor.drafts.subject_schemas import draft_subjects
 
         found += draft_subjects(open_client(access), prefix, {entity.topic for entity in found})
+        names = short_names(entity.topic for entity in found)
+        found = [replace(entity, name=names[entity.topic]) for entity in found]
     return guess_references(sorted(found, key=lambda entity: entity.name))
 
 

@@ -28,15 +28,20 @@ def product_text(entities: Sequence[DraftEntity], root: str, depth: int, header:
     entity."""
     whole = {entity.name: entity for entity in entities if entity.is_whole}
     lines = [*header, f"product: {word(product_name(root))}", f"root: {word(root)}"]
-    lines += _level(whole[root], whole, depth, None)
+    lines += _level(whole[root], whole, depth, ())
     return "\n".join(lines) + "\n"
 
 
-def _level(entity: DraftEntity, whole: Mapping[str, DraftEntity], depth: int, above: _Link | None) -> Iterator[str]:
-    """The lines of a level: its fields, and its embeds. `above`: the join that leads to the level, which it does not go back."""
+def _level(
+    entity: DraftEntity, whole: Mapping[str, DraftEntity], depth: int, above: tuple[_Link, ...]
+) -> Iterator[str]:
+    """The lines of a level: its fields, and its embeds. `above`: the joins that lead to the level. It does not go the last one
+    back. Below a row that others refer to, too, it follows no list: that would be the rows of others, such as the mail of all
+    customers of a shop."""
     columns = [name for name, column in entity.columns.items() if column.type]
     yield f"fields: {flow_list(columns)}"
-    links = [link for link in _links(entity, whole) if above is None or link.reference is not above.reference]
+    rose, back = any(not link.many for link in above), above[-1].reference if above else None
+    links = [link for link in _links(entity, whole) if link.reference is not back and not (rose and link.many)]
     if depth < 1 or not links:
         return
     yield "embed:"
@@ -52,17 +57,17 @@ def _level(entity: DraftEntity, whole: Mapping[str, DraftEntity], depth: int, ab
         yield f"    on: {flow_map(on)}{f'  {guess}' if guess else ''}"
         if link.many:
             yield f"    limit: {LIMIT}"
-        yield from (f"    {line}" for line in _level(whole[link.entity], whole, depth - 1, link))
+        yield from (f"    {line}" for line in _level(whole[link.entity], whole, depth - 1, (*above, link)))
 
 
 def _links(entity: DraftEntity, whole: Mapping[str, DraftEntity]) -> Iterator[_Link]:
     """The joins of an entity: first to the rows that it refers to, then to the rows that refer to it."""
     for reference in entity.references:
-        if reference.parent in whole:
+        if reference.links(entity, whole.get(reference.parent)):
             yield _Link(reference.parent, False, reference)
     for child in whole.values():
         for reference in child.references:
-            if reference.parent == entity.name:
+            if reference.parent == entity.name and reference.links(child, entity):
                 yield _Link(child.name, True, reference)
 
 

@@ -18,8 +18,12 @@ def word(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text as a scalar in quotes."""
-    return json.dumps(text, ensure_ascii=False)
+    """The text as a scalar in quotes, each sign that nobody sees as its escape."""
+    return "".join(c if c.isprintable() else _escaped(c) for c in json.dumps(text, ensure_ascii=False))
+
+
+def _escaped(character: str) -> str:
+    return f"\\U{ord(character):08x}" if ord(character) > 0xFFFF else f"\\u{ord(character):04x}"
 
 
 def type_word(text: str) -> str:

@@ -20,11 +20,13 @@ from statestore.keys import edge_partition, index_rows, partition, partition_pre
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessPath:
     """One direction of a join. `request`: DynamoDB's name of the request, empty if none is needed; `by`: the key or the index
-    condition; `shared`: the index query is not pinned to one entity."""
+    condition; `shared`: the index query is not pinned to one entity; `strangers`: the entities because of which it is pinned,
+    though siblings ask the same slot for the same value."""
 
     request: str
     by: str
     shared: bool = False
+    strangers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +122,8 @@ def _path_text(path: AccessPath) -> str:
     if not path.request:
         return f"no request: {path.by}"
     pinned = "" if path.request != "Query" else ", shared" if path.shared else ", pinned"
-    return f"{path.request} {path.by}{pinned}"
+    why = f", since {path.by.partition(' ')[0]} has rows of {', '.join(path.strangers)}, too" if path.strangers else ""
+    return f"{path.request} {path.by}{pinned}{why}"
 
 
 def _joins(plan: Plan, product: ProductPlan, level: Sequence[int]) -> tuple[ExplainedJoin, ...]:
@@ -168,7 +171,7 @@ def _access_path(plan: Plan, entity: str, access: Access, asker: str, columns: C
         return AccessPath(request="Query of edges, BatchGetItem", by=edges)
     query = plan.query(entity, access, "")
     by = f"{query.slot} = {value}{pin_text(query.entity)}"
-    return AccessPath(request="Query", by=by, shared=not access.pinned)
+    return AccessPath(request="Query", by=by, shared=not access.pinned, strangers=access.strangers)
 
 
 def pin_text(entity: str | None) -> str:

@@ -249,7 +249,9 @@ def with_open_changes(runner: StepRunner) -> StepRunner:
 
 
 def _is_outdated(record: Record, product: ProductPlan) -> bool:
-    """Whether the message is of an older version of the product."""
+    """Whether the message is a document of an older version of the product. A tombstone is the same in every version."""
+    if record.value is None:
+        return False
     version = dict(record.headers).get(VERSION_HEADER)
     return version is not None and version.isdigit() and int(version) < product.version
 

@@ -1,8 +1,9 @@
 """How old documents are when they are published, in words. Pure."""
 
 from collections.abc import Mapping
+from math import inf
 
-from processor.rounds.freshness import BOUNDS, read_freshness
+from processor.rounds.freshness import BOUNDS, Freshness, read_freshness
 from processor.wording.durations import DAY, MINUTE, duration_text
 
 
@@ -11,14 +12,24 @@ def freshness_text(tally: Mapping[str, int]) -> str:
     freshness = read_freshness(tally)
     if not freshness.count:
         return ""
-    p50, p99 = map(freshness.quantile, (0.5, 0.99))
-    longest = f"over {duration_text(BOUNDS[-1])}"
-    if p50 > BOUNDS[-1]:
+    if freshness.bucket(0.5)[1] == inf:
         mean = freshness.seconds / freshness.count
-        return f"freshness of old records: {duration_text(mean)} on average" if mean > DAY else f"freshness {longest}"
-    return f"freshness p50 {_age(p50)}, p99 {_age(p99) if p99 <= BOUNDS[-1] else longest}"
+        longest = f"freshness {age_text(freshness, 0.5)}"
+        return f"freshness of old records: {duration_text(mean)} on average" if mean > DAY else longest
+    return f"freshness p50 {age_text(freshness, 0.5)}, p99 {age_text(freshness, 0.99)}"
 
 
-def _age(seconds: float) -> str:
-    """An age; below a minute to the hundredth of a second."""
-    return f"{seconds:.2f} s" if seconds < MINUTE else duration_text(seconds)
+def age_text(freshness: Freshness, share: float) -> str:
+    """The age that this share of the documents does not exceed: the bounds of its bucket, since nothing else is known of it."""
+    lower, upper = freshness.bucket(share)
+    if upper == inf:
+        return f"over {duration_text(BOUNDS[-1])}"
+    if not lower:
+        return f"under {_seconds(upper)} s"
+    if upper < MINUTE:
+        return f"{_seconds(lower)} to {_seconds(upper)} s"
+    return f"{duration_text(lower)} to {duration_text(upper)}"
+
+
+def _seconds(bound: float) -> str:
+    return f"{bound:.3g}"

@@ -9,14 +9,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from html import escape
-from math import inf
 from typing import Any
 
+from processor.metrics.freshness_text import age_text
 from processor.metrics.gate_text import gate_lines
 from processor.metrics.lag_text import lag_text, missing_text, oldest_text
 from processor.metrics.read_metrics import Histogram, Values, read_metrics
-from processor.rounds.freshness import BOUNDS, read_freshness
-from processor.wording.durations import duration_text
+from processor.rounds.freshness import read_freshness
 
 STYLE = """
 :root { color-scheme: light dark; --back: #fff; --tile: #f3f4f6; --text: #1b1f24; --soft: #57606a; --line: #d0d7de;
@@ -123,8 +122,7 @@ def _tiles(report: Mapping[str, Any]) -> str:
 
 def _latency(counts: Mapping[str, int]) -> str:
     found = read_freshness(counts)
-    ages = [found.quantile(share) for share in (0.5, 0.99)] if found.count else []
-    return ", ".join(duration_text(age) if age < inf else f"over {duration_text(BOUNDS[-1])}" for age in ages) or "none"
+    return ", ".join(age_text(found, share) for share in (0.5, 0.99)) if found.count else "none"
 
 
 def _topics(report: Mapping[str, Any], values: Mapping[str, Values | Histogram]) -> str:

@@ -5,7 +5,7 @@ strong join. Every other side needs a slot from the registry.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from processor.product.join_fields import array_of, instants_of
@@ -26,10 +26,12 @@ class KeyRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotRead:
-    """A query of this slot. `pinned`: for rows of one entity only; else for all rows that share the slot."""
+    """A query of this slot. `pinned`: for rows of one entity only; else for all rows that share the slot. `strangers`: the
+    entities because of which the query is not shared with those of its siblings."""
 
     slot: int
     pinned: bool = True
+    strangers: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from processor.product.used_columns import used_columns
 from processor.records.entity import Entity
 from registry.column_of import column_of
 from registry.edits.edit import with_numbers
-from registry.slots import equal_groups
+from registry.slots import SharedQuery, equal_groups, value_types
 from statestore import keys
 
 
@@ -52,10 +52,9 @@ def compile_plan(
     all_numbers = with_numbers(numbers, ((product.root, product.name) for product in definitions.products.values()))
 
     def compiled(some: Definitions) -> list[ProductPlan]:
-        kinds = _kinds(some)
         return [
             replace(
-                _compile(product, some.entities, slots, written, kinds),
+                _compile(product, some.entities, slots, written),
                 version=product_versions.get(product.name, 1),
                 number=all_numbers.get((product.root, product.name), 0),
             )
@@ -163,8 +162,7 @@ class _Compiler:
 
     def _share(self, level: Sequence[int]) -> None:
         """Unpins the queries of siblings that ask one slot for one value, so that one query serves them all. Their
-        queries stay pinned where an entity foreign to the document fills the slot with the same kind of value: a shared
-        query would read its rows for nothing."""
+        queries stay pinned where the slot holds other columns too, whose rows a shared query would read for nothing."""
         groups: dict[tuple[int, Columns], list[int]] = {}
         for index in level:
             node = self.nodes[index]
@@ -172,13 +170,25 @@ class _Compiler:
                 groups.setdefault((node.down.slot, node.parent_columns), []).append(index)
         for (slot, _), members in groups.items():
             node = self.nodes[members[0]]
-            kind = self.kinds[node.join.entity, node.child_columns]
-            fillers = {
-                e for e, held in self.written.items() if slot in held and self.kinds.get((e, held[slot])) == kind
-            }
-            if len({self.nodes[i].join.entity for i in members}) > 1 and fillers <= self.inside:
+            if len({self.nodes[i].join.entity for i in members}) > 1:
+                strangers = self._strangers(slot, node)
                 for i in members:
-                    self.nodes[i] = replace(self.nodes[i], down=SlotRead(slot=slot, pinned=False))
+                    down = SlotRead(slot=slot, pinned=bool(strangers), strangers=strangers)
+                    self.nodes[i] = replace(self.nodes[i], down=down)
+
+    def _strangers(self, slot: int, node: JoinPlan) -> Columns:
+        """The entities whose rows a query of the slot without a pin would read for nothing."""
+        kind = self.kinds[node.join.entity, node.child_columns]
+        query = SharedQuery(
+            kin=frozenset(index for index, one in self.kinds.items() if one == kind),
+            entities=self.inside,
+            types=self._types(node.above, node.parent_columns),
+        )
+        filled = {entity: held[slot] for entity, held in self.written.items() if slot in held}
+        return tuple(sorted(e for e, held in filled.items() if query.strange((e, held), self._types(e, held))))
+
+    def _types(self, entity: str, columns: Columns) -> tuple[str, ...]:
+        return value_types(columns, {name: str(one) for name, one in self.entities[entity].columns.items()})
 
 
 def _compile(
@@ -186,10 +196,10 @@ def _compile(
     entities: Mapping[str, Entity],
     slots: Slots,
     written: Slots,
-    kinds: Mapping[IndexedColumns, IndexedColumns],
 ) -> ProductPlan:
     inside = frozenset({product.root, *(join.entity for _, join in product.walk())})
     used = used_columns(product)
+    kinds = _kinds(product, entities)
     compiler = _Compiler(
         entities=entities, slots=slots, written=written, kinds=kinds, inside=inside, reads=used, nodes=[]
     )
@@ -222,18 +232,15 @@ def _slot_of(entity: Entity, columns: Columns, slots: Slots) -> int:
     )
 
 
-def _kinds(definitions: Definitions) -> Mapping[IndexedColumns, IndexedColumns]:
-    """The kind of value of indexed columns: columns that joins set equal, directly or through others, are of one kind."""
+def _kinds(product: Product, entities: Mapping[str, Entity]) -> Mapping[IndexedColumns, IndexedColumns]:
+    """The kind of value of a product's indexed columns: columns that its joins set equal, directly or through others, are of
+    one kind."""
 
     def sides(above: str, join: Join) -> tuple[IndexedColumns, IndexedColumns]:
-        child_columns, parent_columns = align_columns(
-            join, definitions.entities[join.entity], definitions.entities[above]
-        )
+        child_columns, parent_columns = align_columns(join, entities[join.entity], entities[above])
         return (join.entity, child_columns), (above, parent_columns)
 
-    return equal_groups(
-        sides(above, join) for product in definitions.products.values() for above, join in product.walk()
-    )
+    return equal_groups(sides(above, join) for above, join in product.walk())
 
 
 def _unread(entity: EntityPlan) -> Columns:

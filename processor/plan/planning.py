@@ -20,7 +20,7 @@ from processor.records.entity import Entity
 from registry import model as stored
 from registry.edits.advance import completed
 from registry.lifecycle import writes
-from registry.slots import assign
+from registry.slots import apart, assign
 from statestore.column_values import MAX_COLUMNS
 
 
@@ -126,7 +126,7 @@ def plan_alone(definitions: Definitions, slots: int) -> Plan:
     """The plan of definitions without a registry: the plan after a first `apply` of them."""
     wanted = requirements_of(definitions)
     assigned: dict[str, dict[int, tuple[str, ...]]] = {}
-    for a in assign((), wanted.groups, slots):
+    for a in assign((), wanted.groups, slots, apart(wanted.products, wanted.paths, wanted.entities)):
         assigned.setdefault(a.entity, {})[a.slot] = a.columns
     return compile_plan(definitions, assigned, version=1, product_versions=dict.fromkeys(definitions.products, 1))
 

@@ -30,7 +30,8 @@ from statestore.items import slot_name
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotPreview:
     """A slot of an entity after the apply. `state`: `new`, `reused` by a join of these definitions, `kept` for joins of other
-    products, or `unused`; `together`: the entities whose rows the same query answers."""
+    products, or `unused`; `together`: the entities whose rows the same query answers; `strangers`: those whose rows in the slot
+    such a query would read for nothing, so that each entity gets a query of its own."""
 
     entity: str
     slot: int
@@ -38,6 +39,7 @@ class SlotPreview:
     state: str
     serves: tuple[str, ...]
     together: tuple[str, ...]
+    strangers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,7 @@ def preview(
     """
     wanted, change, after, plan = planned_state(definitions, stored, has_run)
     index = index_statistics(statistics, plan) if statistics else None
-    slots = tuple(_slots(after, change, wanted, _together(plan)))
+    slots = tuple(_slots(after, change, wanted, plan))
     costs = price_events(plan, settings) if settings else ()
     backfills, effects = row_effects(stored, after, plan, has_run, index)
     return Preview(
@@ -133,9 +135,8 @@ def _unnamed(stored: Snapshot, definitions: Definitions) -> Iterator[str]:
     yield from (f"product {entry.name}" for entry in stored.products if entry.name not in definitions.products)
 
 
-def _slots(
-    after: Snapshot, change: Edit, wanted: Requirements, together: Mapping[tuple[str, int], frozenset[str]]
-) -> Iterator[SlotPreview]:
+def _slots(after: Snapshot, change: Edit, wanted: Requirements, plan: Plan) -> Iterator[SlotPreview]:
+    together, strangers = _together(plan), _strangers(plan)
     requested = {path for paths in wanted.paths for path in (paths.down, paths.up)}
     board = board_json(after)["entities"]
     served = {(e["entity"], a["slot"]): tuple(a["serves"]) for e in board for a in e["assignments"]}
@@ -149,6 +150,7 @@ def _slots(
             state=_state(assignment, change, requested, bool(serves)),
             serves=serves,
             together=tuple(sorted(together.get((entity, slot), frozenset()) - {entity})),
+            strangers=tuple(sorted(strangers.get((entity, slot), ()))),
         )
 
 
@@ -172,6 +174,15 @@ def _together(plan: Plan) -> dict[tuple[str, int], frozenset[str]]:
             for (slot, _), entities in groups.items():
                 for entity in entities:
                     found[entity, slot] = found.get((entity, slot), frozenset()) | entities
+    return found
+
+
+def _strangers(plan: Plan) -> dict[tuple[str, int], set[str]]:
+    """(entity, slot) -> the entities because of which its queries of that slot are pinned, though siblings ask for the same."""
+    found: dict[tuple[str, int], set[str]] = {}
+    for node in (node for product in plan.products.values() for node in product.nodes):
+        if isinstance(node.down, SlotRead) and node.down.strangers:
+            found.setdefault((node.join.entity, node.down.slot), set()).update(node.down.strangers)
     return found
 
 

@@ -1,9 +1,13 @@
 """Reads a document's key as people write it: a JSON object (`{"email": "a@example.org"}`), or its one value (`a@example.org`)."""
 
+from collections.abc import Mapping
+
 from processor.records import canonical_json
 from processor.records.entity import Entity
 from processor.records.record import Value
 from processor.records.values import canonical_value
+
+_EXAMPLES: Mapping[str, Value] = {"int": 7, "decimal": 7, "float": 7, "bool": True}
 
 
 def read_root_key(root: Entity, text: str) -> tuple[Value, ...]:
@@ -35,4 +39,6 @@ def read_root_key(root: Entity, text: str) -> tuple[Value, ...]:
 
 
 def _example(root: Entity) -> str:
-    return canonical_json.dumps(dict.fromkeys(root.key, "..."))
+    """A key of the root as JSON: numbers and truth without quotes, as the key takes them."""
+    kinds = {column: root.columns[column].name for column in root.key}
+    return canonical_json.dumps({column: _EXAMPLES.get(kind, "...") for column, kind in kinds.items()})

@@ -47,14 +47,17 @@ class Freshness:
     def quantile(self, share: float) -> float:
         """The age in seconds that this share of the documents (above 0, at most 1) does not exceed: between the bounds of
         its bucket, in proportion. Infinite in the last bucket. There must be documents."""
-        rank = share * self.count
-        ends = list(accumulate(self.counts))
-        n = bisect_left(ends, rank)
-        if n == len(BOUNDS):
+        lower, upper = self.bucket(share)
+        if upper == inf:
             return inf
-        lower = BOUNDS[n - 1] if n else 0.0
-        below = ends[n] - self.counts[n]
-        return lower + (BOUNDS[n] - lower) * (rank - below) / self.counts[n]
+        n = BOUNDS.index(upper)
+        below = sum(self.counts[:n])
+        return lower + (upper - lower) * (share * self.count - below) / self.counts[n]
+
+    def bucket(self, share: float) -> tuple[float, float]:
+        """The bounds of the bucket that has the age of `quantile`: 0 below the first one, infinite above the last one."""
+        n = bisect_left(list(accumulate(self.counts)), share * self.count)
+        return BOUNDS[n - 1] if n else 0.0, BOUNDS[n] if n < len(BOUNDS) else inf
 
 
 def count_ages(ages: Iterable[float]) -> Counter[str]:

@@ -29,8 +29,11 @@ class ColumnForm(NamedTuple):
 
 _SECONDS: Final = 'YYYY-MM-DD"T"HH24:MI:SS.US'
 _INTEGERS: Final = re.compile(r"(smallint|integer|bigint|oid|(tiny|small|medium|big)?int\b.*|year.*)")
-_TEXTS: Final = re.compile(r"(text|character varying.*|uuid|enum.*|citext|inet|cidr|macaddr|varchar.*|\w+text|set\(.*)")
-_CHARS: Final = re.compile(r"(character|char)\(.*\)")
+_TEXTS: Final = re.compile(
+    r"(text|character varying.*|uuid|enum.*|citext|inet|cidr|macaddr8?|varchar.*|\w+text|set\(.*"
+    r'|name|"char"|ltree|tsvector|xml|(int4|int8|num|date|ts)range)'
+)
+_CHARS: Final = re.compile(r"(character|char|bpchar)(\(.*\))?")
 _DECIMALS: Final = re.compile(r"(numeric|decimal).*")
 _FLOATS: Final = re.compile(r"(real|double.*|float)")
 _TIMES: Final = re.compile(r"(timestamp.*|datetime.*)")
@@ -63,6 +66,8 @@ def _single(kind: str, declared: str, mysql: bool) -> ColumnForm | None:
             return ColumnForm(plain, exact=False)
         case "string" if _TEXTS.fullmatch(kind) or (mysql and _CHARS.fullmatch(kind)):
             return ColumnForm(text)
+        case "string" if _CHARS.fullmatch(kind):  # a cast to text drops the blanks at the end, which Debezium sends
+            return ColumnForm("CASE WHEN {c} IS NOT NULL THEN concat({c}) END")
         case "string" if kind in ("json", "jsonb"):
             return ColumnForm(text, exact=False, json=True) if mysql else ColumnForm(text)
         case "date" if kind == "date":

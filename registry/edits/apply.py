@@ -27,7 +27,7 @@ from registry.model import (
     Requirements,
     Snapshot,
 )
-from registry.slots import assign
+from registry.slots import apart, assign
 
 
 def apply(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> Edit:
@@ -50,8 +50,9 @@ def apply(stored: Snapshot, required: Requirements, has_run: Collection[str]) ->
     check_requirements(stored, required)
     check_entities(stored, required, has_run)
     check_roots(stored, required, has_run)
-    paths = _paths(stored, required, has_run)
-    assignments = _assignments(stored, required, paths, has_run)
+    used = _used_products(stored, required, has_run)
+    paths = _paths(stored, required, used)
+    assignments = _assignments(stored, required, used, paths, has_run)
     joins = _joins(paths, [*stored.assignments, *assignments])
     changed, withdrawn = _products(stored, required)
     served = served_joins(joins)
@@ -109,13 +110,17 @@ def _with_gate(known: ProductEntry, new: ProductEntry) -> list[ProductEntry]:
     return [] if same_json(known.definition, new.definition) else [replace(known, definition=new.definition)]
 
 
-def _paths(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> tuple[JoinPaths, ...]:
-    """The paths of all joins of products: the required ones, else the stored ones. A product over stored rows stays live while
-    its change waits."""
+def _used_products(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> list[ProductEntry]:
+    """The products whose joins the registry answers. A product over stored rows stays live while its change waits."""
     named = {one.name for one in required.products}
     kept = [one for one in stored.products if one.name not in named or one.entities() & {*has_run}]
     kept += [one for one in stored.waiting if one.name not in named]
-    used = {join for one in (*kept, *required.products) for join in one.joins}
+    return [*kept, *required.products]
+
+
+def _paths(stored: Snapshot, required: Requirements, products: Iterable[ProductEntry]) -> tuple[JoinPaths, ...]:
+    """The paths of all joins of these products: the required ones, else the stored ones."""
+    used = {join for one in products for join in one.joins}
     before = [
         JoinPaths(join=access.join, down=_required(access.down), up=_required(access.up)) for access in stored.joins
     ]
@@ -128,11 +133,17 @@ def _required(path: AssignedPath) -> RequiredPath:
 
 
 def _assignments(
-    stored: Snapshot, required: Requirements, paths: Sequence[JoinPaths], has_run: Collection[str]
+    stored: Snapshot,
+    required: Requirements,
+    products: Iterable[ProductEntry],
+    paths: Sequence[JoinPaths],
+    has_run: Collection[str],
 ) -> tuple[Assignment, ...]:
     """The new assignments. They serve at once where no rows can be stored yet."""
+    entities = {one.name: one for one in (*stored.entities, *required.entities)}
     needs = [need for path in paths for need in (path.down, path.up) if isinstance(need, Need)]
-    found = assign(stored.assignments, [*required.groups, *([need] for need in needs)], stored.slots)
+    groups = [*required.groups, *([need] for need in needs)]
+    found = assign(stored.assignments, groups, stored.slots, apart(products, paths, entities.values()))
     return tuple(
         one if one.entity in has_run else replace(one, state=AssignmentState.SERVING)
         for one in found

@@ -1,13 +1,14 @@
 """The compose file for people with Docker: its parts, its pinned images, and its files."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+
+from tests.support.required import required_docker_compose
 
 LOCAL = Path(__file__).parents[2] / "infra" / "local"
 FILE = LOCAL / "compose.yaml"
@@ -47,10 +48,9 @@ def test_prometheus_asks_the_job_outside_of_docker(services: dict[str, Any]) -> 
     assert "host.docker.internal:host-gateway" in services["prometheus"]["extra_hosts"]
 
 
+@pytest.mark.docker_compose
 def test_the_client_of_docker_takes_the_file() -> None:
-    docker = shutil.which("docker")
-    if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode:
-        return  # the other tests read the file as YAML
+    docker = required_docker_compose()
     done = subprocess.run(
         [docker, "compose", "--file", str(FILE), "config", "--quiet"], capture_output=True, text=True, check=False
     )

@@ -3,7 +3,6 @@ here. The tests read them strictly, and ask the tools that are there: systemd-an
 
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -16,6 +15,7 @@ from ruamel.yaml import YAML
 from processor.cli.operators.stop_signals import END_SECONDS
 from processor.metrics.status_server import CONNECTION_SECONDS
 from processor.settings.settings import read_settings
+from tests.support.required import required_program
 
 ROOT = Path(__file__).parents[2]
 INFRA = ROOT / "infra"
@@ -74,17 +74,25 @@ def test_systemd_and_kubernetes_wait_longer_than_a_stop_takes(pod: Any) -> None:
     assert min(seconds, pod["terminationGracePeriodSeconds"]) > 2 * END_SECONDS
 
 
-def test_systemd_finds_no_fault_in_the_unit(tmp_path: Path) -> None:
-    """The command of the unit is that of this environment: systemd looks whether it exists."""
-    if (analyze := shutil.which("systemd-analyze")) is None:
-        return  # the other tests read the unit
+@pytest.mark.parametrize("folder", ["bin", "two words", "100%n"])
+def test_systemd_finds_no_fault_in_the_unit(tmp_path: Path, folder: str) -> None:
+    """The command of the unit is that of this environment, wherever a checkout lies: systemd looks whether it exists."""
+    analyze = required_program("systemd-analyze", "apt-get install -y systemd")
+    command = tmp_path / folder / "statestore"
+    command.parent.mkdir()
+    command.symlink_to(Path(sys.executable).with_name("statestore"))
     text = UNIT.read_text(encoding="utf-8")
-    own = text.replace("/opt/statestore/bin/statestore", str(Path(sys.executable).with_name("statestore")))
+    own = text.replace("/opt/statestore/bin/statestore", unit_word(str(command)))
     assert own != text
     file = tmp_path / UNIT.name
     file.write_text(own)
     done = subprocess.run([analyze, "verify", "--man=no", str(file)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def unit_word(text: str) -> str:
+    """The text as a word of a command in a unit."""
+    return f'"{text.replace("%", "%%")}"'
 
 
 def test_the_command_of_each_way_is_one_that_the_verb_takes() -> None:
@@ -226,8 +234,7 @@ def test_every_secret_of_the_settings_is_a_file_of_the_mounted_secret(pod: Any) 
 
 @pytest.mark.rest
 def test_kubectl_builds_the_manifests() -> None:
-    if (kubectl := shutil.which("kubectl")) is None:
-        return  # the other tests read the files
+    kubectl = required_program("kubectl", "apt-get install -y kubernetes-client")
     done = subprocess.run([kubectl, "kustomize", str(KUBERNETES)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "image: registry.example.org/statestore:" in done.stdout

@@ -1,6 +1,7 @@
 """What a test needs of the machine. Without it the test is skipped, and says how to get it; with `CI=true` it fails."""
 
 import shutil
+import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,6 +15,14 @@ def required_program(name: str, cure: str) -> str:
     if (found := shutil.which(name)) is None:
         pytest.skip(f"no program `{name}` on the path: {cure}")
     return found
+
+
+def required_docker_compose() -> str:
+    """The path of Docker's client, which has the plugin `compose`."""
+    docker = required_program("docker", "https://docs.docker.com/engine/install")
+    if subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode:
+        pytest.skip("`docker compose` does not answer: https://docs.docker.com/compose/install")
+    return docker
 
 
 def required_older_postgres() -> Path:

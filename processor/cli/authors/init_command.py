@@ -88,10 +88,11 @@ def _draft(options: argparse.Namespace) -> Sequence[DraftEntity]:
 
 
 def _check_names(found: Sequence[DraftEntity]) -> None:
-    """Raises StatestoreError for a source without an entity, and for two tables that would have one name."""
+    """Raises StatestoreError for a source without an entity, and for two topics that would have one name."""
     if not any(entity.is_whole for entity in found):
-        seen = ", ".join(entity.topic for entity in found)
+        seen = ", ".join(entity.topic for entity in found if not entity.refusal)
         why = f"nothing shows the keys of {seen}" if seen else "it has no table, or no topic with rows"
+        why = next((f"topic {one.topic}: {one.refusal}" for one in found if one.refusal), why)
         raise StatestoreError(
             f"the source shows no entity: {why}; correct its address, schema or prefix, or write the file"
         )

@@ -74,7 +74,7 @@ def run_rows(options: argparse.Namespace) -> int:
         after = entity.key(options.after) if options.after else None
         page = page_of(store, entity.partitions(), after, options.limit)
         topics = former_topics(stored_boundaries(settings, plan))
-    return _print_page([to_line(record) for record in recorded_rows(page.items, entity, topics)], page)
+    return _print_page([to_line(record) for record in recorded_rows(page.items, entity, topics)], page, "deleted")
 
 
 def run_keys(options: argparse.Namespace) -> int:
@@ -82,14 +82,19 @@ def run_keys(options: argparse.Namespace) -> int:
         product = product_of(plan, options.product)
         after = group_key(product.ledger, options.after) if options.after else None
         page = page_of(store, [group_partition(product.ledger)], after, options.limit)
-    return _print_page(list(document_keys(page.items, product.number)), page)
+    return _print_page(list(document_keys(page.items, product.number)), page, "without a document")
 
 
-def _print_page(lines: list[str], page: Page) -> int:
-    """Prints the lines of a page, and on standard error how to go on."""
+def _print_page(lines: list[str], page: Page, without: str) -> int:
+    """Prints the lines of a page, and on standard error how many items have none, and how to go on. `without`: why an item has no
+    line."""
     for line in lines:
         print(visible_line(line))
+    missing = len(page.items) - len(lines)
+    read = f"{len(page.items)} read" + (f", {missing} of them {without}" if missing else "")
     if page.after is not None:
         place = shlex.quote(page.after.sk)
-        print(visible_line(f"{len(page.items)} read, and there may be more: add --after {place}"), file=sys.stderr)
+        print(visible_line(f"{read}, and there may be more: add --after {place}"), file=sys.stderr)
+    elif missing:
+        print(read, file=sys.stderr)
     return 0

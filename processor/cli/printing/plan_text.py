@@ -144,6 +144,8 @@ def _slot_text(slot: SlotPreview) -> str:
 def served_joins(slot: SlotPreview) -> str:
     """The joins that a slot serves, as the end of a line."""
     together = f" (one query with {', '.join(slot.together)})" if slot.together else ""
+    if slot.strangers:
+        together += f" (a query of its own where {slot_name(slot.slot)} has rows of {', '.join(slot.strangers)}, too)"
     return f": {'; '.join(slot.serves)}{together}" if slot.serves else ""
 
 

@@ -3,6 +3,7 @@
 The records that Debezium captured from tables with each type of docs/types.md must fit the drafts.
 """
 
+import os
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,70 @@ def test_a_database_that_does_not_answer_or_has_no_such_schema_is_named(
     assert "secret" not in err
 
 
+def test_the_parent_of_a_foreign_key_is_the_table_of_its_own_schema(
+    tmp_path: Path, psql: Engine, postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both schemas have a customer, and the search path of the connection has both, in either order."""
+    first, second = f"{postgres}_crm", postgres
+    url = os.environ["SOURCE"]
+    try:
+        run(
+            psql,
+            f"create schema {first};"
+            f"create table {first}.customer (id int primary key, nr int unique);"
+            f"create table {second}.customer (id int primary key);"
+            f"create table {second}.purchase (id int primary key, a int references {first}.customer,"
+            f" b int references {second}.customer, c int references {first}.customer (nr));"
+            f"create table {first}.note (id int primary key, b int references {second}.customer)",
+        )
+        for path in (f"{first},{second}", f"{second},{first}", "pg_catalog"):
+            monkeypatch.setenv("SOURCE", f"{url}{'&' if '?' in url else '?'}options=-csearch_path%3D{path}")
+            directory = tmp_path / path
+            assert init(directory, "--schemas", f"{first},{second}", "--root", f"{second}.customer") == 0
+            text, found = (directory / "entities.yaml").read_text(), load(read_directory(directory))
+            assert [line.strip() for line in text.splitlines() if "# join" in line] == [
+                f"# join: {{one: {second}.customer, on: {{id: b}}}}",
+                f"# join: {{one: {first}.customer, on: {{id: a}}}}",
+                f"# join: {{one: {second}.customer, on: {{id: b}}}}",
+                f"# join: {{one: {first}.customer, on: {{nr: c}}}}",
+            ]
+            joins = found.products[f"{second}.customer_document"].joins
+            assert [join.entity for join in joins] == [f"{first}.note", f"{second}.purchase"]
+            one = tmp_path / f"one {path}"
+            assert init(one, "--schemas", second, "--root", "purchase") == 0  # the other customer has no name here
+            joins = load(read_directory(one)).products["purchase_document"].joins
+            assert [(join.entity, join.on) for join in joins] == [("customer", (("id", "b"),))]
+    finally:
+        run(psql, f"drop schema if exists {first} cascade")
+
+
+def test_tables_whose_names_clash_or_have_signs_that_no_name_has_make_a_file_that_loads(
+    tmp_path: Path, psql: Engine, postgres: str
+) -> None:
+    """Of names that differ by case, and of names that are the same once written as the name of an entity."""
+    tables = ["Purchase", "purchase", "PURCHASE", "1a", "_1a", "line item", "line\x01item", "line_item", "two\nlines"]
+    columns = 'id int primary key, "a\nb" int, "c\x85d" int, "e""f" int, "x y" int, "X y" int, parent int'
+    with psql.begin() as connection:
+        for table in tables:
+            connection.exec_driver_sql(f'create table {postgres}."{table}" ({columns})')
+        for table in set(tables) - {"purchase", "1a"}:
+            keys = f'add foreign key (parent) references {postgres}.purchase, add foreign key ("a\nb") references {postgres}."1a"'
+            connection.exec_driver_sql(f'alter table {postgres}."{table}" {keys}')
+    assert init(tmp_path, "--schemas", postgres, "--root", "purchase", "--depth", "2") == 0
+    text, found = (tmp_path / "entities.yaml").read_text(), load(read_directory(tmp_path))
+    topics = {name: entity.topic.removeprefix(f"app.{postgres}.") for name, entity in found.entities.items()}
+    assert topics == {
+        "_1a": "1a", "_1a_2": "_1a", "PURCHASE": "PURCHASE", "Purchase": "Purchase", "purchase": "purchase",
+        "two_lines": "two_lines",
+    }  # fmt: skip
+    assert list(found.entities["purchase"].columns) == ["id", "c\x85d", 'e"f', "x y", "X y", "parent"]
+    assert text.count("not declared, because the connector writes 3 tables to this topic:") == 3
+    assert {join.entity for join in found.products["purchase_document"].joins} == {
+        "_1a_2", "PURCHASE", "Purchase", "two_lines",
+    }  # fmt: skip
+    assert init(tmp_path, "--schemas", postgres, "--check") == 0
+
+
 @pytest.mark.rest
 def test_every_type_of_mariadb_gets_a_type_that_takes_its_records(
     tmp_path: Path, mariadb_port: int, monkeypatch: pytest.MonkeyPatch
@@ -150,3 +215,35 @@ def test_every_type_of_mariadb_gets_a_type_that_takes_its_records(
     assert list(found.entities) == ["customer", "line", "pair", "purchase", "sample"]
     joins = [join.name for join in found.products["customer_document"].joins]
     assert joins == ["purchase", "purchase_by_placed_by"]
+
+
+@pytest.mark.rest
+def test_databases_of_mariadb_refer_to_each_other_and_have_names_that_clash(
+    tmp_path: Path, mariadb_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"mysql://debezium:debezium@127.0.0.1:{mariadb_port}"
+    server = create_engine(address.replace("mysql", "mysql+pymysql"))
+    run(
+        server,
+        "create database crm; create database sales;"
+        "create table crm.customer (id int primary key, `a\tb` int);"
+        "create table sales.customer (id int primary key);"
+        "create table sales.purchase (id int primary key, a int, b int,"
+        " foreign key (a) references crm.customer (id), foreign key (b) references sales.customer (id));"
+        "create table sales.`line item` (id int primary key); create table sales.line_item (id int primary key);"
+        "create table sales.Purchase (id int primary key)",
+    )
+    server.dispose()
+    for database in ("crm", "sales"):
+        monkeypatch.setenv("SOURCE", f"{address}/{database}")
+        directory = tmp_path / database
+        assert init(directory, "--schemas", "crm,sales") == 0
+        text, found = (directory / "entities.yaml").read_text(), load(read_directory(directory))
+        assert [line.strip() for line in text.splitlines() if "# join" in line] == [
+            "# join: {one: crm.customer, on: {id: a}}",
+            "# join: {one: sales.customer, on: {id: b}}",
+        ]
+        names = ["crm.customer", "sales.Purchase", "sales.customer", "sales.purchase"]
+        assert list(found.entities) == names
+        assert list(found.entities["crm.customer"].columns) == ["id"]
+        assert text.count("not declared, because the connector writes 2 tables to this topic") == 2

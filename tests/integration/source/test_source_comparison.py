@@ -180,3 +180,33 @@ def test_a_row_that_the_pipeline_still_carries_is_no_difference(
     )
     made.scan(item)
     assert [one.sk for one in made.result(item).differences] == ["8"]
+
+
+@pytest.mark.parametrize(
+    "kind", ["char(4)", "char(9)", "bpchar", '"char"', "name", "macaddr8", "varchar(9)", "int8range"]
+)
+def test_a_table_compares_by_a_key_of_any_text(psql: Engine, schema: str, source: SourceSession, kind: str) -> None:
+    value = {
+        "macaddr8": "('08:00:2b:01:02:03:04:' || to_hex(i + 16))::macaddr8",
+        "int8range": "int8range(i, i + 3)",
+        '"char"': 'chr(40 + i)::"char"',
+    }.get(kind, "chr(97 + i %% 26) || i")
+    change(
+        psql,
+        f"create table {schema}.code (k {kind} primary key, v int)",
+        f"insert into {schema}.code select {value}, i from generate_series(1, 80) i",
+    )
+    declared = f"code: {{source: {schema}.code, key: [k], columns: {{k: string, v: int}}}}"
+    trial = Trial(plan=plan_alone(load({"entities.yaml": declared}), 3), settings=Settings())
+    rows = [json.loads(row) for (row,) in source.read_rows(f"select row_to_json(r)::text from {schema}.code r")]
+    trial.batch([record("code", n, row) for n, row in enumerate(rows)])
+    (found,) = compare(trial, source)
+    assert (found.rows, found.stored, found.differences) == (80, 80, ())
+    change(
+        psql, f"delete from {schema}.code where v = 7", f"update {schema}.code set v = 0 where v = 70",
+    )  # fmt: skip
+    trial.batch([record("code", 100, None, {"k": rows[49]["k"]})])
+    (found,) = compare(trial, source)
+    assert sorted((one.kind, one.key["k"]) for one in found.differences) == [
+        ("different", rows[69]["k"]), ("missing", rows[49]["k"]), ("orphaned", rows[6]["k"]),
+    ]  # fmt: skip

@@ -70,6 +70,21 @@ def test_a_key_of_wrong_json_is_shown_as_it_should_be(key: str) -> None:
     assert read_root_key(user, "a{b") == ("a{b",)
 
 
+@pytest.mark.parametrize(
+    ("kind", "example"),
+    [("int", "7"), ("decimal", "7"), ("float", "7"), ("bool", "true"), ("string", '"..."'), ("date", '"..."')],
+)
+def test_the_example_of_a_key_is_one_that_the_verb_takes(kind: str, example: str) -> None:
+    text = f"t: {{key: [a, b], columns: {{a: {kind}, b: string}}}}"
+    entity = load({"entities.yaml": text}).entities["t"]
+    with pytest.raises(ValueError, match="give it as JSON") as error:
+        read_root_key(entity, "x")
+    shown = str(error.value).rpartition("as JSON: ")[2]
+    assert shown == f'{{"a":{example},"b":"..."}}'
+    if kind != "date":
+        assert read_root_key(entity, shown)
+
+
 def test_a_user_without_a_name_has_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     def getuser() -> str:
         raise KeyError("getpwuid(): uid not found: 12345")

@@ -113,6 +113,26 @@ def test_names_that_yaml_reads_otherwise_are_quoted() -> None:
     assert list(entities["yes"].columns) == list(columns)
 
 
+@pytest.mark.parametrize("sign", ["\x85", "\u2028", "\ufeff", "\u200b", "\U000e0001", "\x9f", "é", "😀"])
+def test_a_name_with_a_sign_that_nobody_sees_is_declared_by_its_escape(sign: str) -> None:
+    (found,) = draft_topics([record("t", {"id": 1}, {"id": 1, f"a{sign}b": 1})])
+    text = entities_text([found], ["# top"])
+    assert all(one.isprintable() for line in text.split("\n") for one in line)
+    assert list(load({"entities.yaml": text}).entities["t"].columns) == ["id", f"a{sign}b"]
+
+
+@pytest.mark.parametrize("name", ["a\x01b", "a\nb", "\x7f", "a\tb", "ids[]"])
+def test_a_column_whose_name_nobody_can_declare_is_a_comment(name: str) -> None:
+    rows = [record("t", {"id": 1}, {"id": 1, name: 1}), record("u", {name: 1}, {name: 1, "v": 1})]
+    drafts = draft_topics(rows)
+    text = entities_text(drafts, ["# top"])
+    assert sum("no column can have such a name" in line for line in text.splitlines()) == 1
+    assert "# u, topic u: not declared, because its key has a column without a type. Write:" in text
+    product = product_text(drafts, "t", 1, ["# top"])
+    definitions = load({"entities.yaml": text, "p.yaml": product})
+    assert {each: list(one.columns) for each, one in definitions.entities.items()} == {"t": ["id"]}
+
+
 ORDINARY = [
     path
     for path in sorted(SAMPLES.glob("*.jsonl*"))

@@ -121,6 +121,14 @@ def test_verify_counts_messages_of_an_older_version_of_the_product(trial: Trial)
     assert (found.outdated, found.differences) == (1, ())
 
 
+@pytest.mark.parametrize("value", [b"0", b"", b"x", b"-1"])
+def test_a_tombstone_is_of_no_version_of_the_product(trial: Trial, value: bytes) -> None:
+    gone = Record(topic="user_profile", partition=0, offset=99, key=b'{"email":"gone@x.org"}', value=None)
+    stamped = replace(gone, headers=(("statestore.product_version", value),))
+    assert (found := verified(trial, [*messages(trial), stamped])).outdated == 0
+    assert found.differences == ()
+
+
 def test_verify_reports_a_document_without_a_root(trial: Trial) -> None:
     ghost = Record(topic="user_profile", partition=0, offset=100, key=b'{"email":"ghost"}', value=b"{}")
     (difference,) = verified(trial, [*messages(trial), ghost]).differences

@@ -69,10 +69,10 @@ def test_the_oldest_record_gives_a_root_its_time() -> None:
 def test_a_round_and_the_end_of_a_run_show_the_freshness_of_their_documents() -> None:
     tally = {"read": 2, "applied": 2, "published": 2, **count_ages([0.9, 0.9])}
     assert event_text(JobEvent(what="batch", text="batch 3", fields=tally)) == (
-        "batch 3: 2 read, 2 applied, 0 dead letters, 2 published, freshness p50 0.90 s, p99 1.00 s"
+        "batch 3: 2 read, 2 applied, 0 dead letters, 2 published, freshness p50 0.8 to 1 s, p99 0.8 to 1 s"
     )
     text = freshness_histogram(count_ages([0.9, 0.9, 4.5]))
-    assert text == "freshness p50 0.95 s, p99 4.97 s; documents by age: 2 <= 1 s, 1 <= 5 s"
+    assert text == "freshness p50 0.8 to 1 s, p99 4 to 5 s; documents by age: 2 <= 1 s, 1 <= 5 s"
 
 
 def test_a_round_and_a_run_without_known_ages_show_none() -> None:
@@ -82,10 +82,12 @@ def test_a_round_and_a_run_without_known_ages_show_none() -> None:
 
 
 def test_ages_above_the_last_bound_are_shown_as_such() -> None:
-    assert freshness_text(count_ages([0.09, 800])) == "freshness p50 0.10 s, p99 over 10 min 30 s"
+    assert freshness_text(count_ages([0.09, 800])) == "freshness p50 under 0.1 s, p99 over 10 min 30 s"
     assert freshness_text(count_ages([700, 800])) == "freshness over 10 min 30 s"
-    assert freshness_text(count_ages([0.5, 375_389_347])) == "freshness p50 0.50 s, p99 over 10 min 30 s"
-    assert freshness_text(count_ages([90, 95])) == "freshness p50 1 min 30 s, p99 1 min 40 s"
+    assert freshness_text(count_ages([0.5, 375_389_347])) == "freshness p50 0.4 to 0.5 s, p99 over 10 min 30 s"
+    assert (
+        freshness_text(count_ages([90, 95])) == "freshness p50 1 min 20 s to 1 min 40 s, p99 1 min 20 s to 1 min 40 s"
+    )
 
 
 def test_documents_of_records_that_are_years_old_say_so() -> None:

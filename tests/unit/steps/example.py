@@ -1,7 +1,7 @@
 """A plan and its rows for dialogues: joins by key, by a slot that two entities share, by elements of an array, and of two levels.
 
 profile   user -> its stars by name (GSI_1), each with its repo by key, and its pulls by name (GSI_1)
-orders    user -> its orders (GSI_1), each with its lines (GSI_1)
+orders    user -> its orders (GSI_2), each with its lines (GSI_2)
 teams     team -> its members, the users whose ids are in an array
 """
 
@@ -26,7 +26,7 @@ PLAN: Plan = plan_alone(
                 line: {key: [id], columns: {id: int, order: int}}
                 team: {key: [id], columns: {id: int, members: "int[]"}}
             """,
-            "profile.yaml": """
+            "a_profile.yaml": """
                 product: profile
                 root: user
                 fields: [name]

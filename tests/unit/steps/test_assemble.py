@@ -76,12 +76,12 @@ def test_the_joins_below_all_rows_of_a_level_are_asked_together() -> None:
     rows = page(*[row_item("order", n, user=1) for n in (3, 4)])
 
     def lines(order: int) -> Lookup:
-        return Lookup(Query("GSI_1", str(order), "line"))
+        return Lookup(Query("GSI_2", str(order), "line"))
 
     top = dialogue(
         assemble(PLAN, ORDERS, "1"),
         [(key("user", 1), ADA)],
-        [(Lookup(Query("GSI_1", "1", "order")), rows)],
+        [(Lookup(Query("GSI_2", "1", "order")), rows)],
         [(lines(3), page(row_item("line", 8, order=3))), (lines(4), page(row_item("line", 9, order=4)))],
     )
     assert ids(top) == {"orders": [(3, {"lines": [(8, {})]}), (4, {"lines": [(9, {})]})]}

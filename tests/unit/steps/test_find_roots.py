@@ -55,20 +55,20 @@ def test_a_change_of_the_root_itself_asks_nothing() -> None:
 
 
 def test_a_row_that_joins_by_the_key_of_the_root_asks_nothing() -> None:
-    moved = touch("order", 3, "user", slots={1: "1"}, former=frozenset({(1, "2")}))
+    moved = touch("order", 3, "user", slots={2: "1"}, former=frozenset({(2, "2")}))
     assert dialogue(find_roots(moved, PLAN)) == found(("orders", "1"), ("orders", "2"))
 
 
 def test_the_way_up_of_two_levels_reads_the_row_between_by_key() -> None:
     roots = dialogue(
-        find_roots(touch("line", 8, "order", slots={1: "3"}), PLAN),
+        find_roots(touch("line", 8, "order", slots={2: "3"}), PLAN),
         [(key("order", 3), row_item("order", 3, user=1))],
     )
     assert roots == found(("orders", "1"))
 
 
 def test_a_row_between_that_is_gone_ends_the_way_up() -> None:
-    assert dialogue(find_roots(touch("line", 8, slots={1: "3"}), PLAN), [(key("order", 3), None)]) == found()
+    assert dialogue(find_roots(touch("line", 8, slots={2: "3"}), PLAN), [(key("order", 3), None)]) == found()
 
 
 def test_the_way_up_through_a_slot_asks_one_page_for_each_key_that_the_row_has_or_had() -> None:

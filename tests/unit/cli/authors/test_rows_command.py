@@ -92,6 +92,22 @@ def test_row_says_that_a_row_is_deleted_or_was_never_stored(capsys: Printed) -> 
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "end"),
+    [
+        (["rows", "person"], "3 read, 1 of them deleted\n"),
+        (["rows", "person", "--after", "2"], "1 read, 1 of them deleted\n"),
+        (
+            ["rows", "person", "--after", "2", "--limit", "1"],
+            "1 read, 1 of them deleted, and there may be more: add --after 3\n",
+        ),
+    ],
+)
+def test_rows_count_deleted_rows_apart(words: list[str], end: str, capsys: Printed) -> None:
+    assert main(words) == 0
+    assert capsys.readouterr().err == end
+
+
 def test_rows_and_keys_say_how_to_go_on(capsys: Printed) -> None:
     assert main(["rows", "person", "--limit", "1"]) == 0
     first = capsys.readouterr()
@@ -109,7 +125,7 @@ def test_rows_and_keys_say_how_to_go_on(capsys: Printed) -> None:
     [
         (["rows", "persn"], "there is no entity `persn`; did you mean 'person'?"),
         (["keys", "q"], "there is no product `q`"),
-        (["row", "person", '{"idd": 1}'], 'the key of person is id; give it as JSON: {"id":"..."}'),
+        (["row", "person", '{"idd": 1}'], 'the key of person is id; give it as JSON: {"id":7}'),
     ],
 )
 def test_a_wrong_name_or_key_gets_its_cure(words: list[str], cure: str, capsys: Printed) -> None:
