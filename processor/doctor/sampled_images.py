@@ -41,7 +41,7 @@ def absent_findings(records: Iterable[Record], plan: EntityPlan) -> Iterator[Fin
     for name in entity.columns:
         if name in entity.key or entity.absent_choice(name) is not None:
             continue
-        without = sum(name not in image.row for image in sure)
+        without = sum(name not in image.row and name not in (image.schemas or ()) for image in sure)
         if not without and len(images) >= ENOUGH and not any(name in image.row for image in images):
             without = len(images)
         if without:

@@ -166,7 +166,12 @@ class Decoder:
     def _absent(self, image: DebeziumImage, row: dict[str, Value]) -> AbsentColumns | None:
         """The declared columns that the record lacks, without those of the key. The row keeps the stored values of those of
         which the entity says it."""
-        names = [name for name in self.entity.columns if name not in image.row and name not in self.entity.key]
+        known = image.schemas or {}  # a reader may leave out a field that is null
+        names = [
+            name
+            for name in self.entity.columns
+            if name not in image.row and name not in known and name not in self.entity.key
+        ]
         row |= {name: UNAVAILABLE for name in names if name in self._kept}
         sure = image.schemas is not None or image.reading is DEBEZIUM
         return AbsentColumns(tuple(names), sure) if names else None
