@@ -1,12 +1,14 @@
 """The source database: what loses changes on the way to the topics, before it happens."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 
 from processor.doctor.record_checks import SAMPLE
 from processor.doctor.sampled_images import shows_null
 from processor.doctor.surroundings import Surroundings
 from processor.drafts.declared_types import ConnectorModes, declared_type
+from processor.errors import StatestoreError
 from processor.findings.finding import DoctorCheck, Finding, failure, ok, warning
 from processor.plan.plan import EntityPlan
 from processor.records.entity import Entity
@@ -173,8 +175,9 @@ def _defaults(around: Surroundings, tables: Mapping[str, TableFacts | None]) -> 
             found[name] = declared
     for name, columns in found.items():
         entity = around.plan.entities[name].entity
-        if shows_null(around.kafka.last_records(entity.topic, SAMPLE), entity, columns):
-            return  # all tables have one connector, and it sends nulls
+        with suppress(StatestoreError):  # another check names a broker that does not answer
+            if shows_null(around.kafka.last_records(entity.topic, SAMPLE), entity, columns):
+                return  # all tables have one connector, and it sends nulls
     for name, columns in found.items():
         text = (
             f"{tables[name].schema}.{tables[name].name} has nulls in {', '.join(columns)}, and a DEFAULT: the last records show "

@@ -13,11 +13,13 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 class DraftColumn(NamedTuple):
-    """A column. `type`: the text of its type; empty where the source shows none. `guess`: why the type may be another one."""
+    """A column. `type`: the text of its type; empty where the source shows none. `guess`: why the type may be another one.
+    `not_null`: a null of the connector means a value that it did not send."""
 
     type: str
     guess: str = ""
     comment: str = ""
+    not_null: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
