@@ -49,7 +49,9 @@ def check_source(address: str, around: Surroundings) -> Iterator[Finding]:
     plans = [around.plan.entities[entity.name] for entity in entities]
     found = [finding for plan in plans for finding in _of_table(plan, tables[plan.name], facts)]
     if isinstance(facts, PostgresFacts):
-        found += _defaults(around, {plan.name: facts.tables.get(str(tables[plan.name])) for plan in plans})
+        found += _defaults(
+            around, {name: facts.tables[str(one)] for name, one in tables.items() if str(one) in facts.tables}
+        )
     found += _of_mysql(facts) if isinstance(facts, MysqlFacts) else _of_postgres(facts)
     yield from found
     if not any(one.state in ("warning", "failure") for one in found):
@@ -165,14 +167,14 @@ def _moved_keys(entity: Entity, table: SourceTable, facts: TableFacts) -> Iterat
     yield failure(text, f"ALTER TABLE {table} REPLICA IDENTITY FULL, or make the primary key the key of the entity")
 
 
-def _defaults(around: Surroundings, tables: Mapping[str, TableFacts | None]) -> Iterator[Finding]:
-    """The nullable columns with a default, of which no record shows whether their nulls arrive."""
+def _defaults(around: Surroundings, tables: Mapping[str, TableFacts]) -> Iterator[Finding]:
+    """The nullable columns with a default, of which no record shows whether their nulls arrive. `tables`: by entity."""
     found: dict[str, list[str]] = {}
     for name, table in tables.items():
-        columns = table.columns.items() if table else ()
-        open_ = [column for column, one in columns if one.has_default and one.has_nulls and not one.not_null]
-        if declared := [column for column in open_ if column in around.plan.entities[name].entity.columns]:
-            found[name] = declared
+        declared = around.plan.entities[name].entity.columns.keys() & table.columns.keys()
+        facts = ((column, table.columns[column]) for column in sorted(declared))
+        found[name] = [column for column, one in facts if one.has_default and one.has_nulls and not one.not_null]
+    found = {name: columns for name, columns in found.items() if columns}
     for name, columns in found.items():
         entity = around.plan.entities[name].entity
         with suppress(StatestoreError):  # another check names a broker that does not answer
@@ -180,8 +182,8 @@ def _defaults(around: Surroundings, tables: Mapping[str, TableFacts | None]) -> 
                 return  # all tables have one connector, and it sends nulls
     for name, columns in found.items():
         text = (
-            f"{tables[name].schema}.{tables[name].name} has nulls in {', '.join(columns)}, and a DEFAULT: the last records show "
-            "no null there, so the connector may send the default in its place"
+            f"{tables[name].schema}.{tables[name].name} has nulls in {', '.join(columns)}, and a DEFAULT: the last records "
+            "show no null there, so the connector may send the default in its place"
         )
         cure = "set key.converter.replace.null.with.default and value.converter.replace.null.with.default to false"
         yield warning(text, cure)
