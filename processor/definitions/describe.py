@@ -12,6 +12,7 @@ from processor.product.expressions.expression import Column, Expression
 from processor.product.gate import Gate
 from processor.product.product import BareValue, Fields, Join, OrderTerm, Product, Selection, WholeRow
 from processor.records.entity import Entity
+from processor.records.placeholders import PLACEHOLDER
 
 
 def write_expression(expression: Expression) -> str:
@@ -24,7 +25,7 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
     described: dict[str, Any] = {
         "topic": entity.topic,
         "key": list(entity.key),
-        "columns": {name: str(column) for name, column in entity.columns.items()},
+        "columns": {name: _column(name, entity) for name in entity.columns},
         "shards": entity.shards,
     }
     if entity.truncate != "refuse":
@@ -35,9 +36,18 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
         described["source"] = entity.source
     if entity.transactions:
         described["transactions"] = entity.transactions
+    if entity.unavailable != PLACEHOLDER:
+        described["unavailable"] = entity.unavailable
     decimals = dict(entity.decimals) if isinstance(entity.decimals, Mapping) else entity.decimals
-    choices = {"format": entity.format, "decimals": decimals}
+    absent = dict(entity.absent) if isinstance(entity.absent, Mapping) else entity.absent
+    choices = {"format": entity.format, "decimals": decimals, "absent": absent}
     return described | {name: choice for name, choice in choices.items() if choice is not None}
+
+
+def _column(name: str, entity: Entity) -> Any:
+    """A column: its type, or a mapping with its words."""
+    column_type = str(entity.columns[name])
+    return {"type": column_type, "not_null": True} if name in entity.not_null else column_type
 
 
 def describe_product(product: Product) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from processor.definitions.members import COLUMN, ENTITY
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.shape import (
     as_count,
+    as_flag,
     as_map,
     as_name,
     as_text,
@@ -18,13 +19,24 @@ from processor.definitions.shape import (
 from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode
 from processor.product.join_fields import parse_element
 from processor.records.column_types import parse_type
-from processor.records.entity import ColumnType, DecimalForm, Entity, KeepChoice, RecordFormat, TruncateChoice
+from processor.records.entity import (
+    AbsentChoice,
+    ColumnType,
+    DecimalForm,
+    Entity,
+    KeepChoice,
+    RecordFormat,
+    TruncateChoice,
+)
+from processor.records.placeholders import PLACEHOLDER, placeholder_of
 from statestore.column_values import MAX_COLUMNS
 
 Choice = TypeVar("Choice", bound=str)
 MOST_SHARDS = 100
-KEEP, TRANSACTIONS = "keep", "transactions"
+KEEP, TRANSACTIONS, UNAVAILABLE = "keep", "transactions", "unavailable"
+FILE_WORDS = (KEEP, TRANSACTIONS, UNAVAILABLE)
 _KEEPS: tuple[KeepChoice, ...] = get_args(KeepChoice)
+_ABSENT: tuple[AbsentChoice, ...] = get_args(AbsentChoice)
 _PATTERN = frozenset("*+?()[]{}|^$,\\")
 """The signs of patterns, and of lists in a text."""
 
@@ -34,16 +46,18 @@ class _FileWords(NamedTuple):
 
     keep: KeepChoice | None
     transactions: str | None
+    unavailable: str | None
 
 
 def read_entities(root: YamlNode, problems: Problems) -> dict[str, Entity | None]:
-    """The entities in the order written. An entity with problems has None, so that no reader reports its name as unknown. `keep`
-    and `transactions` with a word in place of a mapping are no entities: the word counts for each entity that does not say it."""
+    """The entities in the order written. An entity with problems has None, so that no reader reports its name as unknown. `keep`,
+    `transactions` and `unavailable` with a word in place of a mapping are no entities: the word counts for each entity that does
+    not say it."""
     cure = "write `name: {key: [...], columns: {name: type}}`"
     entries = as_map(root, "the file", cure, problems)
     if entries is None:
         return {}
-    said = {name: node for name in (KEEP, TRANSACTIONS) if isinstance(node := entries.get(name), Scalar)}
+    said = {name: node for name in FILE_WORDS if isinstance(node := entries.get(name), Scalar)}
     found = {name: entry for name, entry in entries.entries.items() if name not in said}
     words = _read_words(said, problems)
     if not found:
@@ -57,7 +71,20 @@ def _read_words(nodes: Mapping[str, YamlNode], problems: Problems) -> _FileWords
     return _FileWords(
         keep=_read_choice(nodes.get(KEEP), KEEP, _KEEPS, problems),
         transactions=as_topic(topic, problems, TRANSACTIONS) if topic else None,
+        unavailable=_read_placeholder(nodes.get(UNAVAILABLE), problems),
     )
+
+
+def _read_placeholder(node: YamlNode | None, problems: Problems) -> str | None:
+    """The text of `unavailable`; None where nobody says it."""
+    cure = "write the connector's unavailable.value.placeholder, a text, or `hex:` with hex digits"
+    text = as_text(node, f"`{UNAVAILABLE}`", cure, problems) if node else None
+    if node is not None and text is not None:
+        try:
+            placeholder_of(text)
+        except ValueError:
+            problems.add(node, f"`{UNAVAILABLE}` has wrong hex digits: `{text}`", cure)
+    return text
 
 
 def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Problems) -> Entity | None:
@@ -76,6 +103,8 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
     record_format = _read_choice(body.get("format"), "format", formats, problems)
     decimals = _read_decimals(name, body, columns if columns_read else None, problems)
     truncate = _read_choice(body.get("truncate"), "truncate", truncates, problems) or "refuse"
+    absent = _read_absent(name, body, columns if columns_read else None, problems)
+    not_null = _read_not_null(body, problems)
     own = _read_words({name: value for name, (_, value) in body.entries.items()}, problems)
     table = body.get("source")
     source = as_text(table, "`source`", "write the table in the source, e.g. `public.users`", problems) if table else ""
@@ -93,6 +122,9 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
         keep=own.keep or words.keep or "all",
         source=source or "",
         transactions=own.transactions or words.transactions or "",
+        unavailable=own.unavailable or words.unavailable or PLACEHOLDER,
+        absent=absent,
+        not_null=not_null,
     )
 
 
@@ -130,6 +162,17 @@ def _type_node(column: str, key: Scalar, node: YamlNode, problems: Problems) -> 
     if "type" not in node.entries:
         problems.add(key, f"column `{column}` has no `type`", f"write `{column}: {{type: string, description: text}}`")
     return node.get("type")
+
+
+def _read_not_null(body: Map, problems: Problems) -> frozenset[str]:
+    """The columns that say `not_null: true`."""
+    columns = body.get("columns")
+    maps = (
+        {name: node for name, (_, node) in columns.entries.items() if isinstance(node, Map)}
+        if isinstance(columns, Map)
+        else {}
+    )
+    return frozenset(name for name, node in maps.items() if as_flag(node, "not_null", problems, f" of column `{name}`"))
 
 
 def _read_key(
@@ -196,6 +239,30 @@ def _read_decimals(
         if form is not None:
             found[column] = form
     return found
+
+
+def _read_absent(
+    name: str, body: Map, columns: Mapping[str, ColumnType] | None, problems: Problems
+) -> AbsentChoice | Mapping[str, AbsentChoice] | None:
+    """What all columns have that a record lacks, or the named ones. `columns` None: they have problems, and the names are not
+    checked."""
+    node = body.get("absent")
+    if not isinstance(node, Map):
+        return _read_choice(_null_word(node), "absent", _ABSENT, problems)
+    found: dict[str, AbsentChoice] = {}
+    for column, (key, value) in node.entries.items():
+        choice = _read_choice(_null_word(value), "absent", _ABSENT, problems)
+        if columns is not None and column not in columns:
+            problems.add(key, f"entity `{name}` has no column `{column}` for its `absent`", suggest(column, columns))
+        if choice is not None:
+            found[column] = choice
+    return found
+
+
+def _null_word(node: YamlNode | None) -> YamlNode | None:
+    """The node; the word `null` for YAML's null."""
+    is_null = isinstance(node, Scalar) and node.value is None and node.text == "null"
+    return Scalar(file=node.file, line=node.line, value="null", text="null") if node and is_null else node
 
 
 def _read_choice(node: YamlNode | None, key: str, choices: tuple[Choice, ...], problems: Problems) -> Choice | None:

@@ -7,7 +7,7 @@ from processor.definitions.members import JOIN
 from processor.definitions.on import read_on
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.selection import check_members, read_order, read_selection, read_where
-from processor.definitions.shape import as_count, as_map, as_text, check_keys, describe_node
+from processor.definitions.shape import as_count, as_flag, as_map, as_text, check_keys
 from processor.definitions.yaml_nodes import Map, Scalar
 from processor.product.join_fields import array_of
 from processor.product.product import Join
@@ -57,7 +57,7 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems) -> J
     where = read_where(body.get("where"), scope, problems)
     order_by = read_order(body.get("order_by"), scope, problems)
     limit = _read_limit(body, many, problems)
-    required, total, strong = (_read_flag(body, word, problems) for word in ("required", "total", "strong"))
+    required, total, strong = (as_flag(body, word, problems) for word in ("required", "total", "strong"))
     check_members(body, selection, joins, scope, problems)
     if len(problems) > before:
         return None
@@ -118,14 +118,6 @@ def _check_list_join(body: Map, name: str, problems: Problems) -> None:
         if word in body.entries:
             what = f"the list join `{name}` has `{word}`, but it keeps the array's order and length"
             problems.add(body.key_node(word), what, f"remove `{word}`")
-
-
-def _read_flag(body: Map, word: str, problems: Problems) -> bool:
-    node = body.get(word)
-    if node is None or (isinstance(node, Scalar) and isinstance(node.value, bool)):
-        return isinstance(node, Scalar) and bool(node.value)
-    problems.add(node, f"`{word}` is {describe_node(node)}", f"write `{word}: true`, or leave it out")
-    return False
 
 
 def _read_limit(body: Map, many: bool, problems: Problems) -> int | None:

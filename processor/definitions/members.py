@@ -26,10 +26,15 @@ ENTITY: Final[Members] = {
     "source": "The table in the source database, `schema.table`, for `verify --source`. Default: the end of the topic's name.",
     "transactions": "The topic of the connector's transaction metadata: how many records each transaction has. Default: that of "
     "the file, else none.",
+    "unavailable": "The unavailable.value.placeholder of the connector. Default: that of the file, else Debezium's.",
+    "absent": "What declared columns have that a record lacks, for all or by column: null, or keep for the stored value. "
+    "Default: null, and `status` names them.",
     **NOTE,
 }
 COLUMN: Final[Members] = {
     "type": "The type of the column. `[]` makes an array.",
+    "not_null": "true: the source has no null in the column, so null means a value that it did not send, and the stored value "
+    "stays. Default: false.",
     "description": NOTE["description"],
 }
 _WHERE: Final[Members] = {

@@ -63,6 +63,16 @@ def as_count(node: YamlNode, subject: str, most: int | None, problems: Problems)
     return None
 
 
+def as_flag(body: Map, word: str, problems: Problems, place: str = "") -> bool:
+    """The value of a word as true or false; false without the word. For another value: adds a problem and returns false. `place`:
+    behind the word in a problem's text."""
+    node = body.get(word)
+    if node is None or (isinstance(node, Scalar) and isinstance(node.value, bool)):
+        return isinstance(node, Scalar) and bool(node.value)
+    problems.add(node, f"`{word}`{place} is {describe_node(node)}", f"write `{word}: true`, or leave it out")
+    return False
+
+
 def as_name(node: YamlNode, subject: str, problems: Problems) -> str | None:
     """The node as the name of an entity or a product. For another node: adds a problem and returns None."""
     cure = "use letters, digits, `_`, `-` and `.`, and begin with a letter or `_`"

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
-from processor.records import canonical_json
-from processor.records.change_formats import DebeziumImage, read_image
+from processor.doctor.sampled_images import new_images
+from processor.records.change_formats import DebeziumImage
 from processor.records.entity import ColumnType, Entity
-from processor.records.framing import is_framed
 from processor.records.numbers import text_form
 from processor.records.record import Record, Value
 from processor.records.values import DEBEZIUM
@@ -20,7 +19,7 @@ def untold_forms(records: Iterable[Record], entity: Entity) -> Mapping[str, froz
     """The number columns of which the entity does not say how their text arrives -> the forms of text in these records."""
     columns = [name for name in entity.columns if is_untold(entity, name)]
     found: dict[str, set[SampledForm]] = {}
-    for image in _images(records, entity) if columns else ():
+    for image in new_images(records, entity) if columns else ():
         for name in columns:
             if image.schemas is None or name not in image.schemas:
                 found.setdefault(name, set()).update(_forms(image, name, entity.columns[name]))
@@ -30,19 +29,6 @@ def untold_forms(records: Iterable[Record], entity: Entity) -> Mapping[str, froz
 def is_untold(entity: Entity, column: str) -> bool:
     """Whether a column takes text of numbers, and the entity does not say its form."""
     return entity.columns[column].name in ("decimal", "float") and entity.decimal_form(column) is None
-
-
-def _images(records: Iterable[Record], entity: Entity) -> Iterator[DebeziumImage]:
-    """The new rows in the records that are JSON."""
-    for record in records:
-        if record.value is None or is_framed(record.value):
-            continue
-        try:
-            image = read_image(canonical_json.loads(record.value), entity)
-        except ValueError:
-            continue
-        if isinstance(image, DebeziumImage) and not image.deleted:
-            yield image
 
 
 def _forms(image: DebeziumImage, column: str, column_type: ColumnType) -> Iterator[SampledForm]:

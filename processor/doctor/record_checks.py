@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from processor.doctor.decimal_forms import SampledForm, is_untold, untold_forms
 from processor.doctor.registry_checks import existing_registry
+from processor.doctor.sampled_images import absent_findings
 from processor.doctor.surroundings import Surroundings
 from processor.doctor.transaction_findings import record_findings, topic_findings
 from processor.findings.finding import Finding, ok, warning
@@ -20,7 +21,7 @@ WORDS = {"text": "digits", "bytes": "Debezium's bytes"}
 
 def check_records(around: Surroundings) -> Iterator[Finding]:
     """Whether each entity says how its decimals arrive, where a record does not, and what records have settled. Whether records
-    name their transactions, where the entity says so."""
+    have all declared columns, and name their transactions, where the entity says so."""
     existing_registry(around)
     entities = [one.entity for _, one in sorted(around.plan.entities.items())]
     named = {entity.topic for entity in entities} | {entity.transactions for entity in entities} - {""}
@@ -33,18 +34,21 @@ def check_records(around: Surroundings) -> Iterator[Finding]:
         topic, settled = topics.get(entity.topic), forms.get(entity.name, NO_FORMS)
         if topic is None or (topic.rights is not None and "READ" not in topic.rights):
             continue
-        if entity not in untold and not entity.transactions:
-            continue
         records = around.kafka.last_records(entity.topic, SAMPLE)
+        for finding in absent_findings(records, around.plan.entities[entity.name]):
+            wrong = True
+            yield finding
         yield from record_findings(entity, records)
         found = untold_forms(records, entity)
         for column in entity.columns:
-            finding = _finding(entity, column, found.get(column, frozenset()), settled.get(column))
-            if finding is not None:
-                wrong = wrong or finding.state != "ok"
-                yield finding
+            of_decimal = _finding(entity, column, found.get(column, frozenset()), settled.get(column))
+            if of_decimal is not None:
+                wrong = wrong or of_decimal.state != "ok"
+                yield of_decimal
     if not wrong:
-        yield ok(f"the last records of each topic show no decimal whose form is unknown; looked at {SAMPLE} of each")
+        yield ok(
+            f"the last records of each topic have all columns, and no decimal of an unknown form; looked at {SAMPLE} of each"
+        )
 
 
 def _settled_forms(around: Surroundings) -> Forms:

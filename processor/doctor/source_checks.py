@@ -1,11 +1,16 @@
 """The source database: what loses changes on the way to the topics, before it happens."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 
+from processor.doctor.record_checks import SAMPLE
+from processor.doctor.sampled_images import shows_null
 from processor.doctor.surroundings import Surroundings
 from processor.drafts.declared_types import ConnectorModes, declared_type
+from processor.errors import StatestoreError
 from processor.findings.finding import DoctorCheck, Finding, failure, ok, warning
+from processor.plan.plan import EntityPlan
 from processor.records.entity import Entity
 from processor.source.source_facts import (
     MysqlFacts,
@@ -16,6 +21,7 @@ from processor.source.source_facts import (
 )
 from processor.source.source_session import source_session
 from processor.source.source_tables import SourceTable, read_source_tables, table_of
+from processor.source.unsent_values import ALWAYS, unsent_as_null
 
 UNKNOWN_CURE = "set include.unknown.datatypes to true, and declare the column `string`; else it never has a value"
 BINARY_LOG = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL", "binlog_row_value_options": ""}
@@ -40,14 +46,20 @@ def check_source(address: str, around: Surroundings) -> Iterator[Finding]:
         known = read_source_tables(session)
         tables = {entity.name: table_of(entity, known) for entity in entities}
         facts = read_mysql_facts(session) if session.mysql else read_postgres_facts(session)
-    found = [finding for entity in entities for finding in _of_table(entity, tables[entity.name], facts)]
+    plans = [around.plan.entities[entity.name] for entity in entities]
+    found = [finding for plan in plans for finding in _of_table(plan, tables[plan.name], facts)]
+    if isinstance(facts, PostgresFacts):
+        found += _defaults(
+            around, {name: facts.tables[str(one)] for name, one in tables.items() if str(one) in facts.tables}
+        )
     found += _of_mysql(facts) if isinstance(facts, MysqlFacts) else _of_postgres(facts)
     yield from found
     if not any(one.state in ("warning", "failure") for one in found):
         yield ok(f"the source has the tables of {len(entities)} entities, and logs all their changes")
 
 
-def _of_table(entity: Entity, table: SourceTable | None, facts: MysqlFacts | PostgresFacts) -> Iterator[Finding]:
+def _of_table(plan: EntityPlan, table: SourceTable | None, facts: MysqlFacts | PostgresFacts) -> Iterator[Finding]:
+    entity = plan.entity
     if table is None:
         text = f"entity {entity.name}: the source shows no table for topic {entity.topic}"
         yield failure(
@@ -65,10 +77,17 @@ def _of_table(entity: Entity, table: SourceTable | None, facts: MysqlFacts | Pos
     for column, kind in table.columns.items():
         if column in entity.columns and kind != "enum" and not declared_type(kind, unknown, mysql=mysql).type:
             yield warning(f"{table}.{column} is {kind}, which Debezium does not know", UNKNOWN_CURE)
+    for column in entity.columns.keys() - table.columns.keys():
+        if entity.absent_choice(column) is None:
+            text = f"{table} has no column {column}, which entity {entity.name} declares: its new rows have null there"
+            cure = "correct `columns` if the source renamed or dropped it; else declare `absent` of the column"
+            yield warning(text, cure) if column in plan.unread else failure(text, cure)
     if isinstance(facts, MysqlFacts):
         yield from _cascades(table, facts)
     elif (of_table := facts.tables.get(str(table))) is not None:
         yield from _published(table, of_table)
+        yield from _unsent(plan, table, of_table)
+        yield from _moved_keys(entity, table, of_table)
 
 
 def _cascades(table: SourceTable, facts: MysqlFacts) -> Iterator[Finding]:
@@ -102,6 +121,72 @@ def _published(table: SourceTable, facts: TableFacts) -> Iterator[Finding]:
     elif facts.identity == "i":
         text = f"{table} has another index as its replica identity: a delete has the key of that index only"
         yield warning(text, f"ALTER TABLE {table} REPLICA IDENTITY DEFAULT, or FULL")
+
+
+def _unsent(plan: EntityPlan, table: SourceTable, facts: TableFacts) -> Iterator[Finding]:
+    """The declared columns whose values do not come with each record."""
+    entity = plan.entity
+    for name in entity.columns:
+        column = facts.columns.get(name)
+        if column is None or name in entity.key:
+            continue
+        what, word = f"{table}.{name}", f"{{type: '{entity.columns[name]}', not_null: true}}"
+        if column.left_out_by:
+            why = "is a generated column, and" if column.generated else "is not in the column list:"
+            text = f"{what} {why} publication {column.left_out_by[0]} leaves it out of each record after the snapshot"
+            cure = "let the publication have it (PostgreSQL 18: publish_generated_columns = stored), or compute it in the product"
+            accepted = entity.absent_choice(name) is not None or name in plan.unread
+            yield warning(text, cure) if accepted else failure(text, cure)
+        if name in entity.not_null:
+            if not column.not_null:
+                text = (
+                    f"{what} may be null, and entity {entity.name} declares `not_null`: a null keeps the value before"
+                )
+                yield failure(text, f"ALTER TABLE {table} ALTER COLUMN {name} SET NOT NULL, or remove `not_null`")
+            continue
+        when = unsent_as_null(table.columns[name]) if facts.identity != "f" else ""
+        if when:
+            under = "" if when == ALWAYS else f" (with {when})"
+            text = (
+                f"{what} is {table.columns[name]}, and {table} has no REPLICA IDENTITY FULL: Debezium sends null for a large "
+                f"value that an update leaves as it is{under}"
+            )
+            cure = f"ALTER TABLE {table} REPLICA IDENTITY FULL"
+            yield warning(text, f"{cure}; or declare `{word}`: the column is NOT NULL" if column.not_null else cure)
+
+
+def _moved_keys(entity: Entity, table: SourceTable, facts: TableFacts) -> Iterator[Finding]:
+    """Whether an update that changes the entity's key shows the old one. Debezium sends a new primary key as a delete and an
+    insert."""
+    if set(table.key) == set(entity.key) or facts.identity == "f":
+        return
+    text = (
+        f"{table}: an update of {', '.join(entity.key)} does not show the key before, because {table} has no REPLICA IDENTITY "
+        "FULL: the document of the old key stays"
+    )
+    yield failure(text, f"ALTER TABLE {table} REPLICA IDENTITY FULL, or make the primary key the key of the entity")
+
+
+def _defaults(around: Surroundings, tables: Mapping[str, TableFacts]) -> Iterator[Finding]:
+    """The nullable columns with a default, of which no record shows whether their nulls arrive. `tables`: by entity."""
+    found: dict[str, list[str]] = {}
+    for name, table in tables.items():
+        declared = around.plan.entities[name].entity.columns.keys() & table.columns.keys()
+        facts = ((column, table.columns[column]) for column in sorted(declared))
+        found[name] = [column for column, one in facts if one.has_default and one.has_nulls and not one.not_null]
+    found = {name: columns for name, columns in found.items() if columns}
+    for name, columns in found.items():
+        entity = around.plan.entities[name].entity
+        with suppress(StatestoreError):  # another check names a broker that does not answer
+            if shows_null(around.kafka.last_records(entity.topic, SAMPLE), entity, columns):
+                return  # all tables have one connector, and it sends nulls
+    for name, columns in found.items():
+        text = (
+            f"{tables[name].schema}.{tables[name].name} has nulls in {', '.join(columns)}, and a DEFAULT: the last records "
+            "show no null there, so the connector may send the default in its place"
+        )
+        cure = "set key.converter.replace.null.with.default and value.converter.replace.null.with.default to false"
+        yield warning(text, cure)
 
 
 def _of_postgres(facts: PostgresFacts) -> Iterator[Finding]:

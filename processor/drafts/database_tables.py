@@ -16,7 +16,9 @@ from processor.drafts.declared_types import ConnectorModes, declared_type
 from processor.drafts.draft import DraftColumn, DraftEntity, ForeignKey, distinct_names, fit_limits, legal_name
 from processor.errors import SettingError
 from processor.source.source_session import connected
+from processor.source.unsent_values import unsent_as_null
 
+GENERATED: Final = "a generated column, which records after the snapshot lack: compute it in the product, or publish it"
 _NAMES_OF_TYPES: Final = """
     SELECT c.relname, a.attname,
            CASE t.typtype WHEN 'd' THEN format_type(t.typbasetype, t.typtypmod)
@@ -177,7 +179,14 @@ class _Schema:
     def _column(self, table: str, column: Any) -> DraftColumn:
         name = self._sql_type(table, column["name"], column["type"])
         found = declared_type(name, self._source.modes, mysql=self._mysql)
-        return found._replace(comment=column.get("comment") or "")
+        if column.get("computed") and not self._mysql:
+            found = DraftColumn("", GENERATED)
+        unsent = (
+            not self._mysql
+            and not column["nullable"]
+            and bool(unsent_as_null(self._rare.get((table, column["name"]), name)))
+        )
+        return found._replace(comment=column.get("comment") or "", not_null=unsent and bool(found.type))
 
     def _sql_type(self, table: str, name: str, kind: Any) -> str:
         """The type as SQL writes it. A domain counts as its base, and an enum as `enum`."""

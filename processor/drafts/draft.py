@@ -15,11 +15,13 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class DraftColumn(NamedTuple):
-    """A column. `type`: the text of its type; empty where the source shows none. `guess`: why the type may be another one."""
+    """A column. `type`: the text of its type; empty where the source shows none. `guess`: why the type may be another one.
+    `not_null`: a null of the connector means a value that it did not send."""
 
     type: str
     guess: str = ""
     comment: str = ""
+    not_null: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

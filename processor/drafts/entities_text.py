@@ -51,13 +51,15 @@ def entity_lines(entity: DraftEntity, known: Mapping[str, DraftEntity]) -> Itera
 
 
 def column_line(name: str, column: DraftColumn) -> str:
-    """`name: type`, or with the source's comment as its description, and the guess behind it; a column without a type is a
-    comment."""
+    """`name: type`, or with `not_null` and the source's comment as its description, and the guess behind it; a column without a
+    type is a comment."""
     if not column.type:
         return comment(f"{word(name)}: {column.guess}")
     written = type_word(column.type)
-    if text := one_line(column.comment):
-        written = f"{{type: {word(column.type)}, description: {quoted(text)}}}"
+    words = ["not_null: true"] if column.not_null else []
+    words += [f"description: {quoted(text)}"] if (text := one_line(column.comment)) else []
+    if words:
+        written = f"{{type: {word(column.type)}, {', '.join(words)}}}"
     return with_comment(f"{word(name)}: {written}", _guess(column.guess))
 
 

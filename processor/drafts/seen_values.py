@@ -5,8 +5,8 @@ from decimal import Decimal
 from typing import Final
 
 from processor.drafts.draft import DraftColumn
-from processor.records.change_formats import is_unavailable
 from processor.records.entity import ColumnType
+from processor.records.placeholders import PLACEHOLDER, placeholder_of
 from processor.records.record import Value
 from processor.records.times import to_timestamp
 
@@ -15,6 +15,7 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\dZ?")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
 _BYTES: Final = re.compile(r"[A-Za-z0-9+/]{2,22}={1,2}")
 _TIMESTAMP: Final = ColumnType(name="timestamp")
+_PLACEHOLDER: Final = placeholder_of(PLACEHOLDER)
 _EARLIEST: Final = 10**11
 """An integer from here on may be a time: in milliseconds, the year 1973."""
 
@@ -29,7 +30,7 @@ class SeenValues:
 
     def add(self, value: Value) -> None:
         """Takes a value. Null, and Debezium's placeholder, show nothing."""
-        if value is None or is_unavailable(value):
+        if value is None or _PLACEHOLDER.is_in(value):
             return
         self._kinds.add(_kind(value))
         if type(value) is int:

@@ -33,8 +33,9 @@ from processor.progress.open_changes import OpenChanges
 from processor.progress.segment import open_items
 from processor.progress.walk import PARTITION as WALKS
 from processor.progress.walks import Walks
+from processor.rounds.absent_columns import AbsentReport
 from processor.rounds.index_lag import count_lags
-from processor.rounds.job_event import JobEvent, Report, no_report
+from processor.rounds.job_event import JobEvent, Level, Report, no_report
 from processor.rounds.round import LaneResult, PublishSetup, StageResult
 from processor.settings.settings import Settings
 from statestore.store import Delete, Done, Item, Store, Write
@@ -47,6 +48,7 @@ class RunProgress:
     active: the plan without the products that wait for their walks.
     unfit: the roots whose last document did not fit, with the reason.
     erased: the rows that an operator erased. forms: of decimals, as records settled them.
+    absent: the declared columns that records lack.
     """
 
     settings: Settings
@@ -65,6 +67,7 @@ class RunProgress:
     unfit: dict[Root, str] = field(default_factory=dict)
     erased: Erased = frozenset()
     forms: Forms = field(default_factory=dict)
+    absent: AbsentReport = field(default_factory=AbsentReport)
 
     def __post_init__(self) -> None:
         settle = 0.0 if self.store.consistent else self.settings.settle_seconds
@@ -117,6 +120,7 @@ class RunProgress:
         Returns the counts of index lags. `next_round`: the number that the next round will have."""
         results = [result for lane in lanes for result in lane.results]
         self.learn_forms(chain.from_iterable(result.forms for result in results))
+        self._note_absent(results)
         self._keep_backlog(lanes, next_round)
         self._keep_truncates(list(chain.from_iterable(result.truncates for result in results)))
         for fan_out in chain.from_iterable(result.fan_outs for result in results):
@@ -192,6 +196,15 @@ class RunProgress:
         self._note_unfit(lanes)
         for request in self.backlog.add(next_round, chain.from_iterable(lane.backlog for lane in lanes)):
             self.store.write(request)
+
+    def _note_absent(self, results: Sequence[StageResult]) -> None:
+        """Notes which declared columns records lack, and shows each that is new."""
+        known = {(one.entity, one.column) for one in self.absent.found(self.plan)}
+        self.absent = self.absent.after(result.absent for result in results)
+        for one in self.absent.found(self.plan):
+            if (one.entity, one.column) not in known:
+                level: Level = "warning" if one.loud else "info"
+                self.report(JobEvent(what="absent column", text=one.text, level=level))
 
     def _stop(self, failed: Mapping[str, str]) -> None:
         for product, reason in self.backlog.stop(failed).items():

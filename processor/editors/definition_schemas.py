@@ -7,14 +7,22 @@ the readers' own: `statestore check` names their mistakes.
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
-from processor.definitions.entities import KEEP, MOST_SHARDS, TRANSACTIONS
+from processor.definitions.entities import KEEP, MOST_SHARDS, TRANSACTIONS, UNAVAILABLE
 from processor.definitions.joins import MAX_LIMIT
 from processor.definitions.members import COLUMN, ENTITY, JOIN, NOTE, PAUSE, PRODUCT, PUBLISH, TEST, Members
 from processor.definitions.read_duration import DURATION
 from processor.definitions.read_gate import DURATIONS
 from processor.definitions.shape import NAME, TOPIC
 from processor.product.product import DocumentFormat
-from processor.records.entity import DecimalForm, KeepChoice, RecordFormat, TimestampUnit, TruncateChoice, TypeName
+from processor.records.entity import (
+    AbsentChoice,
+    DecimalForm,
+    KeepChoice,
+    RecordFormat,
+    TimestampUnit,
+    TruncateChoice,
+    TypeName,
+)
 from statestore.column_values import MAX_COLUMNS
 
 JsonSchema = dict[str, Any]
@@ -32,6 +40,9 @@ _COLUMNS: Final[JsonSchema] = {"type": "array", "items": _TEXT}
 _KEEP_TEXT: Final = "The columns that rows of all entities store, where an entity does not say it. Default: all."
 _TRANSACTIONS_TEXT: Final = (
     "The topic of the transaction metadata of all entities that do not name another. Default: none."
+)
+_UNAVAILABLE_TEXT: Final = (
+    "The unavailable.value.placeholder of the connector, of all entities that do not say it. Default: Debezium's."
 )
 _ENTITY: Final[JsonSchema] = {"$ref": "#/definitions/entity"}
 _JOINS: Final[JsonSchema] = {"$ref": "#/definitions/joins"}
@@ -54,6 +65,7 @@ def entities_schema() -> JsonSchema:
         "additionalProperties": _column(),
     }
     form, keep = {"enum": list(get_args(DecimalForm))}, {"enum": list(get_args(KeepChoice))}
+    absent: JsonSchema = {"enum": [*get_args(AbsentChoice), None]}
     entity = _mapping(
         ENTITY,
         {
@@ -68,6 +80,8 @@ def entities_schema() -> JsonSchema:
             **_NOTE,
             KEEP: keep,
             TRANSACTIONS: _TOPIC,
+            UNAVAILABLE: _TEXT,
+            "absent": {"anyOf": [absent, {"type": "object", "additionalProperties": absent}]},
         },
         required=("key", "columns"),
     )
@@ -80,6 +94,7 @@ def entities_schema() -> JsonSchema:
             "properties": {
                 KEEP: {"anyOf": [keep, _ENTITY], "description": _KEEP_TEXT},
                 TRANSACTIONS: {"anyOf": [_TOPIC, _ENTITY], "description": _TRANSACTIONS_TEXT},
+                UNAVAILABLE: {"anyOf": [_TEXT, _ENTITY], "description": _UNAVAILABLE_TEXT},
             },
             "additionalProperties": _ENTITY,
         },
@@ -157,7 +172,9 @@ def _column() -> JsonSchema:
     common = [*get_args(TypeName), "decimal(12,2)", "timestamp(ms)", "timestamp(us)", "string[]", "int[]", "json[]"]
     every = {"type": "string", "pattern": rf"^\s*({arguments})\s*(\[\s*\])?\s*$"}
     alone = {"anyOf": [{"enum": common}, every], "description": COLUMN["type"]}
-    described = _mapping(COLUMN, {"type": alone, "description": _NOTE["description"]}, required=("type",))
+    described = _mapping(
+        COLUMN, {"type": alone, "not_null": _FLAG, "description": _NOTE["description"]}, required=("type",)
+    )
     return {"anyOf": [*alone["anyOf"], described], "description": alone["description"]}
 
 

@@ -197,6 +197,10 @@ class JobMonitor:
             "stopped_walks": {" ".join(name): why for name, why in dict(driver.progress.walks.stuck).items()},
             "stopped_products": dict(driver.progress.backlog.stopped),
             "unfit_documents": dict(Counter(product for product, _ in list(driver.progress.unfit))),
+            "absent_columns": {
+                f"{one.entity}.{one.column}": one._asdict() | {"text": one.text}
+                for one in driver.progress.absent.found(driver.plan)
+            },
             "waiting_products": [product.name for product in snapshot.waiting] if snapshot else [],
             "refused_version": steward.refused if steward else 0,
             "refusal": steward.refusal if steward else "",

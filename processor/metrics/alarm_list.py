@@ -83,6 +83,7 @@ ALARMS = (
         0,
         "dead_letters",
     ),
+    _alarm("absent_columns", "absent_columns", "warning", f"Records lack a declared column: {_STATUS}"),
     _alarm(
         "released_incomplete",
         "gate_released_incomplete_total",

@@ -69,6 +69,16 @@ METRICS = (
         "Dead letters. Reason: one of the codes of docs/dead-letters.md.",
         "reason",
     ),
+    _metric(
+        "gauge",
+        "absent_columns",
+        "records",
+        RECORDS,
+        "Records in a row that lack a declared column, of each column that the source sends no more. None where the entity says "
+        "`absent` of it.",
+        "entity",
+        "column",
+    ),
     _metric("counter", "documents_total", "documents", DOCUMENTS, "Published documents and tombstones."),
     _metric(
         "counter",

@@ -50,6 +50,11 @@ def read_metrics(report: Mapping[str, Any]) -> dict[str, Values | Histogram]:
             for outcome in OUTCOMES
         },
         "dead_letters_total": {(code,): counts.get(f"{DEAD_LETTERS}{code}", 0) for code in REASONS},
+        "absent_columns": {
+            (one["entity"], one["column"]): one["records"]
+            for one in report.get("absent_columns", {}).values()
+            if not one["choice"]
+        },
         "documents_total": _one(counts.get("published", 0) + counts.get("corrections", 0)),
         "suppressed_documents_total": _one(counts.get("unchanged", 0)),
         "corrections_total": _one(counts.get("corrections", 0)),

@@ -1,8 +1,8 @@
 """What a person must repair, a line each, for `statestore status` and for `/health` of the driver's page.
 
-A state is wrong if it stays until a person acts: a job died, or ended itself with an error, a product or a walk stopped, the job
-refuses a registry version, none of its topics exists, or the job reports nothing any more. Dead letters are counted and are not
-wrong: `rejects list` shows those that wait.
+A state is wrong if it stays until a person acts: a job died, or ended itself with an error, a product or a walk stopped, records
+lack a column that a product reads, the job refuses a registry version, none of its topics exists, or the job reports nothing any
+more. Dead letters are counted and are not wrong: `rejects list` shows those that wait.
 """
 
 from collections.abc import Iterator, Mapping
@@ -49,6 +49,7 @@ def wrong_in_report(state: Mapping[str, Any]) -> Iterator[str]:
         )
     for walk, why in state.get("stopped_walks", {}).items():
         yield f"{walk} stopped: {why}"
+    yield from (one["text"] for one in state.get("absent_columns", {}).values() if one["loud"])
     yield from (state[name] for name in ("refusal", "no_topic") if state.get(name))
 
 

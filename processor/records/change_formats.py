@@ -23,10 +23,6 @@ from processor.records.record import Value
 from processor.records.schemas.schema_readings import Schemas
 from processor.records.values import DEBEZIUM, PLAIN, Reading
 
-PLACEHOLDER: Final = "__debezium_unavailable_value"
-PLACEHOLDERS: Final = frozenset({PLACEHOLDER, "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="})
-"""Debezium sends one of these texts in place of a value that did not change and was not read."""
-_PLACEHOLDER_BYTES: Final = list(PLACEHOLDER.encode())
 _DEBEZIUM_MEMBERS: Final = frozenset(
     {"__deleted", "__op", "__table", "__db", "__schema", "__lsn", "__txId", "__name", "__connector", "__snapshot"}
     | {"__ts_ms", "__ts_us", "__ts_ns", "__source_ts_ms", "__source_ts_us", "__source_ts_ns", "__source_lsn"}
@@ -37,12 +33,13 @@ _NOT_PLAIN: Final = _DEBEZIUM_MEMBERS | {"op", "data_collections", "tableChanges
 
 class DebeziumImage(NamedTuple):
     """The row of a record. `row`: the new image; for a delete, the known columns of the old one. `schemas` None: the record
-    came without a schema, and its text is read by `reading`."""
+    came without a schema, and its text is read by `reading`. `before`: the old image of an update, where the record has one."""
 
     row: Mapping[str, Value]
     deleted: bool = False
     schemas: Schemas | None = None
     reading: Reading = PLAIN
+    before: Mapping[str, Value] | None = None
 
 
 def unwrap(value: Value, entity: Entity) -> tuple[Value, Any]:
@@ -99,16 +96,6 @@ def key_schemas(schema: Any, key: tuple[str, ...]) -> Schemas | None:
     return _field_schemas(schema)
 
 
-def is_unavailable(value: Value) -> bool:
-    """Whether the value is Debezium's placeholder for a value that did not change and was not read. Debezium writes the
-    placeholder as text, as base64, as an array of texts or of integers, or as a map."""
-    if type(value) is str:
-        return value in PLACEHOLDERS
-    if type(value) is list:
-        return value == [PLACEHOLDER] or value == _PLACEHOLDER_BYTES
-    return type(value) is dict and value == {PLACEHOLDER: PLACEHOLDER}
-
-
 def _is_envelope(payload: Mapping[str, Value], entity: Entity) -> bool:
     if type(payload.get("op")) is not str or ("op" in entity.columns and "source" not in payload):
         return False
@@ -136,7 +123,8 @@ def _read_envelope(payload: Mapping[str, Value], schema: Any) -> DebeziumImage |
     if type(row) is not dict:
         raise unexpected(f"a row as an object in {side!r}", row, code="row-missing")
     schemas = _field_schemas((_field_schemas(schema) or {}).get(side))
-    return DebeziumImage(row=row, deleted=op == "d", schemas=schemas, reading=DEBEZIUM)
+    before = payload.get("before") if op == "u" else None
+    return DebeziumImage(row, op == "d", schemas, DEBEZIUM, before if type(before) is dict else None)
 
 
 def _read_flattened(payload: Mapping[str, Value], schema: Any, entity: Entity) -> DebeziumImage | NoImage:

@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from processor.records.placeholders import PLACEHOLDER
+
 TypeName = Literal["int", "string", "float", "decimal", "bool", "date", "timestamp", "json"]
 TimestampUnit = Literal["ms", "us", "ns"]
 RecordFormat = Literal["debezium", "flattened", "plain"]
 DecimalForm = Literal["text", "bytes"]
 TruncateChoice = Literal["refuse", "ignore", "delete"]
 KeepChoice = Literal["all", "declared"]
+AbsentChoice = Literal["null", "keep"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,9 @@ class Entity:
     Debezium's bytes. `truncate`: when the source empties the table, the job stops (`refuse`), keeps the rows (`ignore`), or
     deletes those that are older than the truncate (`delete`). `keep`: the columns that rows store. `source`: its table in the
     source, `schema.table`; empty: by the topic. `transactions`: the topic of the connector that says which transactions have
-    ended; empty: the records name no transaction."""
+    ended; empty: the records name no transaction. `unavailable`: the connector's `unavailable.value.placeholder`. `absent`: what
+    declared columns, or some of them, have where a record lacks them: null, or the stored value; None: null, and somebody should
+    know. `not_null`: the columns in which the source has no null, so null means a value that it did not send."""
 
     name: str
     topic: str
@@ -55,6 +60,9 @@ class Entity:
     keep: KeepChoice = "all"
     source: str = ""
     transactions: str = ""
+    unavailable: str = PLACEHOLDER
+    absent: AbsentChoice | Mapping[str, AbsentChoice] | None = None
+    not_null: frozenset[str] = frozenset()
 
     @property
     def keeps_undeclared(self) -> bool:
@@ -64,6 +72,10 @@ class Entity:
     def decimal_form(self, column: str) -> DecimalForm | None:
         """What the entity says of the text of numbers in a column."""
         return self.decimals.get(column) if isinstance(self.decimals, Mapping) else self.decimals
+
+    def absent_choice(self, column: str) -> AbsentChoice | None:
+        """What the entity says of a column that a record lacks."""
+        return self.absent.get(column) if isinstance(self.absent, Mapping) else self.absent
 
     def settles(self, column: str) -> bool:
         """Whether a record settles the form of text in a column: the column has a scale, so bytes can be read, and the entity

@@ -42,11 +42,21 @@ class Record:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
+class AbsentColumns(NamedTuple):
+    """The declared columns that a record lacks. `sure`: its table, or its schema, lacks them too; else a plain row may have left
+    them out."""
+
+    columns: tuple[str, ...]
+    sure: bool
+
+
 class Change(NamedTuple):
     """One change of one row. `row`: the whole new image (values may be UNAVAILABLE), None for a delete. `since`: for each
     column that an earlier change filled, the (epoch, offset) of that change. `shows`: the forms of decimals that the record
     shows, of columns whose form is not settled. `seen`: of a repair from the source, the version of the stored row that differs,
-    empty where there is none; None for every other change. `transaction`: of the record, where its entity has such records."""
+    empty where there is none; None for every other change. `transaction`: of the record, where its entity has such records.
+    `absent`: the declared columns that the record lacks, if any. `former`: the key that the row had before, where the record
+    moves it to another key. `moved`: this is the delete of that former key, and the record counts by its other change."""
 
     entity: str
     key: tuple[Value, ...]
@@ -56,6 +66,9 @@ class Change(NamedTuple):
     shows: Mapping[str, DecimalForm] = {}
     seen: str | None = None
     transaction: SourceTransaction | None = None
+    absent: AbsentColumns | None = None
+    former: tuple[Value, ...] | None = None
+    moved: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

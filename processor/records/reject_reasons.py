@@ -19,11 +19,13 @@ ReasonCode = Literal[
     "row-missing",
     "column-type",
     "column-range",
+    "not-sent",
     "key-shape",
     "key-type",
     "key-null",
     "key-missing",
     "key-differs",
+    "key-moved",
     "row-too-large",
     "other-partition",
     "document-too-large",
@@ -85,6 +87,10 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
         "a number or a time is beyond the range of its column",
         f"declare `json` for an `int`, then replay; else correct the value at the source; {SEND_AGAIN}",
     ),
+    "not-sent": RejectReason(
+        "a value holds the placeholder of Debezium inside, so a part of it was not sent",
+        f"leave out the transform that nests columns, or give the table REPLICA IDENTITY FULL; {SEND_AGAIN}",
+    ),
     "key-shape": RejectReason(
         "the Kafka key is one value, and the key of the entity has several columns",
         f"let the connector write the key of the entity (`message.key.columns`); {SEND_AGAIN}",
@@ -103,6 +109,10 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
     "key-differs": RejectReason(
         "the Kafka key and the row have different values for a part of the key",
         f"let the connector write the key of the entity (`message.key.columns`); {SEND_AGAIN}",
+    ),
+    "key-moved": RejectReason(
+        "an update gives a row another key, and nobody knows the order of the changes of its old key",
+        f"give the table a primary key, or its topic one partition; `verify --source --repair` deletes the old row; {SEND_AGAIN}",
     ),
     "row-too-large": RejectReason(
         "the row does not fit into an item of the table (400 KB)",

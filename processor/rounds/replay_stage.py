@@ -37,6 +37,10 @@ TOO_OLD = (
 TRUNCATE = (
     "the record says that the source emptied the table, and a replay deletes no rows: let the source empty it again"
 )
+MOVED = (
+    "the update moves the row to another key, and a replay writes one row: `verify --source --repair` corrects both rows, or the "
+    "source deletes the old key and sends the row again"
+)
 CUT = (
     "the dead letter keeps only a part of the record, and the source topic no longer holds the whole record: "
     "let the source send the row again"
@@ -62,8 +66,10 @@ def replay_stage(letters: Iterable[DeadLetter], round_: Round, runner: StepRunne
             reports += runner.run([replay_document(letter.rejected, round_.plan)])
             continue
         match _decoded(letter.rejected, round_.plan, decoding):
-            case Change() as change:
+            case Change(former=None) as change:
                 changes.append(change)
+            case Change():
+                reports.append(ReplayReport(record=record, outcome="refused", reason=MOVED))
             case Truncated():
                 reports.append(ReplayReport(record=record, outcome="refused", reason=TRUNCATE))
             case Rejected(reason=reason, plain=plain):

@@ -30,6 +30,7 @@ from processor.progress.segment import DueSegment, Segment
 from processor.progress.walk import TruncateGoal, WalkedPage
 from processor.records.dead_letters import RefusedBy
 from processor.records.message import MAX_MESSAGE_BYTES
+from processor.rounds.absent_columns import AbsentCounts
 from processor.rounds.freshness import RootTimes
 from processor.rounds.step_runner import StepRunner
 from processor.rounds.update_counts import UpdateCounts
@@ -127,7 +128,7 @@ class StageResult:
     answers. `settled`, `resumed`, `replayed`, `walked`: the outcome of each piece of work. `truncates`: the truncates that the
     task read, as entity and version. `letters`: the code of a reason -> the place and the reason of its last dead letter; the
     last of all is at the end. `forms`: the forms of decimals that the task settled, or found settled. `updates`: the writes by
-    entity."""
+    entity. `absent`: the declared columns that records lacked, by entity."""
 
     tally: Counter[str] = field(default_factory=Counter)
     roots: RootTimes = field(default_factory=dict)
@@ -142,6 +143,7 @@ class StageResult:
     letters: Mapping[str, str] = field(default_factory=dict)
     forms: tuple[FormNote, ...] = ()
     updates: Mapping[str, UpdateCounts] = field(default_factory=dict)
+    absent: Mapping[str, AbsentCounts] = field(default_factory=dict)
     cleared: RootTimes = field(default_factory=dict)
     seen: Mapping[TransactionName, SeenRecords] = field(default_factory=dict)
     held: tuple[HeldPortion, ...] = ()

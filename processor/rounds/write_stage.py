@@ -2,12 +2,12 @@
 changes."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from processor.errors import TruncateRefused
 from processor.gates.seen_transactions import SeenTransactions, followed_topics
@@ -19,9 +19,11 @@ from processor.progress.fan_outs import FoundRoots
 from processor.progress.overlay import group_of
 from processor.progress.segment import Segment, make_segments, open_change
 from processor.progress.walk import TruncateGoal
+from processor.records import canonical_json
 from processor.records.dead_letters import reject_message
 from processor.records.entity import Entity
 from processor.records.record import Change, Record, Rejected, Truncated
+from processor.rounds.absent_columns import count_absent
 from processor.rounds.account import DEAD_LETTERS, count_records
 from processor.rounds.keep_changes import keep_segment
 from processor.rounds.round import CHUNK, Round, StageResult
@@ -37,7 +39,15 @@ from statestore.keys import Key
 from statestore.store import Store
 
 T = TypeVar("T")
-Reject = Callable[[Rejected], None]
+
+
+class Reject(Protocol):
+    """Keeps a dead letter. `counts`: whether the account takes its record as a dead letter. A record that moves a row counts by
+    its other change."""
+
+    def __call__(self, rejected: Rejected, counts: bool = True) -> None: ...
+
+
 NO_TRUNCATE = TruncateGoal("")
 
 
@@ -56,14 +66,17 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
     decoded_changes = (one for one in decoded if isinstance(one, Change))
     changes, erased = split_erased(decoded_changes, round_.erased, round_.incarnations, runner.store)
     for change in erased:
-        _ignore(change.record, "erased", tally)
+        if not change.moved:
+            _ignore(change.record, "erased", tally)
+    absent = count_absent(changes)
     written = _write(dedupe(changes), round_, runner, first, reject)
     counted: Counter[tuple[str, str]] = Counter()
     for net, touch in written:
         topic = net.changes[-1].record.topic
-        counted["superseded" if touch.outcome == "superseded" else "applied", topic] += 1
+        if not net.changes[-1].moved:
+            counted["superseded" if touch.outcome == "superseded" else "applied", topic] += 1
         if len(net.changes) > 1:
-            counted["superseded", topic] += len(net.changes) - 1
+            counted["superseded", topic] += sum(not change.moved for change in net.changes[:-1])
     for (outcome, topic), records_ in counted.items():
         count_records(tally, outcome, topic, records_)
     runner.outbox.flush()
@@ -87,6 +100,7 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
         letters=letters,
         forms=tuple(decoding.settled),
         updates=updates,
+        absent=absent,
         seen=transactions.records(),
     )
 
@@ -119,6 +133,8 @@ def _changes(
     topics = {e.entity.topic: e.entity for e in round_.plan.entities.values()}
     for decoded in decoding.decode_all(records, topics):
         record = decoded.record
+        if isinstance(decoded, Change) and decoded.former is not None:
+            decoded = _check_move(decoded, round_)
         tally["read"] += 1
         transactions.see(decoded, topics.get(record.topic))
         place = record.topic, record.epoch, record.partition
@@ -126,6 +142,8 @@ def _changes(
             first[place] = record.offset
         if isinstance(decoded, Change):
             yield decoded
+            if decoded.former is not None:  # one record changes two rows, and both have its version
+                yield decoded._replace(key=decoded.former, row=None, former=None, absent=None, moved=True)
         elif isinstance(decoded, Rejected):
             if _is_erased(record, topics.get(record.topic), round_, runner, decoding):
                 _ignore(record, "erased", tally)
@@ -147,14 +165,44 @@ def _is_erased(
     return is_erased_letter(record, entity, erased, incarnations, runner.store, runner.schemas, decoding.forms)
 
 
+def _check_move(change: Change, round_: Round) -> Change | Rejected:
+    """The change, or the dead letter of an update that moves a row to another key where each partition of the topic may have the
+    changes of that key: records without a Kafka key go to any partition."""
+    record = change.record
+    if record.key is not None or round_.partitions.get(record.topic, 1) == 1:
+        return change
+    one, other = (canonical_json.dumps(list(key)) for key in (change.former or (), change.key))
+    tail = (
+        "and the records of the topic have no Kafka key, so its partitions have the changes of one key in no order: give "
+        "the table a primary key, or message.key.columns to the connector, or the topic one partition; then "
+        "`verify --source --repair`"
+    )
+    return Rejected(
+        record=record,
+        reason=f"the update moves the row from key {one} to {other}, {tail}",
+        plain=f"the update moves the row to another key, {tail}",
+        code="key-moved",
+        entity=change.entity,
+        transaction=change.transaction,
+    )
+
+
 def _ignore(record: Record, why: str, tally: Counter[str]) -> None:
     count_records(tally, "ignored", record.topic)
     tally[f"ignored: {why}"] += 1
 
 
-def _reject(round_: Round, rejects: Outbox, tally: Counter[str], letters: dict[str, str], rejected: Rejected) -> None:
+def _reject(
+    round_: Round,
+    rejects: Outbox,
+    tally: Counter[str],
+    letters: dict[str, str],
+    rejected: Rejected,
+    counts: bool = True,
+) -> None:
     record, code = rejected.record, rejected.code
-    count_records(tally, "dead letters", record.topic)
+    if counts:
+        count_records(tally, "dead letters", record.topic)
     tally[f"{DEAD_LETTERS}{code}"] += 1
     shown = rejected.reason if round_.log_values else rejected.plain or rejected.reason
     letters.pop(code, None)  # so that the last letter of all comes last
@@ -224,8 +272,10 @@ def _write(
             if isinstance(outcome, Touch):
                 written.append((net, outcome))
                 continue
-            record, entity = net.changes[-1].record, outcome.change.entity
-            reject(Rejected(record=record, reason=outcome.reason, code=outcome.code, entity=entity))
+            last, entity = net.changes[-1], outcome.change.entity
+            reject(
+                Rejected(record=last.record, reason=outcome.reason, code=outcome.code, entity=entity), not last.moved
+            )
             if len(net.changes) > 1:
                 again.append(net_change(list(net.changes[:-1])))
         nets = again

@@ -21,7 +21,8 @@ Texts = Sequence[Any]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedTable:
     """A table and its entity. `forms`: of the columns that compare, in their order; `left_out`: column -> why it does not; `key`:
-    the key columns in the order of the source's index."""
+    the key columns in the order of the source's index. `gone`: the declared columns that the table does not have, and of
+    which the entity does not say `absent`."""
 
     entity: EntityPlan
     table: SourceTable
@@ -29,6 +30,7 @@ class ComparedTable:
     left_out: Mapping[str, str]
     key: tuple[str, ...]
     mysql: bool
+    gone: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -174,4 +176,6 @@ def compare_with(entity: EntityPlan, table: SourceTable, *, mysql: bool) -> Comp
             return f"key column {name}: {table.columns[name]} has no exact order"
     left_out |= {name: "undeclared" for name in table.columns if name not in entity.entity.columns}
     key = table.key if set(table.key) == set(entity.entity.key) else entity.entity.key
-    return ComparedTable(entity=entity, table=table, forms=forms, left_out=left_out, key=key, mysql=mysql)
+    gone = tuple(name for name in left_out if name not in table.columns and entity.entity.absent_choice(name) is None)
+    left_out = {name: why for name, why in left_out.items() if name not in gone}
+    return ComparedTable(entity=entity, table=table, forms=forms, left_out=left_out, key=key, mysql=mysql, gone=gone)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from processor.records import canonical_json
-from processor.records.change_formats import PLACEHOLDER
+from processor.records.placeholders import PLACEHOLDER
 from processor.records.record import Rejected, Value
 from processor.records.repair_record import REPAIR, repair_record
 from processor.source.compared_table import ComparedTable

@@ -28,6 +28,16 @@ _TABLES: Final = """
            array(SELECT p.pubname::text FROM pg_publication p WHERE NOT (p.pubinsert AND p.pubupdate AND p.pubdelete))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p')
 """
+_COLUMNS: Final = """
+    SELECT n.nspname, c.relname, a.attname, a.attnotnull, {generated} <> '', a.atthasdef AND {generated} = '',
+           EXISTS (SELECT FROM pg_stats s WHERE s.schemaname = n.nspname AND s.tablename = c.relname
+             AND s.attname = a.attname AND s.null_frac > 0),
+           array(SELECT p.pubname::text FROM pg_publication_tables p WHERE p.schemaname = n.nspname
+             AND p.tablename = c.relname AND NOT {published} ORDER BY 1)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
+    WHERE c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
+      AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+"""
 _VARIABLES: Final = """
     SHOW GLOBAL VARIABLES WHERE variable_name IN
       ('version', 'log_bin', 'binlog_format', 'binlog_row_image', 'binlog_row_value_options')
@@ -49,6 +59,17 @@ class ReplicationSlot(NamedTuple):
     kept: str
 
 
+class ColumnFacts(NamedTuple):
+    """A column of PostgreSQL. `generated`: its stored value is an expression; `has_nulls`: the statistics of the server saw a
+    null; `left_out_by`: the publications of its table that do not publish it."""
+
+    not_null: bool
+    generated: bool
+    has_default: bool
+    has_nulls: bool
+    left_out_by: Sequence[str]
+
+
 class TableFacts(NamedTuple):
     """A table of PostgreSQL. `identity`: of its replica identity; `publications`: that have it; `not_via_root`, `without_all`:
     all publications that publish by partition, or leave out a kind of change."""
@@ -62,6 +83,7 @@ class TableFacts(NamedTuple):
     publications: Sequence[str]
     not_via_root: Sequence[str]
     without_all: Sequence[str]
+    columns: Mapping[str, ColumnFacts] = {}
 
 
 class PostgresFacts(NamedTuple):
@@ -103,6 +125,8 @@ def read_postgres_facts(session: "SourceSession") -> PostgresFacts:
     """The facts of a PostgreSQL."""
     ((version, wal_level, keeps),) = session.read_rows(_SERVER)
     tables = [TableFacts(*row) for row in session.read_rows(_TABLES)]
+    columns = _columns(session, version)
+    tables = [one._replace(columns=columns.get((one.schema, one.name), {})) for one in tables]
     return PostgresFacts(
         version=version,
         wal_level=wal_level,
@@ -110,6 +134,18 @@ def read_postgres_facts(session: "SourceSession") -> PostgresFacts:
         slots=[ReplicationSlot(*row) for row in session.read_rows(_SLOTS)],
         tables={f"{one.schema}.{one.name}": one for one in tables},
     )
+
+
+def _columns(session: "SourceSession", version: int) -> Mapping[tuple[str, str], Mapping[str, ColumnFacts]]:
+    """The columns of each table. PostgreSQL has generated columns from 12 on, column lists from 15 on, and publishes generated
+    columns from 18 on, if a publication says it."""
+    generated = "a.attgenerated" if version >= 120000 else "''"
+    listed = "a.attname = ANY(p.attnames)" if version >= 150000 else "true"
+    published = listed if version >= 180000 else f"({generated} = '' AND {listed})"
+    found: dict[tuple[str, str], dict[str, ColumnFacts]] = {}
+    for schema, table, column, *facts in session.read_rows(_COLUMNS.format(generated=generated, published=published)):
+        found.setdefault((schema, table), {})[column] = ColumnFacts(*facts)
+    return found
 
 
 def read_mysql_facts(session: "SourceSession") -> MysqlFacts:

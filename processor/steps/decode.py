@@ -19,10 +19,8 @@ from typing import Final, NamedTuple
 
 from processor.records import canonical_json
 from processor.records.change_formats import (
-    PLACEHOLDERS,
     DebeziumImage,
     NoImage,
-    is_unavailable,
     key_schemas,
     read_image,
     unwrap,
@@ -30,7 +28,18 @@ from processor.records.change_formats import (
 from processor.records.entity import ColumnType, Entity
 from processor.records.framing import NO_SCHEMAS, FramedReader, SchemedValue, is_framed
 from processor.records.mismatch import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
-from processor.records.record import UNAVAILABLE, Change, Decoded, Ignored, Record, Rejected, Truncated, Value
+from processor.records.placeholders import placeholder_of
+from processor.records.record import (
+    UNAVAILABLE,
+    AbsentColumns,
+    Change,
+    Decoded,
+    Ignored,
+    Record,
+    Rejected,
+    Truncated,
+    Value,
+)
 from processor.records.schemas.adjusted_names import adjusted_names, with_columns
 from processor.records.schemas.schema_readings import Schemas, schema_reading
 from processor.records.settled_form import NO_FORMS, ColumnForms
@@ -85,7 +94,10 @@ def compare_columns(record: Record, entity: Entity, forms: ColumnForms = NO_FORM
 class Decoder:
     """Decodes the records of one entity; what depends on the entity and the settled forms alone is worked out once, here."""
 
-    __slots__ = ("_adjusted", "_debezium", "_open", "_plain", "_text_key", "entity", "forms")
+    __slots__ = (
+        "_adjusted", "_debezium", "_kept", "_marks", "_not_null", "_open", "_placeholder", "_plain", "_text_key",
+        "entity", "forms",
+    )  # fmt: skip
 
     def __init__(self, entity: Entity, forms: ColumnForms = NO_FORMS) -> None:
         self.entity, self.forms = entity, forms
@@ -98,6 +110,10 @@ class Decoder:
             for reading in (PLAIN, DEBEZIUM)
         )
         self._adjusted = adjusted_names(entity.columns)
+        self._placeholder = placeholder_of(entity.unavailable)
+        self._marks = tuple(text.encode() for text in self._placeholder.plain)
+        self._not_null = tuple(name for name in entity.columns if name in entity.not_null and name not in entity.key)
+        self._kept = frozenset(name for name in entity.columns if entity.absent_choice(name) == "keep")
         self._text_key = len(entity.key) == 1 and str(entity.columns[entity.key[0]]) == "string"
 
     def decode(self, record: Record, schemas: FramedReader) -> Decoded:
@@ -118,6 +134,9 @@ class Decoder:
             parts = self._key_parts(key_value, image)
             row = self._row(image)
             key = self._key(parts, row, image)
+            for mark in self._marks:
+                if record.value is not None and mark in record.value:
+                    self._refuse_inside(row)
             _check_size(record, row)
         except ValueError as error:
             return Rejected(
@@ -129,13 +148,54 @@ class Decoder:
                 transaction=transaction,
             )
         shows = shown_forms(self._open, key_value, image, self.entity) if self._open else {}
-        row_now = None if image.deleted else row
-        return Change(self.entity.name, key, row_now, record, shows=shows, transaction=transaction)
+        change = Change(self.entity.name, key, None if image.deleted else row, record, {}, shows, None, transaction)
+        if self._not_null and not image.deleted:
+            row |= {name: UNAVAILABLE for name in self._not_null if row[name] is None}
+        if len(row) > len(image.row) and not image.deleted:
+            change = change._replace(absent=self._absent(image, row))
+        if image.before is not None:
+            change = change._replace(former=self._former_key(image, key))
+        return change
 
     def _with_columns(self, image: DebeziumImage) -> DebeziumImage:
         """The image under the names of the columns, where Debezium adjusted them to Avro."""
         schemas = with_columns(image.schemas, self._adjusted) if image.schemas else image.schemas
-        return image._replace(row=with_columns(image.row, self._adjusted), schemas=schemas)
+        before = with_columns(image.before, self._adjusted) if image.before else image.before
+        return image._replace(row=with_columns(image.row, self._adjusted), schemas=schemas, before=before)
+
+    def _absent(self, image: DebeziumImage, row: dict[str, Value]) -> AbsentColumns | None:
+        """The declared columns that the record lacks, without those of the key. The row keeps the stored values of those of
+        which the entity says it."""
+        known = image.schemas or {}  # a reader may leave out a field that is null
+        names = [
+            name
+            for name in self.entity.columns
+            if name not in image.row and name not in known and name not in self.entity.key
+        ]
+        row |= {name: UNAVAILABLE for name in names if name in self._kept}
+        sure = image.schemas is not None or image.reading is DEBEZIUM
+        return AbsentColumns(tuple(names), sure) if names else None
+
+    def _former_key(self, image: DebeziumImage, key: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        """The key that the row had before the record, if it is another one. None where the old image does not show it: it lacks
+        what the table's replica identity lacks."""
+        before = image.before or {}
+        if all(name not in before or before[name] == image.row.get(name) for name in self.entity.key):
+            return None
+        try:
+            found = self._row(image._replace(row=before, deleted=True))
+        except ValueError:
+            return None  # no row has such a key
+        former = tuple(found[name] if name in before else part for name, part in zip(self.entity.key, key, strict=True))
+        shown = not any(part is None or part is UNAVAILABLE for part in former)
+        return former if shown and former != key else None
+
+    def _refuse_inside(self, row: Mapping[str, Value]) -> None:
+        """Refuses a value that holds the placeholder inside: nobody can tell which value belongs there."""
+        for name, value in row.items():
+            if type(value) in (list, dict) and self._placeholder.is_inside(value):
+                reason = f"column {name!r} holds {self.entity.unavailable!r} inside: the source did not send a part of the value"
+                raise Mismatch(reason, "not-sent")
 
     def compare(self, image: DebeziumImage | NoImage) -> ComparedColumns | None:
         """Compares the columns of an image with the declared ones."""
@@ -192,6 +252,7 @@ class Decoder:
         """The image with canonical values: declared columns in their order, then the others as they came; of a delete
         only the key."""
         source, row, name = image.row, dict[str, Value](), ""
+        texts, is_unavailable = self._placeholder.texts, self._placeholder.is_in
         columns = self.entity.key if image.deleted else self.entity.columns
         converts = self._converts(image.schemas, image.reading, columns)
         try:
@@ -199,7 +260,7 @@ class Decoder:
                 value = source.get(name)
                 if value is None:
                     row[name] = None
-                elif type(value) is str and converts[name] is _TEXT and value.isascii() and value not in PLACEHOLDERS:
+                elif type(value) is str and converts[name] is _TEXT and value.isascii() and value not in texts:
                     row[name] = value  # as most are
                 elif type(value) is not int and is_unavailable(value):
                     row[name] = UNAVAILABLE

@@ -38,12 +38,16 @@ def net_change(changes: list[Change]) -> NetChange:
 
 
 def _filled(changes: list[Change]) -> dict[str, object]:
+    """The row of the last change with the values that earlier ones sent. After a delete no value is left, so null fills."""
     row: dict[str, object] = {}
+    unknown: object = UNAVAILABLE
     for change in changes:
         if change.row is None:
-            row = {}
+            row, unknown = {}, None
         else:
-            row = {name: row.get(name, value) if value is UNAVAILABLE else value for name, value in change.row.items()}
+            row = {
+                name: row.get(name, unknown) if value is UNAVAILABLE else value for name, value in change.row.items()
+            }
     return row
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from processor.records.change_formats import PLACEHOLDER as UNAVAILABLE
+from processor.records.placeholders import PLACEHOLDER as UNAVAILABLE
 from processor.records.record import Record
 from tests.simulator.conditions import Conditions
 from tests.simulator.shapes import STAMP, Row, Shape

@@ -193,6 +193,7 @@ def _poisons() -> Iterator[Poison]:
     marks = b'"marks":' + json.dumps([f"mark {n}" for n in range(20_000)]).encode()
     yield column("a row without room for its edges", marks, "row-too-large", "twice its join keys and edges")
     row = {"id": 1, "name": "thing 1", "size": 9}
+    yield column("half a value", b'"tags":["a","__debezium_unavailable_value"]', "not-sent", "did not send a part of the value")
     yield make("a row in another partition", row, "other-partition", "changes from partition 0 too", key={"id": 1}, partition=1)
     forged = make("headers of a dead letter", b"{", "not-json", "value: not JSON")
     headers = (("statestore.reject.cut", b"value"), ("statestore.reject.reason", b"old"), ("trace", None))

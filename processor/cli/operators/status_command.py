@@ -140,6 +140,7 @@ def _open_lines(state: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"  {line}" for line in gate_lines(state))
     if state["walks"]:
         yield f"  walks: {', '.join(state['walks'])}"
+    yield from (f"  {one['text']}" for one in state.get("absent_columns", {}).values() if not one["loud"])
     letters = f"  {state['dead_letters']:,} dead letters in this run"
     yield letters + (f", the last: {state['last_dead_letter']}" if state["last_dead_letter"] else "")
     oldest = state["oldest_unpublished"]

@@ -31,6 +31,11 @@ def source_lines(found: ComparedEntity, shown: int) -> Iterator[str]:
         yield visible_line(
             f"  {len(found.moving):,} rows changed at every look: compare again; the first {found.moving[0]}"
         )
+    for name in table.gone:
+        text = (
+            f"  the table has no column {name}, so documents show null or an old value: correct `columns` of the entity"
+        )
+        yield visible_line(text)
     if table.left_out:
         reasons = ", ".join(f"{name} ({why})" for name, why in table.left_out.items())
         yield visible_line(f"  not compared: {reasons}")
@@ -45,6 +50,7 @@ def source_json(found: ComparedEntity, shown: int) -> dict[str, Any]:
         "counts": {kind: len(found.of(kind)) for kind in WORDS},
         "sample": [_difference_json(one) for kind in WORDS for one in islice(found.of(kind), shown)],
         "moving": len(found.moving),
+        "missing_columns": list(found.table.gone),
         "not_compared": dict(found.table.left_out),
     }
 
@@ -54,5 +60,5 @@ def _difference_json(one: SourceDifference) -> dict[str, Any]:
 
 
 def is_equal(found: Sequence[ComparedEntity]) -> bool:
-    """Whether no entity has a difference: a row that an operator erased is none."""
-    return all(not one.moving and len(one.differences) == len(one.of("erased")) for one in found)
+    """Whether no entity has a difference, or a column that its table lacks: a row that an operator erased is none."""
+    return all(not one.moving and not one.table.gone and len(one.differences) == len(one.of("erased")) for one in found)

@@ -39,6 +39,8 @@ def connector_properties(postgres: str, bootstrap: str) -> dict[str, str]:
         "heartbeat.interval.ms": str(HEARTBEAT_MS),
         "key.converter.schemas.enable": "false",
         "value.converter.schemas.enable": "false",
+        "key.converter.replace.null.with.default": "false",
+        "value.converter.replace.null.with.default": "false",
         "offset.storage": "org.apache.kafka.connect.storage.KafkaOffsetBackingStore",
         "offset.storage.topic": OFFSETS_TOPIC,
         "offset.storage.partitions": "1",

@@ -80,6 +80,29 @@ def test_every_type_of_postgres_gets_a_type_that_takes_its_records(tmp_path: Pat
             assert all(reason.startswith("column 'span'") for reason in reasons), (file, reasons)
 
 
+def test_columns_whose_values_may_not_come_are_drafted_with_their_words(
+    tmp_path: Path, psql: Engine, postgres: str
+) -> None:
+    types = {"numeric": "numeric(8,2)[]", "bits": "bit varying", "moods": "mood[]", "words": "text[]", "name": "text"}
+    filled = ", ".join(f"{name} {kind} not null" for name, kind in types.items())
+    empty = ", ".join(f"{name}_2 {kind}" for name, kind in types.items())
+    run(
+        psql,
+        f"create type {postgres}.mood as enum ('sad'); set local search_path to {postgres}; "
+        f"create table t (id int primary key, {filled}, {empty}, low text generated always as (lower(name)) stored); "
+        "comment on column t.bits is 'flags'",
+    )
+    assert init(tmp_path / "new", "--schemas", postgres) == 0
+    text, (entity,) = (
+        (tmp_path / "new/entities.yaml").read_text(),
+        load(read_directory(tmp_path / "new")).entities.values(),
+    )
+    assert entity.not_null == {"numeric", "bits", "moods"}
+    assert '    bits: {type: string, not_null: true, description: "flags"}\n' in text
+    assert "    # low: a generated column, which records after the snapshot lack" in text
+    assert init(tmp_path / "new", "--schemas", postgres, "--check") == 0
+
+
 def test_foreign_keys_become_a_product_and_comments_stay(
     tmp_path: Path, psql: Engine, postgres: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -79,6 +79,7 @@ def connector(scene: Scene, engine: Engine, folder: Path) -> dict[str, str]:
     return (
         found
         | {f"{side}.converter.schemas.enable": "false" for side in ("key", "value")}
+        | {f"{side}.converter.replace.null.with.default": "false" for side in ("key", "value")}
         | {f"{side}.converter": "org.apache.kafka.connect.json.JsonConverter" for side in ("key", "value")}
     )
 

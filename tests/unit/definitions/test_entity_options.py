@@ -129,3 +129,30 @@ def test_a_wrong_transaction_topic_is_refused(text: str, problem: str) -> None:
 def test_another_choice_of_kept_columns_is_refused(text: str, problem: str) -> None:
     with pytest.raises(DefinitionError, match=problem):
         load({"entities.yaml": text})
+
+
+def test_an_entity_says_what_was_not_sent_else_what_the_file_says() -> None:
+    body = "{key: [id], columns: {id: int, name: string, tags: {type: 'string[]', not_null: true, description: d}}%s}"
+    more = ", unavailable: 'hex:00FF', absent: {name: keep, tags: null}"
+    text = f"unavailable: __none__\nuser: {body % ', absent: null'}\nitem: {body % more}\nlast: {body % ', absent: keep'}\n"
+    entities = load({"entities.yaml": text}).entities
+    assert [one.unavailable for one in entities.values()] == ["__none__", "hex:00FF", "__none__"]
+    assert [one.absent for one in entities.values()] == ["null", {"name": "keep", "tags": "null"}, "keep"]
+    assert [one.absent_choice("name") for one in entities.values()] == ["null", "keep", "keep"]
+    assert {one.not_null for one in entities.values()} == {frozenset({"tags"})}
+    described = {name: describe_entity(one) for name, one in entities.items()}
+    assert load({"entities.yaml": json.dumps(described)}).entities == entities
+
+
+def test_an_entity_that_says_nothing_of_values_that_were_not_sent_is_described_as_before() -> None:
+    entity = load({"entities.yaml": "user: {key: [id], columns: {id: int, n: {type: int, not_null: false}}}"}).entities[
+        "user"
+    ]
+    assert (entity.absent, entity.absent_choice("n"), entity.not_null) == (None, None, frozenset())
+    assert describe_entity(entity) == {
+        "topic": "user",
+        "key": ["id"],
+        "columns": {"id": "int", "n": "int"},
+        "shards": 1,
+    }
+    assert [*load({"entities.yaml": "unavailable: {key: [id], columns: {id: int}}"}).entities] == ["unavailable"]

@@ -17,7 +17,7 @@ from processor.records.settled_form import SettledForm
 from registry.model import Binding, EpochBoundary
 from statestore.memory import MemoryStore
 from tests.unit.doctor.broken import PART_FAULTS, Fault, set_to, settings
-from tests.unit.doctor.broken_transactions import TRANSACTION_FAULTS
+from tests.unit.doctor.broken_transactions import TRANSACTION_FAULTS, USER
 from tests.unit.doctor.healthy import DAY, LANDING, TABLE, Healthy, fail
 
 WRONG_USER = SettingError("[kafka] sasl.username, sasl.password: authentication failed")
@@ -66,13 +66,33 @@ def priced(*values: Any, **more: Any) -> Callable[[Healthy], object]:
         columns = {**user.columns, "price": parse_type("decimal(10,2)")}
         entities["user"] = replace(entities["user"], entity=replace(user, columns=columns, **more))
         around.plan = replace(around.plan, entities=entities)
-        rows = ({"before": None, "after": {"email": "a", "price": value}, "op": "c", "source": {}} for value in values)
+        rows = ({"before": None, "after": {**USER, "price": value}, "op": "c", "source": {}} for value in values)
         around.kafka.records["user"] = [
             Record(topic="user", partition=0, offset=n, key=None, value=json.dumps(row).encode())
             for n, row in enumerate(rows)
         ]
 
     return breaks
+
+
+def rows(*values: Any, **more: Any) -> Callable[[Healthy], object]:
+    """These values in the last records of the entity `user`, which has `more` members."""
+
+    def breaks(around: Healthy) -> None:
+        entities = dict(around.plan.entities)
+        entities["user"] = replace(entities["user"], entity=replace(entities["user"].entity, **more))
+        around.plan = replace(around.plan, entities=entities)
+        around.kafka.records["user"] = [
+            Record(topic="user", partition=0, offset=n, key=None, value=json.dumps(value).encode())
+            for n, value in enumerate(values)
+        ]
+
+    return breaks
+
+
+RENAMED = {"id": 1, "email": "a", "login": "ada", "registered_at": None}
+"""A row of `user` whose column `username` has another name."""
+RENAMED_FIELDS = [{"field": name, "type": "string"} for name in RENAMED]
 
 
 def gone(around: Healthy) -> None:
@@ -184,6 +204,24 @@ FAULTS = [
     ),
     Fault("decimals as either", priced("1000"), "source records", "warning", "may be digits or", "handling.mode"),
     Fault("decimals as both", priced("BNI=", "1.5"), "source records", "warning", "in others", "the newer records"),
+    *(
+        Fault(
+            f"a renamed column in {name}", rows(value), "source records", "failure", "lack column username", "`absent`"
+        )
+        for name, value in {
+            "an envelope": {"before": None, "after": RENAMED, "op": "u", "source": {}},
+            "a flattened record": {**RENAMED, "__deleted": "false"},
+            "a plain row with a schema": {"schema": {"type": "struct", "fields": RENAMED_FIELDS}, "payload": RENAMED},
+        }.items()
+    ),
+    Fault(
+        "a renamed column in plain rows",
+        rows(*[RENAMED] * 20),
+        "source records",
+        "warning",
+        "20 of the last 20",
+        "renamed",
+    ),
     Fault("new partitions", recorded("id of user", 1), "source topics", "failure", "2 partitions", "statestore epoch"),
     Fault(
         "records for a day",

@@ -11,11 +11,12 @@ from tests.unit.doctor.broken import Fault
 from tests.unit.doctor.healthy import COMPACTED, Healthy
 
 BLOCK = {"id": "760:1", "total_order": 1, "data_collection_order": 1}
+USER = {"id": 1, "email": "a", "username": "ada", "registered_at": None}
 SOURCE = {"connector": "postgresql", "schema": "public", "table": "users"}
 
 
 def envelope(op: str, transaction: Any) -> dict[str, Any]:
-    return {"before": None, "after": {"email": "a"}, "op": op, "source": SOURCE, "transaction": transaction}
+    return {"before": None, "after": USER, "op": op, "source": SOURCE, "transaction": transaction}
 
 
 def transactions(*values: Any, state: Any = None) -> Callable[[Healthy], object]:
@@ -63,7 +64,7 @@ TRANSACTION_FAULTS = [
     ),
     Fault(
         "flattened records without transactions",
-        transactions({"email": "a", "__op": "u", "__transaction_id": "760:1"}),
+        transactions({**USER, "__op": "u", "__transaction_id": "760:1"}),
         "source records",
         "warning",
         WARNED,
@@ -73,6 +74,6 @@ TRANSACTION_FAULTS = [
 FINE = [
     transactions(),
     transactions(envelope("u", None), envelope("u", BLOCK), None, envelope("r", None)),
-    transactions({"email": "a", "__op": "r", "__transaction_id": None}),
+    transactions({**USER, "__op": "r", "__transaction_id": None}),
 ]
 """Set-ups with transaction metadata, in which nothing is wrong."""

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from processor.progress.replays import ReplayReport
-from processor.records.change_formats import PLACEHOLDER
 from processor.records.dead_letters import DeadLetter, reject_message, rejected_record
+from processor.records.placeholders import PLACEHOLDER
 from processor.records.record import Rejected
 from processor.records.repair_record import REPAIR, repair_record
 from statestore.versions import next_fill

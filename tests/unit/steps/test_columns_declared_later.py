@@ -12,7 +12,7 @@ from processor.plan.declared_columns import UNREADABLE
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.product.product import Product
-from processor.records.change_formats import PLACEHOLDER
+from processor.records.placeholders import PLACEHOLDER
 from tests.unit.steps.edited_job import EditedJob
 
 ROW = {"id": 1, "name": "ada", "age": 36, "born": 18262, "price": 1.5, "at": "2020-01-01T00:00:00+01:00", "tags": ["x"]}

@@ -19,14 +19,16 @@ def change(offset: int, key: str, row: Mapping[str, Any] | None) -> Change:
 
 
 def last_rows(changes: list[Change]) -> dict[tuple[Any, ...], dict[str, Any] | None]:
-    """Each key's row after all changes in the order of offsets. Values that no change sent are unavailable."""
+    """Each key's row after all changes in the order of offsets. Values that no change sent are unavailable, and null after a
+    delete."""
     rows: dict[tuple[Any, ...], dict[str, Any] | None] = {}
     for c in sorted(changes, key=lambda c: c.record.offset):
         before = rows.get(c.key) or {}
+        unsent = None if c.key in rows and rows[c.key] is None else UNAVAILABLE
         rows[c.key] = (
             None
             if c.row is None
-            else {name: before.get(name, UNAVAILABLE) if v is UNAVAILABLE else v for name, v in c.row.items()}
+            else {name: before.get(name, unsent) if v is UNAVAILABLE else v for name, v in c.row.items()}
         )
     return rows
 

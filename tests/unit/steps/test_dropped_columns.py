@@ -8,7 +8,7 @@ import pytest
 from processor.plan.declared_columns import declared_row
 from processor.plan.plan import Plan
 from processor.plan.row_image import layout_image
-from processor.records.change_formats import PLACEHOLDER
+from processor.records.placeholders import PLACEHOLDER
 from processor.records.record import Record
 from statestore.keys import Key
 from statestore.row_writes import merge_image

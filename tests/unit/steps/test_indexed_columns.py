@@ -9,7 +9,7 @@ import pytest
 from processor.definitions.load import load
 from processor.driver.row_reads import RowReads
 from processor.plan.planning import plan_alone
-from processor.records.change_formats import PLACEHOLDER
+from processor.records.placeholders import PLACEHOLDER
 from processor.records.record import Record
 from processor.rounds.update_counts import UpdateCounts
 from processor.settings.settings import Settings

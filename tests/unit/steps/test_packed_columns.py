@@ -10,7 +10,7 @@ from processor.inspect.row_text import row_object
 from processor.plan.declared_columns import declared_columns, declared_row
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
-from processor.records.change_formats import PLACEHOLDER
+from processor.records.placeholders import PLACEHOLDER
 from processor.rounds.step_runner import StepRunner
 from processor.steps.fill import fill
 from statestore.keys import Key

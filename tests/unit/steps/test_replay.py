@@ -7,7 +7,7 @@ import pytest
 from processor.progress.committed import NOTHING
 from processor.progress.replays import end_replay, ended_replays, replay_key
 from processor.progress.segment import open_items
-from processor.records.change_formats import PLACEHOLDER
+from processor.records.placeholders import PLACEHOLDER
 from tests.unit.steps.replay_world import World, outcomes
 
 

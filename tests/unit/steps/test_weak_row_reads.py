@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 import pytest
 
-from processor.records.change_formats import PLACEHOLDER
+from processor.records.placeholders import PLACEHOLDER
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore.items import read_row

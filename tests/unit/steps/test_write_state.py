@@ -9,7 +9,7 @@ import pytest
 from processor.definitions.load import load
 from processor.plan.planning import plan_alone
 from processor.progress.committed import Committed
-from processor.records.change_formats import PLACEHOLDER
+from processor.records.placeholders import PLACEHOLDER
 from processor.records.record import Record
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
