@@ -25,7 +25,8 @@ _PLAIN: Final[Mapping[str, str]] = {
     **dict.fromkeys(("boolean", "bool", "bit(1)", "tinyint(1)"), "bool"),
     **dict.fromkeys(("smallint", "integer", "bigint", "int", "tinyint", "mediumint", "oid", "year", "smallserial"), "int"),
     **dict.fromkeys(("real", "float", "double precision", "double"), "float"),
-    **dict.fromkeys(("json", "jsonb", "hstore", "point", "geometry", "geography", "linestring", "polygon"), "json"),
+    **dict.fromkeys(("json", "jsonb", "hstore"), "json(text)"),
+    **dict.fromkeys(("point", "geometry", "geography", "linestring", "polygon"), "json"),
     **dict.fromkeys(
         (
             "text", "varchar", "character varying", "char", "character", "bpchar", "citext", "name", "isbn", "isbn13", "issn",
