@@ -16,7 +16,7 @@ from processor.definitions.expression_reader.names import (
     resolve,
     scope_at_path,
 )
-from processor.definitions.expression_reader.overloads import TypedNode, apply_function, make_literal
+from processor.definitions.expression_reader.overloads import TypedNode, apply_function, apply_overload, make_literal
 from processor.definitions.expression_reader.scales import keep_scales
 from processor.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
 from processor.definitions.sql_reader.parsed_expression import ParsedCall, ParsedConstant, ParsedExpression, ParsedName
@@ -125,6 +125,8 @@ class _Reader:
                 return self._name(parts)
             case ParsedCall(name=name, args=args) if name in AGGREGATES:
                 return self._aggregate(name, args)
+            case ParsedCall(name="to timestamp", args=args):
+                return apply_overload("without zone(timestamp)", self._call("to timestamp", args))
             case ParsedCall(name=name, args=args):
                 return self._call(_ALIASES.get(name, name), args)
 

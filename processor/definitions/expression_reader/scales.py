@@ -2,6 +2,8 @@
 
 A row keeps 4.5 of the source's 4.50. The scale of the declared type gives the zeros back. All other expressions read values only,
 and stay as they are. Where nobody knows the scale, text is refused, and a quotient counts the digits of the value.
+
+Only text tells PostgreSQL's `timestamp` from its `timestamptz`, too: `at::timestamp::text` has no `+00`.
 """
 
 from dataclasses import replace
@@ -16,6 +18,7 @@ from processor.product.expressions.expression import (
     Call,
     Column,
     ExpressionNode,
+    Path,
     Shown,
     node_of,
 )
@@ -41,6 +44,7 @@ _PASS: Final = (
     "to decimal",
 )
 """Functions whose result has a scale by the scales of their decimals."""
+_WITHOUT_ZONE: Final = "without zone(timestamp)"
 _WHOLE: Final = ("round", "trunc", "floor", "ceil")
 
 
@@ -55,6 +59,8 @@ def keep_scales(node: ExpressionNode, scope: NameScope, *, stored: bool = False)
 
 def _kept(node: ExpressionNode, scope: NameScope, reader: Reader, stored: bool) -> ExpressionNode:
     match node:
+        case Call(function="to string(timestamp)", args=(moment,)) if _lacks_zone(moment, scope):
+            return _text_without_zone(node, moment, scope, stored)
         case Call(args=args):
             readers = _readers(node, reader)
             return replace(node, args=tuple(_kept(a, scope, r, stored) for a, r in zip(args, readers, strict=True)))
@@ -77,6 +83,29 @@ def _kept(node: ExpressionNode, scope: NameScope, reader: Reader, stored: bool) 
             cure = "make the text in the `value` of the join itself, or round that value"
             return _scaled(node, _fixed_scale(node, scope), reader, stored, what, cure)
     return node
+
+
+def _lacks_zone(node: ExpressionNode, scope: NameScope) -> bool:
+    """Whether the value comes from a cast to `timestamp`, which has no time zone in PostgreSQL."""
+    match node:
+        case Call(function=function, args=args, type="timestamp"):
+            return function == _WITHOUT_ZONE or any(_lacks_zone(arg, scope) for arg in args)
+        case Aggregate(argument=argument, over=over, type="timestamp") if argument is not None:
+            return _lacks_zone(argument, scope_at_path(over, scope))
+        case Shown(path=path, type="timestamp"):
+            return _lacks_zone(*_shown_value(path, scope))
+    return False
+
+
+def _text_without_zone(text: Call, moment: ExpressionNode, scope: NameScope, stored: bool) -> ExpressionNode:
+    if isinstance(moment, Call) and moment.function == _WITHOUT_ZONE and not _lacks_zone(moment.args[0], scope):
+        return Call(
+            function="text without zone(timestamp)", args=(_kept(moment.args[0], scope, None, stored),), type="string"
+        )
+    if not stored:
+        what = "the text of a `timestamp` that other functions have changed may have a time zone or not"
+        raise WrongDefinition(what, "cast it at last, `(...)::timestamp::text`, or cast to timestamptz")
+    return replace(text, args=(_kept(moment, scope, None, stored),))
 
 
 def _readers(call: Call, reader: Reader) -> list[Reader]:
@@ -125,11 +154,7 @@ def _fixed_scale(node: ExpressionNode, scope: NameScope) -> int | None:
         case Aggregate(argument=argument, over=over):
             return 0 if argument is None or node.type == "int" else _fixed_scale(argument, scope_at_path(over, scope))
         case Shown(path=path):
-            above = scope_at_path(path[:-1], scope)
-            join = above.joins[path[-1]]
-            if join is None or not isinstance(join.selection, BareValue):
-                return None
-            return _fixed_scale(node_of(join.selection.expression), above.below(join))
+            return _fixed_scale(*_shown_value(path, scope))
         case Call():
             return 0 if node.type == "int" else _scale_of_call(node, scope)
 
@@ -152,6 +177,15 @@ def _scale_of_call(call: Call, scope: NameScope) -> int | None:
     if name == "*":
         return sum(known)
     return max(known) if name in ("+", "-", "%", "mod") or len({*known}) == 1 else None
+
+
+def _shown_value(path: Path, scope: NameScope) -> tuple[ExpressionNode, NameScope]:
+    """The node that a join shows, and its scope."""
+    above = scope_at_path(path[:-1], scope)
+    join = above.joins[path[-1]]
+    assert join is not None
+    assert isinstance(join.selection, BareValue)
+    return node_of(join.selection.expression), above.below(join)
 
 
 def _is_null(node: ExpressionNode) -> bool:

@@ -189,7 +189,8 @@ def _times() -> None:
 def _casts() -> None:
     """`to T`: the `cast` to a type. `as letter`: a bool as an argument of `concat`, which writes `t` for the `true` of a cast.
     `as stored`: from a stored value to its form during evaluation. `of scale`: the same for a decimal whose scale an expression
-    reads; the source has these zeros. `without zeros`: for one whose scale nobody knows."""
+    reads; the source has these zeros. `without zeros`: for one whose scale nobody knows. `without zone`: a cast to PostgreSQL's
+    `timestamp`, whose text alone differs."""
     text = text_functions
     define("to decimal", "int", "decimal", int, "{0}::numeric")
     for t in ("int", "decimal"):
@@ -209,6 +210,8 @@ def _casts() -> None:
     define("as letter", "bool", "string", text.bool_letter, "{0}")
     define("to string", "date", "string", str, "{0}::text")
     define("to string", "timestamp", "string", text.timestamp_text, "(({0} AT TIME ZONE 'UTC')::text || '+00')")
+    define("text without zone", "timestamp", "string", text.clock_text, "({0} AT TIME ZONE 'UTC')::text")
+    define("without zone", "timestamp", "timestamp", lambda value: value, "{0}")
     for t in SCALARS:
         define(f"to {t}", t, t, lambda value: value, "{0}")
     define("as stored", "float", "float", float, "{0}")

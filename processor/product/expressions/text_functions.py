@@ -119,8 +119,12 @@ def bool_letter(value: bool) -> str:
     return "t" if value else "f"
 
 
+def clock_text(moment: str) -> str:
+    return moment.replace("T", " ")
+
+
 def timestamp_text(moment: str) -> str:
-    return f"{moment.replace('T', ' ')}+00"
+    return f"{clock_text(moment)}+00"
 
 
 def to_int(text: str) -> int | None:

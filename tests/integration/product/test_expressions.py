@@ -68,7 +68,7 @@ case when a > b then 'more' when a = b then 'same' else 'less' end | case when p
 case when p then a else d end | case when p then 'x' else s end | case when q then null else m end | case when p then f else 1 end
 a between 0 and 7 | a not between b and 7 | s between 'A' and 'b' | m between '2020-01-01' and '2020-12-31T00:00:00Z' | d between a and e
 x = y | x < y | x > '2020-01-01' | x < date '2020-03-01' | m = n | m < n | m > '2020-02-29' | m >= '2020-02-29T10:20:30.5Z' | m > x | x = m
-m > timestamp '2020-02-29 10:20:30' | m = '2020-02-29T15:50:30.5+05:30' | x - y | x::timestamp | m::date | m::text | x::text | m is null
+m > timestamp '2020-02-29 10:20:30' | m = '2020-02-29T15:50:30.5+05:30' | x - y | x::timestamp | m::date | m::text | m::timestamp::text | s || x::timestamp | x::text | m is null
 extract(year from m) | extract(month from x) | extract(day from x) | extract(hour from m) | extract(minute from m) | extract(day from n)
 date_trunc('year', m) | date_trunc('month', m) | date_trunc('day', x) | date_trunc('hour', m) | date_trunc('minute', n)
 a::text | round(d, 3)::text | trunc(d)::text | e::text | (e / 7)::text | (e % 0.7)::text | (e * 1.50)::text | p::text | a::decimal | a::float | d::float | f::decimal | d::int | f::int | e::bigint | p::int | s::int | s::decimal

@@ -78,7 +78,18 @@ class Writer:
     def text(self, depth: int) -> str:
         """A text, mostly of numbers, times and truth."""
         rng = self.rng
-        value = rng.choice([self.number(depth), "a", "b", "p", "x", "m", self.truth(depth - 1)])
+        times = [
+            "x",
+            "m",
+            "m::timestamp",
+            "x::timestamp",
+            "x::timestamptz",
+            "m::date",
+            "date_trunc('hour', m)",
+            "coalesce(m, x)",
+        ]
+        parts = ["a", "b", "p", "extract(year from m)", "extract(minute from m)", "a - 7", "b / 3", "(a % 4)"]
+        value = rng.choice([self.number(depth), self.truth(depth - 1), rng.choice(times), rng.choice(parts)])
         other, when = self.text(depth - 1) if depth > 0 else "s", self.truth(depth - 1)
         return rng.choice([
             f"({value})::text", f"({value})::text", f"(({value}) || ' EUR')", f"('<' || ({value}))", f"concat({value}, '')",
@@ -231,8 +242,8 @@ def test_an_aggregate_has_the_value_that_postgres_gives_to_its_own_text(
 @PROPERTY
 @given(rng=st.randoms(use_true_random=False))
 def test_the_text_of_a_join_has_the_value_of_postgres(source: Source, tables: Oracle, rng: Random) -> None:
-    """The join shows a number, and the level above makes its text, or divides it. Where the scale of the number differs from row to
-    row, a quotient counts the digits of its value, so Postgres answers to the printed SQL alone."""
+    """The join shows a number, and the level above makes its text, or divides it. Where the scale of the number differs from row
+    to row, a quotient counts the digits of its value, so Postgres answers to the printed SQL alone."""
     writer, on = Writer(rng), {"one": "v", "on": {"id": "id"}}
     above = rng.choice(["c::text", "c || ' EUR'", "(c / 3)::text", "round(c / 7, 3)", "concat(c * 2.0, p)"])
 
@@ -259,10 +270,19 @@ def test_the_text_of_a_join_has_the_value_of_postgres(source: Source, tables: Or
         ("sum(rows.n)::text", "`n` is a decimal without a scale"),
         ("max(case when rows.p then 1.5 else 1.50 end)::text", "`max` takes one of several equal numbers"),
         ("length(ratio::text)", "the digits of `ratio` differ from row to row"),
+        ("date_trunc('day', m::timestamp)::text", "may have a time zone or not"),
+        ("max(rows.m::timestamp)::text", "may have a time zone or not"),
+        ("concat(clock)", "may have a time zone or not"),
+        ("'at ' || coalesce(x::timestamp, m)", "may have a time zone or not"),
     ],
 )
 def test_a_text_whose_digits_nobody_knows_is_refused(expression: str, reason: str) -> None:
-    joins = {"rows": {"many": "v", "on": {"team": "team"}}, "ratio": {"one": "v", "on": {"id": "id"}, "value": "e / 3"}}
+    same = {"one": "v", "on": {"id": "id"}}
+    joins = {
+        "rows": {"many": "v", "on": {"team": "team"}},
+        "ratio": {**same, "value": "e / 3"},
+        "clock": {**same, "value": "m::timestamp"},
+    }
     product = {"product": "p", "root": "v", "join": joins, "fields": {"c": expression}}
     with pytest.raises(DefinitionError, match=re.escape(reason)):
         load({"entities.yaml": json.dumps(ENTITIES), "p.json": json.dumps(product)})
