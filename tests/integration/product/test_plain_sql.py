@@ -6,7 +6,7 @@ The printed SQL has no part in it: Postgres runs the text as it is, over tables 
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -128,7 +128,7 @@ class Source:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
 
-    def fill(self, rows: list[dict[str, Any]]) -> None:
+    def fill(self, rows: Sequence[Mapping[str, Any]]) -> None:
         self._connection.execute("truncate v")
         for row in rows:
             names, places = ", ".join(row), ", ".join(["%s"] * len(row))
@@ -221,9 +221,9 @@ def test_an_expression_has_the_value_that_postgres_gives_to_its_own_text(
 ) -> None:
     writer = Writer(rng)
     drawn = [writer.any(rng.choice([1, 2, 3])) for _ in range(25)]
-    product = {"product": "p", "root": "v", "fields": numbered(taken(drawn, lambda text: {"fields": {"c": text}}))}
-    selects = {name: f"select {text} from v where v.id = {{key}}" for name, text in product["fields"].items()}
-    assert_equal(source, tables, product, {"v": draw_rows(rng)}, selects)
+    texts = numbered(taken(drawn, lambda text: {"fields": {"c": text}}))
+    selects = {name: f"select {text} from v where v.id = {{key}}" for name, text in texts.items()}
+    assert_equal(source, tables, {"product": "p", "root": "v", "fields": texts}, {"v": draw_rows(rng)}, selects)
 
 
 @PROPERTY
