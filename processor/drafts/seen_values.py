@@ -48,7 +48,11 @@ class SeenValues:
         if kinds == {"list"}:
             found = self._items.column() if self._items else DraftColumn("")
             plain = found.type and not found.type.endswith("[]")
-            return DraftColumn(f"{found.type}[]" if plain else "json[]", "" if plain else "nothing shows its elements")
+            return (
+                DraftColumn(f"{found.type}[]", found.guess)
+                if plain
+                else DraftColumn("json[]", "nothing shows its elements")
+            )
         if "text" in kinds and kinds <= {"text", "list", "json"}:
             return DraftColumn("json(text)", "string, if the source keeps it as text")
         if kinds == {"int"} and self._least is not None and self._least >= _EARLIEST:
