@@ -42,6 +42,8 @@ def form_of(kind: str, declared: ColumnType, *, mysql: bool) -> ColumnForm | str
     form = _array(kind, declared, mysql) if declared.array else _single(kind, declared.name, mysql)
     if isinstance(form, ColumnForm) and declared.name == "timestamp" and declared.unit == "ms":
         return form._replace(sql=f"{_trimmed(_cut(kind, mysql))}")
+    if isinstance(form, ColumnForm) and form.json and (declared.text or declared.array):
+        return form._replace(json=False)  # both sides are read
     return form or f"{kind} declared as {declared}"
 
 
