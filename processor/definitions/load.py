@@ -85,6 +85,15 @@ def _files(path: Path, folders: Iterable[Path]) -> Iterator[str]:
 
 def load(texts: Mapping[str, str]) -> Definitions:
     """The definitions in these texts, by the relative names of their files. Raises: DefinitionError with all problems."""
+    return _load(texts, Problems())
+
+
+def load_stored(texts: Mapping[str, str]) -> Definitions:
+    """The definitions that a registry has. It may have them from a version that refused less."""
+    return _load(texts, Problems(stored=True))
+
+
+def _load(texts: Mapping[str, str], problems: Problems) -> Definitions:
     if ENTITIES not in texts:
         others = [file for file in ("entities.yml", "entities.json") if file in texts]
         cure = (
@@ -93,7 +102,6 @@ def load(texts: Mapping[str, str]) -> Definitions:
             else "create it: `statestore init DIR` writes it from the source"
         )
         raise DefinitionError([Problem(file=ENTITIES, line=0, what="the file is missing", cure=cure)])
-    problems = Problems()
     root = read_yaml(ENTITIES, texts[ENTITIES], problems)
     problems.raise_if_any()  # alone: a table that is written twice makes columns of products unknown
     nodes = {file: read_yaml(file, texts[file], problems) for file in sorted(texts) if file != ENTITIES}

@@ -65,9 +65,8 @@ def _check_element(field: str, node: YamlNode, scope: NameScope, problems: Probl
     if read is None or columns is None:
         return True
     declared, column_is = columns[read.column], f"`{scope.entity}.{read.column}` is {columns[read.column]}"
-    if not declared.array:
-        cure = f"write `{read.column}`" if declared.kind else f"declare `{read.column}` as an array, `json[]`"
-        problems.add(node, f"{column_is}, which has no elements", cure)
+    if declared.kind:
+        problems.add(node, f"{column_is}, which has no elements", f"write `{read.column}`")
     elif read.member is not None and declared.name != "json":
         problems.add(node, f"{column_is}, whose elements have no members", f"write `{read.column}[]`")
     elif read.member is not None and ("." in read.member or "[]" in read.member):
@@ -92,7 +91,7 @@ def _comparable_kind(scope: NameScope, field: str, node: YamlNode, problems: Pro
         return declared.kind if declared else None
     if parse_element(field):
         return "json"
-    cure = f"write `{field}[]` to join its elements" if declared.array else "join on a scalar column"
+    cure = f"write `{field}[]` to join its elements{'' if declared.array else ', or join on a scalar column'}"
     problems.add(node, f"`{scope.entity}.{field}` is {declared}, which joins nothing", cure)
     return None
 

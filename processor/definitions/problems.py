@@ -56,9 +56,11 @@ class Location(Protocol):
 
 
 class Problems:
-    """Collects problems, so that an author sees all of them at once."""
+    """Collects problems, so that an author sees all of them at once. `stored`: a registry has these definitions already, so an
+    earlier version took them; a refusal that is newer does not count."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, stored: bool = False) -> None:
+        self.stored = stored
         self._found: dict[Problem, None] = {}
 
     def __len__(self) -> int:

@@ -130,7 +130,7 @@ class _Schema:
             comment: Mapping[str, Any] = self._comments.get(place) or {}
             drafts = {column["name"]: self._column(table, column) for column in columns}
             decimal = self._source.modes.decimal
-            text_form = {"precise": "bytes", "string": "text"}.get(decimal or "")
+            text_form = {"precise": "bytes", "string": "text", "double": "text"}.get(decimal or "")
             yield DraftEntity(
                 name=names[self._schema, table],
                 topic=_topic(self._source.prefix, (self._schema, table)),

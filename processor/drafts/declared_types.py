@@ -25,7 +25,8 @@ _PLAIN: Final[Mapping[str, str]] = {
     **dict.fromkeys(("boolean", "bool", "bit(1)", "tinyint(1)"), "bool"),
     **dict.fromkeys(("smallint", "integer", "bigint", "int", "tinyint", "mediumint", "oid", "year", "smallserial"), "int"),
     **dict.fromkeys(("real", "float", "double precision", "double"), "float"),
-    **dict.fromkeys(("json", "jsonb", "hstore", "point", "geometry", "geography", "linestring", "polygon"), "json"),
+    **dict.fromkeys(("json", "jsonb", "hstore"), "json(text)"),
+    **dict.fromkeys(("point", "geometry", "geography", "linestring", "polygon"), "json"),
     **dict.fromkeys(
         (
             "text", "varchar", "character varying", "char", "character", "bpchar", "citext", "name", "isbn", "isbn13", "issn",
@@ -72,9 +73,9 @@ def _scalar(name: str, arguments: str, modes: ConnectorModes, mysql: bool) -> Dr
         return DraftColumn(_PLAIN[exact], _GUESSED.get(exact, ""))
     match name:
         case "numeric" | "decimal" | "dec":
-            return DraftColumn(_decimal(arguments, modes, mysql))
+            return DraftColumn(_decimal(arguments, mysql))
         case "money":
-            return DraftColumn(_decimal("19,2", modes, mysql), "" if modes.decimal else "other fractions than 2 digits")
+            return DraftColumn(_decimal("19,2", mysql), "" if modes.decimal else "other fractions than 2 digits")
         case "timestamp" if mysql:
             return DraftColumn("timestamp")
         case "timestamp" | "datetime":
@@ -87,10 +88,10 @@ def _scalar(name: str, arguments: str, modes: ConnectorModes, mysql: bool) -> Dr
     return DraftColumn(_PLAIN.get(name, ""), _GUESSED.get(name, ""))
 
 
-def _decimal(arguments: str, modes: ConnectorModes, mysql: bool) -> str:
-    """`decimal(p,s)` where records without a schema may hold bytes, which only a scale can read."""
+def _decimal(arguments: str, mysql: bool) -> str:
+    """`decimal(p,s)` where the source has a scale: bytes need it in records without a schema, and so does text in expressions."""
     precision, _, scale = (arguments or ("10,0" if mysql else "")).partition(",")
-    if modes.decimal in ("string", "double") or not precision.isdecimal() or not (scale or "0").isdecimal():
+    if not precision.isdecimal() or not (scale or "0").isdecimal():
         return "decimal"
     fits = 1 <= int(precision) <= MAX_DIGITS and int(scale or 0) <= int(precision)
     return f"decimal({precision},{scale or 0})" if fits else "decimal"

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Final
 
 from processor.drafts.draft import DraftColumn
+from processor.records import canonical_json
 from processor.records.entity import ColumnType
 from processor.records.placeholders import PLACEHOLDER, placeholder_of
 from processor.records.record import Value
@@ -48,20 +49,26 @@ class SeenValues:
         if kinds == {"list"}:
             found = self._items.column() if self._items else DraftColumn("")
             plain = found.type and not found.type.endswith("[]")
-            return DraftColumn(f"{found.type}[]" if plain else "json[]", "" if plain else "nothing shows its elements")
+            return (
+                DraftColumn(f"{found.type}[]", found.guess)
+                if plain
+                else DraftColumn("json[]", "nothing shows its elements")
+            )
+        if "text" in kinds and kinds <= {"text", "list", "json"}:
+            return DraftColumn("json(text)", "string, if the source keeps it as text")
         if kinds == {"int"} and self._least is not None and self._least >= _EARLIEST:
             return DraftColumn("int", "timestamp(ms), timestamp(us) or timestamp(ns), if it is a time")
         if kinds == {"bytes"}:
             return DraftColumn("string", "decimal(p,s) with decimals: bytes, if it is a number of Debezium")
         if kinds <= {"int", "decimal"}:
             return DraftColumn("int" if kinds == {"int"} else "decimal")
-        if kinds <= {"string", "bytes", "date", "timestamp"} and len(kinds) > 1:
+        if kinds <= {"string", "text", "bytes", "date", "timestamp"} and len(kinds) > 1:
             return DraftColumn("string")
         return DraftColumn(*kinds) if len(kinds) == 1 else DraftColumn("json", f"it holds {', '.join(sorted(kinds))}")
 
 
 def _kind(value: Value) -> str:
-    """The type of one value, or `list`, or `bytes` for text that may be Base64."""
+    """The type of one value; `list`; `text` for text of a JSON object or array; or `bytes` for text that may be Base64."""
     match value:
         case bool():
             return "bool"
@@ -77,7 +84,17 @@ def _kind(value: Value) -> str:
         return "date"
     if _TIME.fullmatch(value) and _is_time(value):
         return "timestamp"
+    if value[:1] in ("{", "[") and _is_json(value):
+        return "text"
     return "bytes" if _BYTES.fullmatch(value) and len(value) % 4 == 0 else "string"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        canonical_json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_time(text: str) -> bool:

@@ -168,8 +168,17 @@ def _join() -> JsonSchema:
 def _column() -> JsonSchema:
     """A column: its type, or a mapping with it. The common types to choose from, and all that the reader of types takes."""
     names, units = "|".join(get_args(TypeName)), "|".join(get_args(TimestampUnit))
-    arguments = rf"decimal\s*\(\s*\d+\s*(,\s*\d+\s*)?\)|timestamp\s*\(\s*({units})\s*\)|({names})"
-    common = [*get_args(TypeName), "decimal(12,2)", "timestamp(ms)", "timestamp(us)", "string[]", "int[]", "json[]"]
+    arguments = rf"decimal\s*\(\s*\d+\s*(,\s*\d+\s*)?\)|timestamp\s*\(\s*({units})\s*\)|json\s*\(\s*text\s*\)|({names})"
+    common = [
+        *get_args(TypeName),
+        "decimal(12,2)",
+        "timestamp(ms)",
+        "timestamp(us)",
+        "json(text)",
+        "string[]",
+        "int[]",
+        "json[]",
+    ]
     every = {"type": "string", "pattern": rf"^\s*({arguments})\s*(\[\s*\])?\s*$"}
     alone = {"anyOf": [{"enum": common}, every], "description": COLUMN["type"]}
     described = _mapping(

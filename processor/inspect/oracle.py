@@ -14,6 +14,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from processor.errors import OracleError
+from processor.product.expressions.arithmetic import of_scale
 from processor.product.product import Product
 from processor.product.sql_printer.product_query import product_sql
 from processor.product.sql_printer.sql_text import sql_name
@@ -124,4 +125,6 @@ def _copy_value(column: ColumnType, value: Value) -> Any:
         return Jsonb(value, dumps=canonical_json.dumps)
     if column.name == "timestamp":
         return round_to_microseconds(canonical_value(value, column))
+    if column.name == "decimal" and column.scale is not None:
+        return of_scale(value, column.scale)  # as the source has it: 4.50, and a row keeps 4.5
     return Decimal(value) if type(value) is int else value

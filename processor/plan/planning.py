@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from processor.definitions.describe import describe_entity, describe_product
-from processor.definitions.load import ENTITIES, load
+from processor.definitions.load import ENTITIES, load_stored
 from processor.definitions.problems import DefinitionError, Problem, suggest
 from processor.errors import PlanError
 from processor.plan.access import index_groups, route
@@ -184,7 +184,7 @@ def _definitions(snapshot: stored.Snapshot, products: Iterable[stored.ProductEnt
     texts = {ENTITIES: canonical_json.dumps({e.name: e.definition for e in snapshot.entities})}
     texts |= {_file_of(product): canonical_json.dumps(product.definition) for product in products}
     try:
-        return load(texts)
+        return load_stored(texts)
     except DefinitionError as error:
         raise DefinitionError(replace(one, file=_stored_place(one.file), line=0) for one in error.problems) from None
 

@@ -106,7 +106,8 @@ def join_keys(fields: Sequence[str], columns: Mapping[str, Value], instants: Seq
 
 
 def element_values(fields: Sequence[str], columns: Mapping[str, Value]) -> Iterator[list[Value]]:
-    """The fields' unchanged values for each element of the row's array. A null array has no elements."""
+    """The fields' unchanged values for each element of the row's array. Null, and json of another kind, have no elements."""
     reads = [parse_element(field) for field in fields]
-    for one in columns.get(array_of(fields) or "") or ():
+    array = columns.get(array_of(fields) or "")
+    for one in array if type(array) is list else ():
         yield [columns.get(f) if read is None else read.value_in(one) for f, read in zip(fields, reads, strict=True)]

@@ -12,21 +12,21 @@ MAX_DIGITS: Final = 38
 _NAMES: Final = get_args(TypeName)
 _UNITS: Final = get_args(TimestampUnit)
 _TYPES: Final = (
-    f"{', '.join(_NAMES[:-1])} or {_NAMES[-1]}, also decimal(precision,scale), timestamp(ms), timestamp(us) or timestamp(ns); "
-    "[] after a type makes an array"
+    f"{', '.join(_NAMES[:-1])} or {_NAMES[-1]}, also decimal(precision,scale), timestamp(ms), timestamp(us), timestamp(ns) or "
+    "json(text); [] after a type makes an array"
 )
 _SHAPE: Final = re.compile(r"([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*(\[\s*\])?", re.ASCII)
 _SQL_NAMES: Final = {
     "integer": "int", "bigint": "int", "smallint": "int", "long": "int", "serial": "int",
     "text": "string", "varchar": "string", "char": "string", "uuid": "string", "str": "string",
     "numeric": "decimal", "number": "decimal", "money": "decimal", "double": "float", "real": "float",
-    "boolean": "bool", "jsonb": "json", "object": "json", "array": "json[]",
+    "boolean": "bool", "jsonb": "json(text)", "object": "json", "array": "json[]",
     "datetime": "timestamp", "timestamptz": "timestamp",
 }  # fmt: skip
 
 
 def parse_type(text: str) -> ColumnType:
-    """Reads a column type: `int`, `decimal(12,2)`, `timestamp(us)`, `string[]`.
+    """Reads a column type: `int`, `decimal(12,2)`, `timestamp(us)`, `json(text)`, `string[]`.
 
     Raises ValueError, which names the error and the correct form.
     """
@@ -44,6 +44,10 @@ def parse_type(text: str) -> ColumnType:
         return ColumnType(name=type_name, array=array, precision=precision, scale=scale)
     if type_name == "timestamp":
         return ColumnType(name=type_name, array=array, unit=_unit(text, arguments))
+    if type_name == "json":
+        if arguments.strip() != "text":
+            raise ValueError(f"{text!r}: expected json(text), for JSON that arrives as text")
+        return ColumnType(name=type_name, array=array, text=True)
     raise ValueError(f"{text!r}: {name} takes nothing in parentheses")
 
 

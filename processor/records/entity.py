@@ -18,13 +18,14 @@ AbsentChoice = Literal["null", "keep"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnType:
     """The type of a column. `decimal(12,2)` has a precision and a scale, `string[]` is an array. `timestamp(us)` has the
-    unit (ms, us or ns) of timestamps that come as bare numbers."""
+    unit (ms, us or ns) of timestamps that come as bare numbers. `json(text)` has `text`: text is JSON in every record."""
 
     name: TypeName
     array: bool = False
     precision: int | None = None
     scale: int | None = None
     unit: TimestampUnit | None = None
+    text: bool = False
 
     @property
     def kind(self) -> str | None:
@@ -34,7 +35,7 @@ class ColumnType:
         return "number" if self.name in ("int", "float", "decimal") else self.name
 
     def __str__(self) -> str:
-        args = [str(x) for x in (self.precision, self.scale, self.unit) if x is not None]
+        args = [str(x) for x in (self.precision, self.scale, self.unit, "text" if self.text else None) if x is not None]
         return self.name + (f"({','.join(args)})" if args else "") + ("[]" if self.array else "")
 
 

@@ -63,7 +63,10 @@ def canonical_value(value: Value, column_type: ColumnType, reading: Reading = PL
 def converter(column_type: ColumnType, reading: Reading = PLAIN) -> Convert:
     """The function for the values of one column. It is made once for a column, so records skip the choice by type."""
     single = _single(column_type, reading)
-    return partial(_array, convert=single, column_type=column_type) if column_type.array else single
+    if not column_type.array:
+        return single
+    parsed = _json if column_type.name == "json" else single
+    return partial(_array, convert=single, parsed=parsed, column_type=column_type)
 
 
 def _single(column_type: ColumnType, reading: Reading) -> Convert:
@@ -80,7 +83,7 @@ def _single(column_type: ColumnType, reading: Reading) -> Convert:
             unit = reading.unit if reading.named else reading.unit or column_type.unit
             return lambda value: to_timestamp(value, column_type, unit)
         case "json":
-            return _json_text if reading.text == "json" else _json
+            return _json_text if reading.text == "json" or column_type.text else _json
         case "int" | "float" | "decimal":
             return _number(column_type, reading)
 
@@ -165,7 +168,10 @@ def _json_text(value: Value) -> Value:
         raise unexpected(_JSON, value, str(error)) from None
 
 
-def _array(value: Value, convert: Convert, column_type: ColumnType) -> list[Value]:
+def _array(value: Value, convert: Convert, parsed: Convert, column_type: ColumnType) -> list[Value]:
+    """The array, or the array in JSON text: a column of an array has no other text. `parsed`: for the elements of that text."""
+    if type(value) is str:
+        value, convert = _array_in(value, column_type), parsed
     if type(value) is not list:
         raise unexpected(column_type, value)
     result = []
@@ -175,6 +181,13 @@ def _array(value: Value, convert: Convert, column_type: ColumnType) -> list[Valu
         except ValueError as error:
             raise within(f"element {position}", error) from None
     return result
+
+
+def _array_in(text: str, column_type: ColumnType) -> Value:
+    try:
+        return canonical_json.loads(text)
+    except ValueError:
+        raise unexpected(column_type, text) from None
 
 
 _JSON: Final = ColumnType(name="json")

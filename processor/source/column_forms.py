@@ -42,9 +42,11 @@ _ELEMENTS: Final = ("int", "string", "bool", "decimal", "float")
 
 def form_of(kind: str, declared: ColumnType, *, mysql: bool) -> ColumnForm | str:
     """The form of a column whose type the source writes as `kind`; else the reason why it has none."""
-    form = _array(kind, declared) if declared.array else _single(kind, declared.name, mysql)
+    form = _array(kind, declared, mysql) if declared.array else _single(kind, declared.name, mysql)
     if isinstance(form, ColumnForm) and declared.name == "timestamp" and declared.unit == "ms":
         return form._replace(sql=f"{_trimmed(_cut(kind, mysql))}")
+    if isinstance(form, ColumnForm) and form.json and (declared.text or declared.array):
+        return form._replace(json=False)  # both sides are read
     return form or f"{kind} declared as {declared}"
 
 
@@ -79,7 +81,9 @@ def _single(kind: str, declared: str, mysql: bool) -> ColumnForm | None:
     return None
 
 
-def _array(kind: str, declared: ColumnType) -> ColumnForm | None:
+def _array(kind: str, declared: ColumnType, mysql: bool) -> ColumnForm | None:
+    if kind in ("json", "jsonb"):
+        return _single(kind, "json", mysql)
     if not kind.endswith("[]") or declared.name not in _ELEMENTS:
         return None
     return ColumnForm("to_json({c})::text", canonical_json.loads, exact=False)

@@ -28,6 +28,8 @@ def repair_letter(
                 if name not in json_text:
                     return f"column {name} is JSON, and no stored row shows whether the connector sends it as text"
                 values[name] = values[name] if json_text[name] else canonical_json.loads(str(values[name]))
+            elif entity.columns[name].text and values[name] is not None:
+                values[name] = canonical_json.dumps(values[name])
     key = {name: found.key[name] for name in entity.key}
     record = repair_record(entity, key, values, found.seen.version if found.seen else "", number)
     return Rejected(record=record, reason=f"differs from the source: {why}", code=REPAIR, entity=entity.name)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from processor.definitions.load import ENTITIES, load
+from processor.definitions.load import ENTITIES, load_stored
 from processor.errors import StatestoreError
 from processor.plan.planning import check_after, requirements_of
 from processor.records import canonical_json
@@ -46,7 +46,7 @@ def plan_undo(registry: "Registry", version: int) -> UndoPlan:
     steps = tuple(_steps(reversal))
     if not (texts or steps):
         raise NoUndo(version, f"a job has run with {' and '.join(kept)}, and its stored rows keep the change")
-    applies = [lambda snapshot: apply(snapshot, requirements_of(load(texts)), has_run)] if texts else []
+    applies = [lambda snapshot: apply(snapshot, requirements_of(load_stored(texts)), has_run)] if texts else []
     after, changes = stored, list[str]()
     for step in (*applies, *steps):
         change = step(after)
@@ -85,7 +85,7 @@ def _texts(stored: Snapshot, reversal: Reversal, back: set[str]) -> dict[str, st
 
 
 def _apply(registry: "Registry", plan: UndoPlan, rejects_topic: str, by: Signature) -> Applied:
-    definitions = load(dict(plan.texts))
+    definitions = load_stored(dict(plan.texts))
     runs = check_after(definitions, rejects_topic)
 
     def check(before: Snapshot, after: Snapshot) -> None:

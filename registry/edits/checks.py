@@ -130,7 +130,7 @@ def _check_held(stored: Snapshot, old: EntityEntry, new: EntityEntry, has_run: C
             was, now = old.columns[column], new.columns.get(column)
             if now is None:
                 raise ColumnUsed(new.name, column, was, where)
-            if was != now and new.name in has_run and (now == "json" or not _takes_all(was, now)):
+            if was != now and new.name in has_run and not _holds_alike(was, now):
                 raise ColumnHeld(new.name, column, was, now, where)
 
 
@@ -142,16 +142,17 @@ def _check_columns(old: EntityEntry, new: EntityEntry) -> None:
 
 
 def _takes_all(was: str, now: str) -> bool:
-    """Whether each stored value of the type `was` is a value of the type `now`, with the same meaning. The arguments of decimals
-    and timestamps say how decode reads a value, and not which values there are. Slots and edges encode a value alike in both
+    """Whether each stored value of the type `was` is a value of the type `now`, with the same meaning. The arguments of decimals,
+    timestamps and json say how decode reads a value, and not which values there are. Slots and edges encode a value alike in both
     types, except in json: `keys.encode` gives one text for an int and the equal decimal."""
     before, after = (re.fullmatch(r"(\w+)(?:\(.*\))?(\[\])?", text) for text in (was, now))
     if before is None or after is None:
         return False
-    if now == "json":
+    if after[1] == "json" and not after[2]:
         return before[1] in ("int", "string", "bool", "json")
-    if before[2] != after[2]:
-        return False
-    return (now.startswith("timestamp") and was.startswith("timestamp")) or (
-        before[1] in ("int", "decimal") and after[1] == "decimal"
-    )
+    return before[2] == after[2] and (before[1] == after[1] or (before[1], after[1]) == ("int", "decimal"))
+
+
+def _holds_alike(was: str, now: str) -> bool:
+    """Whether slots and edges hold the values of both types in one form."""
+    return _takes_all(was, now) and all(was.count(sign) == now.count(sign) for sign in ("json", "[]"))

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from processor.definitions.problems import WrongDefinition, suggest
-from processor.product.expressions.arithmetic import to_float
+from processor.product.expressions.arithmetic import to_float, without_exponent
 from processor.product.expressions.catalogue import FUNCTIONS, OVERLOADS
 from processor.product.expressions.expression import Call, ExpressionNode, Literal, Type
 from processor.product.expressions.function import Function
@@ -47,8 +47,10 @@ def make_literal(value: str | int | Decimal | bool | None) -> TypedNode:
             type_: Type = "bool"
         case int() if -(2**63) <= value < 2**63:
             type_ = "int"
-        case int() | Decimal():
+        case int():
             type_ = "decimal"
+        case Decimal():
+            type_, value = "decimal", without_exponent(value)
         case str():
             type_ = "string"
         case None:
@@ -62,8 +64,10 @@ def apply_function(name: str, args: Sequence[TypedNode]) -> TypedNode:
         return _apply_same_type(name, args)
     if name == "case":
         return _apply_case(args)
-    if name in ("||", "concat", "concat_ws") and any(arg.type == "string" for arg in args):
-        args = [coerce_to_text(arg) for arg in args]
+    if name == "concat" or (name in ("||", "concat_ws") and any(arg.type == "string" for arg in args)):
+        args = [
+            _coerce_to_text(arg, letter=name != "||" and (name, n) != ("concat_ws", 0)) for n, arg in enumerate(args)
+        ]
     if name.startswith("to "):
         return _apply_cast(name.removeprefix("to "), args)
     for function in sorted(OVERLOADS[name], key=lambda function: _count_coercions(function, args)):
@@ -91,15 +95,20 @@ def coerce(arg: TypedNode, type_: TypeName) -> ExpressionNode:
 def replace_type(node: Literal, type_: TypeName) -> Literal:
     """A number literal as a literal of another type. Raises: WrongDefinition for a number beyond a float."""
     if type_ == "float" and to_float(node.value) is None:
-        what = f"the number {Decimal(node.value):.6g} is beyond a float, which reaches from 1E-130 to 1E+126"
+        what = (
+            f"the number {Decimal(node.value).normalize():.6g} is beyond a float, which reaches from 1E-130 to 1E+126"
+        )
         raise WrongDefinition(what, "write a number in this range, or 0")
     return Literal(value=Decimal(node.value) if type_ == "float" else node.value, type=type_)
 
 
-def coerce_to_text(arg: TypedNode) -> TypedNode:
-    """The argument as text, where PostgreSQL makes text of it without a cast; else the argument itself."""
+def _coerce_to_text(arg: TypedNode, letter: bool) -> TypedNode:
+    """The argument as text, where PostgreSQL makes text of it without a cast; else the argument itself. `letter`: of a bool, as
+    `concat` writes it."""
     if arg.type not in _PRINTABLE:
         return arg
+    if letter and arg.type == "bool":
+        return apply_overload("as letter(bool)", arg)
     return TypedNode(Call(function=f"to string({arg.type})", args=(arg.node,), type="string"), "string")
 
 
@@ -234,7 +243,8 @@ def _parse_text(text: str, type_: TypeName) -> object:
         value = Decimal(text.strip()) if text.strip().lstrip("+-").isdecimal() else text
     try:
         if value is not None:
-            return canonical_value(value, ColumnType(name=type_))
+            found = canonical_value(value, ColumnType(name=type_))
+            return without_exponent(Decimal(text.strip())) if type_ == "decimal" else found
     except ValueError:
         pass
     cure = f"write e.g. {_EXAMPLES.get(type_, 'a value')}, or compare it with text"

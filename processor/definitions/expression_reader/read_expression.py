@@ -16,7 +16,8 @@ from processor.definitions.expression_reader.names import (
     resolve,
     scope_at_path,
 )
-from processor.definitions.expression_reader.overloads import TypedNode, apply_function, make_literal
+from processor.definitions.expression_reader.overloads import TypedNode, apply_function, apply_overload, make_literal
+from processor.definitions.expression_reader.scales import keep_scales
 from processor.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
 from processor.definitions.sql_reader.parsed_expression import ParsedCall, ParsedConstant, ParsedExpression, ParsedName
 from processor.definitions.sql_reader.sql_parser import parse_expression
@@ -66,7 +67,7 @@ def read_expression(
 ) -> TypedExpression:
     """The expression that `text` means in this scope. `may_aggregate`: aggregates may read the level's own rows."""
     try:
-        expression, type_ = _read(text, scope, may_aggregate)
+        expression, type_ = _read(text, scope, may_aggregate, problems.stored)
         return TypedExpression(expression=expression, type=type_)
     except WrongDefinition as wrong:
         cure = wrong.cure
@@ -78,14 +79,14 @@ def read_expression(
     return TypedExpression(expression=Column(name=text), type=None, valid=False)
 
 
-def _read(text: str, scope: NameScope, may_aggregate: bool) -> tuple[Expression, Type]:
+def _read(text: str, scope: NameScope, may_aggregate: bool, stored: bool) -> tuple[Expression, Type]:
     path = parse_path(text)
     if path is not None and not _is_word(path, scope):
         named, type_ = resolve(path, scope)
         if isinstance(named, Column):
             return named, type_
     typed = _Reader(scope=scope, may_aggregate=may_aggregate).read(parse_expression(text, _known_names(scope)))
-    node = typed.node
+    node = keep_scales(typed.node, scope, stored=stored)
     if isinstance(node, Call) and node.function.startswith("as stored("):
         (node,) = node.args
     if isinstance(node, Column):
@@ -124,6 +125,8 @@ class _Reader:
                 return self._name(parts)
             case ParsedCall(name=name, args=args) if name in AGGREGATES:
                 return self._aggregate(name, args)
+            case ParsedCall(name="to timestamp", args=args):
+                return apply_overload("without zone(timestamp)", self._call("to timestamp", args))
             case ParsedCall(name=name, args=args):
                 return self._call(_ALIASES.get(name, name), args)
 

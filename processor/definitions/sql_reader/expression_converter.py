@@ -143,7 +143,7 @@ class ExpressionConverter:
             and isinstance(inner.value, int | Decimal)
             and not isinstance(inner.value, bool)
         ):
-            return ParsedConstant(-inner.value)
+            return ParsedConstant(_negated(inner.value))
         return ParsedCall("unary -", (inner,))
 
     def _is(self, node: Any) -> ParsedExpression:
@@ -181,6 +181,11 @@ class ExpressionConverter:
 
     def _sql_text(self, node: Any) -> str:
         return str(node.sql(dialect="postgres"))
+
+
+def _negated(number: int | Decimal) -> int | Decimal:
+    """The number with the other sign. Python's `-` would round a Decimal to 28 digits."""
+    return number.copy_negate() if isinstance(number, Decimal) else -number
 
 
 def _number(text: str) -> int | Decimal:

@@ -1,5 +1,7 @@
 """PostgreSQL's arithmetic: int with 64 bits, decimal exact (numeric), float in double precision.
 
+A Decimal keeps its scale, the digits after its point, as PostgreSQL's numeric does: 4.50 has two. Its exponent is never above 0.
+
 An arithmetic error (division by zero, a result out of range) gives None. A float has the range of the table's numbers: 0, and
 1E-130 to 1E+126. Literals keep to this range too. So no operation on two floats can overflow a double.
 """
@@ -14,6 +16,7 @@ _MIN_SIGNIFICANT_DIGITS: Final = 16
 _MAX_SCALE: Final = 1000
 _MAX_INT_DIGITS: Final = 1000
 """Digits of an integral number that becomes an int. Python refuses to write integers of over 4,300 digits."""
+_WHOLE: Final = Decimal(1)
 _SMALLEST: Final = Decimal("1E-130")
 _LARGEST: Final = Decimal("1E+126")
 
@@ -70,9 +73,8 @@ def divide(a: Number, b: Number) -> Decimal | None:
     digits, and the digits of both operands."""
     if not b:
         return None
-    x, y = _plain(a), _plain(b)
-    scale = _quotient_scale(x, y)
-    return _rounded_quotient(x, y, scale)
+    x, y = Decimal(a), Decimal(b)
+    return _rounded_quotient(x, y, _quotient_scale(x, y))
 
 
 def divide_floats(a: float, b: float) -> float | None:
@@ -86,7 +88,7 @@ def to_float(number: Number) -> float | None:
 
 def decimal_from_float(number: float) -> Decimal:
     """A double as numeric. PostgreSQL keeps 15 digits."""
-    return Decimal(f"{number:.15g}")
+    return without_exponent(Decimal(f"{number:.15g}"))
 
 
 def to_int(number: Number) -> int:
@@ -115,6 +117,22 @@ def sign(number: Number | float) -> int:
     return (number > 0) - (number < 0)
 
 
+def without_exponent(number: Decimal) -> Decimal:
+    """The number with scale 0, if its exponent is above 0: 1000 for 1E+3."""
+    return number if _scale(number) else _EXACT.quantize(number, _WHOLE)
+
+
+def of_scale(number: Number, scale: int) -> Decimal:
+    """The number with at least so many digits after the point: 4.50 for 4.5."""
+    found = Decimal(number)
+    return found if _scale(found) >= scale else _quantized(found, scale, ROUND_HALF_UP)
+
+
+def without_zeros(number: Number) -> Decimal:
+    """The number without zeros at the end of its fraction: 4.5 for 4.50."""
+    return without_exponent(_plain(number))
+
+
 def canonical_number(number: Number) -> Number:
     """The one form of a number in a document: an int for an integral value, else a Decimal without trailing zeros. An integral
     value of too many digits stays a Decimal: 1E+5000."""
@@ -128,11 +146,12 @@ def _plain(number: Number) -> Decimal:
 
 
 def _quantized(number: Number, digits: int, rounding: str) -> Decimal:
-    return Decimal(number).quantize(Decimal(1).scaleb(-digits), rounding=rounding, context=_EXACT)
+    found = Decimal(number).quantize(Decimal(1).scaleb(-digits), rounding=rounding, context=_EXACT)
+    return found if digits >= 0 else without_exponent(found)
 
 
-def _scale(plain: Decimal) -> int:
-    exponent = plain.as_tuple().exponent
+def _scale(number: Decimal) -> int:
+    exponent = number.as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
@@ -142,12 +161,12 @@ def _quotient_scale(x: Decimal, y: Decimal) -> int:
     return min(max(_MIN_SIGNIFICANT_DIGITS - 4 * weight, _scale(x), _scale(y), 0), _MAX_SCALE)
 
 
-def _leading(plain: Decimal) -> tuple[int, int]:
+def _leading(number: Decimal) -> tuple[int, int]:
     """The weight and the value of the first digit to base 10,000."""
-    if not plain:
+    if not number:
         return 0, 0
-    weight = plain.adjusted() // 4
-    return weight, int(abs(plain).scaleb(-4 * weight, _EXACT))
+    weight = number.adjusted() // 4
+    return weight, int(number.copy_abs().scaleb(-4 * weight, _EXACT))
 
 
 def _rounded_quotient(x: Decimal, y: Decimal, scale: int) -> Decimal:

@@ -23,7 +23,6 @@ from processor.product.expressions.function import (
     define,
     infix,
     int32,
-    timestamp_text,
     within,
 )
 from processor.product.expressions.function import OVERLOADS as OVERLOADS
@@ -52,7 +51,7 @@ def _operators() -> None:
         arithmetic.int64(arithmetic.divide_ints),
         within(INT64, "div({0}::numeric, nullif({1}, 0))"),
     )
-    define("/", "decimal decimal", "decimal", arithmetic.divide, "(trim_scale({0}) / nullif(trim_scale({1}), 0))")
+    define("/", "decimal decimal", "decimal", arithmetic.divide, "({0} / nullif({1}, 0))")
     define("/", "float float", "float", arithmetic.divide_floats, within(RANGE, "{0} / nullif({1}, 0)"))
     for name in ("%", "mod"):
         define(name, "int int", "int", arithmetic.modulo, "({0}::numeric % nullif({1}, 0))")
@@ -188,13 +187,16 @@ def _times() -> None:
 
 
 def _casts() -> None:
-    """`to T`: the `cast` to a type. `as stored`: from a stored value to its form during evaluation."""
+    """`to T`: the `cast` to a type. `as letter`: a bool as an argument of `concat`, which writes `t` for the `true` of a cast.
+    `as stored`: from a stored value to its form during evaluation. `of scale`: the same for a decimal whose scale an expression
+    reads; the source has these zeros. `without zeros`: for one whose scale nobody knows. `without zone`: a cast to PostgreSQL's
+    `timestamp`, whose text alone differs."""
     text = text_functions
     define("to decimal", "int", "decimal", int, "{0}::numeric")
     for t in ("int", "decimal"):
         sql = within(RANGE, "{0}::numeric", "::double precision")
         define("to float", t, "float", arithmetic.to_float, sql)
-        define("to string", t, "string", text.number_text, "trim_scale({0}::numeric)::text")
+        define("to string", t, "string", text.number_text, "{0}::text")
     define("to timestamp", "date", "timestamp", lambda d: f"{d}T00:00:00", "({0}::timestamp AT TIME ZONE 'UTC')")
     define("to date", "timestamp", "date", lambda t: t[:10], "({0} AT TIME ZONE 'UTC')::date")
     define("to int", "decimal", "int", arithmetic.int64(arithmetic.to_int), within(INT64, "round({0})"))
@@ -205,11 +207,16 @@ def _casts() -> None:
     define("to decimal", "string", "decimal", text.to_decimal, _matched(text.NUMBER))
     define("of size", "decimal int int", "decimal", _fitted, _fit, constant=frozenset({1, 2}))
     define("to string", "bool", "string", text.bool_text, "{0}::text")
-    define("to string", "date", "string", str, "to_char({0}, 'YYYY-MM-DD')")
-    define("to string", "timestamp", "string", lambda t: f"{t}Z", timestamp_text("{0}"))
+    define("as letter", "bool", "string", text.bool_letter, "{0}")
+    define("to string", "date", "string", str, "{0}::text")
+    define("to string", "timestamp", "string", text.timestamp_text, "(({0} AT TIME ZONE 'UTC')::text || '+00')")
+    define("text without zone", "timestamp", "string", text.clock_text, "({0} AT TIME ZONE 'UTC')::text")
+    define("without zone", "timestamp", "timestamp", lambda value: value, "{0}")
     for t in SCALARS:
         define(f"to {t}", t, t, lambda value: value, "{0}")
     define("as stored", "float", "float", float, "{0}")
+    define("of scale", "decimal int", "decimal", arithmetic.of_scale, lambda args: args[0], constant=frozenset({1}))
+    define("without zeros", "decimal", "decimal", arithmetic.without_zeros, "trim_scale({0})")
     define("as stored", "timestamp", "timestamp", to_microseconds, "{0}")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
 
-from processor.product.expressions.arithmetic import Number, canonical_number
+from processor.product.expressions.arithmetic import Number, without_exponent
 
 NUMBER = r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?"
 INTEGER = r"[+-]?[0-9]{1,40}"
@@ -107,11 +107,24 @@ def _regex(pattern: str, escape: str) -> re.Pattern[str]:
 
 
 def number_text(number: Number) -> str:
-    return format(Decimal(canonical_number(number)), "f")
+    """The digits of the number, with those of its scale. Zero has no sign."""
+    return str(number) if isinstance(number, int) else format(number if number else number.copy_abs(), "f")
 
 
 def bool_text(value: bool) -> str:
     return "true" if value else "false"
+
+
+def bool_letter(value: bool) -> str:
+    return "t" if value else "f"
+
+
+def clock_text(moment: str) -> str:
+    return moment.replace("T", " ")
+
+
+def timestamp_text(moment: str) -> str:
+    return f"{clock_text(moment)}+00"
 
 
 def to_int(text: str) -> int | None:
@@ -121,4 +134,4 @@ def to_int(text: str) -> int | None:
 
 def to_decimal(text: str) -> Decimal | None:
     match = _NUMBER.fullmatch(text)
-    return Decimal(match.group(1)) if match else None
+    return without_exponent(Decimal(match.group(1))) if match else None

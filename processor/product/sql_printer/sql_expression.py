@@ -44,8 +44,6 @@ def computed_as_json(node: ExpressionNode, written: str, type_: Type) -> str:
     match type_:
         case "timestamp":
             return timestamp_text(written)
-        case "decimal":
-            return f"trim_scale({written})"
         case "string" if isinstance(node, Literal):
             return f"{written}::text"
         case _:

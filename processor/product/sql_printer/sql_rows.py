@@ -50,12 +50,20 @@ def join_condition(join: Join, row: SqlRow, above: SqlRow, elements: str) -> str
     condition = "\n  AND ".join(pairs)
     if array is None:
         return condition
-    return "EXISTS " + subquery(f"SELECT FROM unnest({row.column(array)}) AS {elements}(v)\nWHERE {condition}")
+    return "EXISTS " + subquery(f"SELECT FROM {_elements(row, array)} AS {elements}(v)\nWHERE {condition}")
 
 
 def unnest_elements(join: Join, above: SqlRow, alias: str) -> str:
     """FROM text for the elements of the array that a list join looks up: value v, and position n."""
-    return f"unnest({above.column(array_of(join.parent_columns) or '')}) WITH ORDINALITY AS {alias}(v, n)"
+    return f"{_elements(above, array_of(join.parent_columns) or '')} WITH ORDINALITY AS {alias}(v, n)"
+
+
+def _elements(row: SqlRow, name: str) -> str:
+    """FROM text for the elements of a column: of an array, or of json. Json of another kind has none."""
+    column = row.column(name)
+    if row.entity.columns[name].array:
+        return f"unnest({column})"
+    return f"jsonb_array_elements(CASE jsonb_typeof({column}) WHEN 'array' THEN {column} END)"
 
 
 def operand(row: SqlRow, field: str, elements: str) -> tuple[str, ColumnType]:

@@ -11,7 +11,7 @@ bytes are no digits. A schema without such a name says no unit, and the declared
     ZonedTime, IsoTime, Interval, Uuid, Enum, ...      string
     Decimal                                            int, float, decimal
     VariableScaleDecimal                               float, decimal
-    Json                                               string
+    Json                                               string, and arrays: the text is an array
     bytes of another name, or of none                  string, in base64
     a union, and nobody knows which branch             each type that reads all branches in the same way
 """
@@ -29,6 +29,7 @@ Schemas = Mapping[str, Mapping[str, Any]]
 
 _TIME: Final = "io.debezium.time."
 _DATA: Final = "io.debezium.data."
+JSON: Final = f"{_DATA}Json"
 _NUMBERS: Final[tuple[TypeName, ...]] = ("decimal", "float", "int")
 _TEXT: Final[tuple[TypeName, ...]] = ("string",)
 _COUNTS: Final = ("Time", "MicroTime", "NanoTime", "MicroDuration", "NanoDuration", "Year")
@@ -46,7 +47,7 @@ NAMED_TYPES: Final[Mapping[str, tuple[tuple[TypeName, ...], Reading]]] = {
     f"{_TIME}IsoDate": (("date", "string"), PLAIN),
     f"{CONNECT}Time": (("int",), PLAIN),
     VARIABLE_DECIMAL: (("decimal", "float"), PLAIN),
-    f"{_DATA}Json": (_TEXT, Reading(text="json")),
+    JSON: (_TEXT, Reading(text="json")),
     **{f"{_TIME}{name}": (("int",), PLAIN) for name in _COUNTS},
     **{f"{_TIME}{name}": (_TEXT, PLAIN) for name in _CLOCKS},
     **{f"{_DATA}{name}": (_TEXT, PLAIN) for name in _WORDS},
@@ -56,6 +57,8 @@ NAMED_TYPES: Final[Mapping[str, tuple[tuple[TypeName, ...], Reading]]] = {
 
 def schema_reading(schema: Mapping[str, Any], column_type: ColumnType) -> Reading:
     """How to read the values of a column by its schema. For an array, the schema of the elements decides."""
+    if column_type.array and schema.get("name") == JSON:
+        return Reading(text="json")
     if schema.get("type") == "array" and isinstance(schema.get("items"), dict):
         schema = schema["items"]
     if schema.get("type") == "union":

@@ -48,7 +48,7 @@ d + e | d - e | d * e | d / e | e / d | d % e | -d | d / 3 | 1 / d | e / 7 | d +
 f + g | f - g | f * g | f / g | f * f * f | f / g / g | -f | f + 1 | f * 1.1 | f + d | f = g | f < g | f = 0.1 | f > a | f / 0 | 1 / f
 round(a) | round(d) | round(e) | round(f) | round(d, 1) | round(d, 0) | round(d, -1) | round(e, 20) | round(a, -1) | trunc(d) | trunc(d, 1)
 trunc(f) | floor(d) | floor(f) | floor(a) | ceil(d) | ceiling(f) | ceil(f) | abs(a) | abs(d) | abs(f) | sign(a) | sign(d) | sign(f)
-s || t | s || a | a || s | s || p | s || d | s || x | s || m | s || null | lower(s) | upper(s) | upper(t) | length(s) | char_length(t)
+s || t | s || a | a || s | s || p | s || round(d, 1) | s || x | s || m | s || null | s || e | e || s | e * e || '' | concat(p) | concat(p, e, m, x) | concat_ws('', p, q) | lower(s) | upper(s) | upper(t) | length(s) | char_length(t)
 substring(s, 2) | substring(s, 0, 3) | substring(s, -1, 4) | substring(s, 2, 0) | substring(s, b) | substring(s, b, a) | substr(s, 1, 2)
 substring(s from 2 for 2) | substring(s for 2) | substring(s, strpos(s, 'b') + 1) | left(s, 2) | left(s, -1) | left(s, b) | right(s, 2)
 right(s, -1) | right(s, a) | right(s, 0) | trim(s) | trim(both 'a' from s) | ltrim(s) | rtrim(s) | trim(leading ' a' from s) | btrim(s, 'abc')
@@ -68,10 +68,10 @@ case when a > b then 'more' when a = b then 'same' else 'less' end | case when p
 case when p then a else d end | case when p then 'x' else s end | case when q then null else m end | case when p then f else 1 end
 a between 0 and 7 | a not between b and 7 | s between 'A' and 'b' | m between '2020-01-01' and '2020-12-31T00:00:00Z' | d between a and e
 x = y | x < y | x > '2020-01-01' | x < date '2020-03-01' | m = n | m < n | m > '2020-02-29' | m >= '2020-02-29T10:20:30.5Z' | m > x | x = m
-m > timestamp '2020-02-29 10:20:30' | m = '2020-02-29T15:50:30.5+05:30' | x - y | x::timestamp | m::date | m::text | x::text | m is null
+m > timestamp '2020-02-29 10:20:30' | m = '2020-02-29T15:50:30.5+05:30' | x - y | x::timestamp | m::date | m::text | m::timestamp::text | s || x::timestamp | x::text | m is null
 extract(year from m) | extract(month from x) | extract(day from x) | extract(hour from m) | extract(minute from m) | extract(day from n)
 date_trunc('year', m) | date_trunc('month', m) | date_trunc('day', x) | date_trunc('hour', m) | date_trunc('minute', n)
-a::text | d::text | e::text | p::text | a::decimal | a::float | d::float | f::decimal | d::int | f::int | e::bigint | p::int | s::int | s::decimal
+a::text | round(d, 3)::text | trunc(d)::text | e::text | (e / 7)::text | (e % 0.7)::text | (e * 1.50)::text | p::text | a::decimal | a::float | d::float | f::decimal | d::int | f::int | e::bigint | p::int | s::int | s::decimal
 cast(d as decimal(10,1)) | d::numeric(4,2) | cast(a as decimal(3)) | cast('42' as int) | '1.5'::decimal | cast(s as text) | cast(f as double precision)
 cast(null as int) | (d + f)::decimal | (f * 1000)::int | cast(s as int) + 1 | '2020-01-01'::date | '2020-01-01T00:00:00Z'::timestamptz | 'true'::boolean
 'x' | 5 | -5 | 1.50 | true | null | (a) | ("a") | 'it''s' | '%' | '{0}' | s || '{}' | "order" + 1 | order + 1 | order > 0 and end = 2 | a+b*-1

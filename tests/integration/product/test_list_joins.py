@@ -52,6 +52,65 @@ def test_a_list_join_keeps_the_order_and_length_of_the_array(ask: Ask) -> None:
     }
 
 
+def test_a_json_column_joins_by_the_elements_that_its_array_has(ask: Ask) -> None:
+    """Json of another kind than an array has no elements: an object, a text, a number, null."""
+    found = definitions(
+        """
+        team: {key: [id], columns: {id: int, data: json, refs: "json(text)"}}
+        person: {key: [id], columns: {id: int, login: string, name: string}}
+        """,
+        """
+        product: teams
+        root: team
+        fields: [id]
+        embed:
+          by_id: {many: person, on: {id: "data[]"}, value: name}
+          by_login: {many: person, on: {login: "refs[].login"}, fields: [login, name]}
+        """,
+    )
+    values = [[3, "3", {"login": "b"}, None, 2], {"a": 3}, 3, "[3]", None, []]
+    logins = [[{"login": "b"}, {"x": 1}, "b"], {"login": "b"}, 1, False, None, [{"login": 3}]]
+    rows = {
+        "team": [{"id": n, "data": v, "refs": r} for n, (v, r) in enumerate(zip(values, logins, strict=True))],
+        "person": [person(2, name="bo", login="a"), person(3, name="cy", login="b")],
+    }
+
+    documents = ask(found, rows)
+
+    cy, nobody = {"login": "b", "name": "cy"}, {"login": None, "name": None}
+    assert documents['{"id":0}'] == {
+        "id": 0,
+        "by_id": ["cy", None, None, None, "bo"],
+        "by_login": [cy, nobody, nobody],
+    }
+    assert documents['{"id":1}'] == {"id": 1, "by_id": [], "by_login": []}
+    assert documents['{"id":5}'] == {"id": 5, "by_id": [], "by_login": [{"login": 3, "name": None}]}
+    assert len(documents) == len(values)
+
+
+def test_rows_whose_json_array_has_the_value_join_below_it(ask: Ask) -> None:
+    found = definitions(
+        """
+        team: {key: [id], columns: {id: int, data: json}}
+        person: {key: [id], columns: {id: int, login: string}}
+        """,
+        """
+        product: people
+        root: person
+        fields: [id]
+        embed:
+          teams: {many: team, on: {"data[]": login}, value: id}
+          owned: {many: team, on: {"data[].owner": id}, value: id}
+        """,
+    )
+    teams = [{"id": 1, "data": ["a", {"owner": 7}]}, {"id": 2, "data": {"owner": 7}}, {"id": 3, "data": "a"}]
+    documents = ask(found, {"team": teams, "person": [{"id": 7, "login": "a"}, {"id": 8, "login": "owner"}]})
+    assert documents == {
+        '{"id":7}': {"id": 7, "teams": [1], "owned": [1]},
+        '{"id":8}': {"id": 8, "teams": [], "owned": []},
+    }
+
+
 def test_several_rows_of_an_element_come_at_its_position_in_key_order(ask: Ask) -> None:
     found = definitions(
         TEAMS,

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,15 @@ from sqlalchemy import Engine
 from processor.cli.printing.source_text import is_equal
 from processor.definitions.load import load
 from processor.plan.planning import plan_alone
-from processor.records.record import Record
+from processor.records.record import Change, Record, Rejected
 from processor.settings.settings import Settings
 from processor.source.compared_table import ComparedTable, compare_with
+from processor.source.repair_letters import repair_letter
 from processor.source.row_spool import RowSpool
 from processor.source.source_comparison import ComparedEntity, SourceComparison
 from processor.source.source_session import SourceSession, source_session
 from processor.source.source_tables import read_source_tables, table_of
+from processor.steps.decode import decode
 from processor.trial.trial import Trial
 
 ROWS = 250
@@ -213,3 +216,33 @@ def test_a_table_compares_by_a_key_of_any_text(psql: Engine, schema: str, source
     assert sorted((one.kind, one.key["k"]) for one in found.differences) == [
         ("different", rows[69]["k"]), ("missing", rows[49]["k"]), ("orphaned", rows[6]["k"]),
     ]  # fmt: skip
+
+
+def test_json_of_the_source_compares_with_columns_that_read_its_text(
+    psql: Engine, schema: str, source: SourceSession
+) -> None:
+    """Also a JSON text that itself looks like JSON. The letter of a repair gives each column the value of the source."""
+    columns = '{id: int, doc: "json(text)", list: "json[]", names: "string[]", parts: "json(text)[]"}'
+    kept = f"kept: {{source: {schema}.kept, key: [id], columns: {columns}}}"
+    change(
+        psql,
+        f"set search_path to {schema}; create table kept (id int primary key, doc jsonb, list jsonb, names jsonb, parts jsonb)",
+        f"""insert into {schema}.kept values (1, '"42"', '["1", {{"a": 1.50}}]', '["x", null]', '["2", 3]')""",
+        f"""insert into {schema}.kept values (2, '{{"a": [1]}}', '[]', null, null)""",
+    )
+    trial = Trial(plan=plan_alone(load({"entities.yaml": kept}), 3), settings=Settings())
+    sent = source.read_rows(f"select id, doc::text, list::text, names::text, parts::text from {schema}.kept")
+    rows = [dict(zip(("id", "doc", "list", "names", "parts"), row, strict=True)) for row in sent]
+    trial.batch([record("kept", n, row) for n, row in enumerate(rows)])
+    assert trial.rejects.messages == []
+    (found,) = compare(trial, source)
+    assert (found.differences, found.stored, found.table.left_out) == ((), 2, {})
+
+    empty = Trial(plan=trial.driver.plan, settings=Settings())
+    (missing,) = compare(empty, source)
+    letters = [repair_letter(one, missing.table, "test", n, {}) for n, one in enumerate(missing.differences)]
+    repaired = [decode(one.record, missing.table.entity.entity) for one in letters if isinstance(one, Rejected)]
+    assert [one.row for one in repaired if isinstance(one, Change)] == [
+        {"id": 1, "doc": "42", "list": ["1", {"a": Decimal("1.50")}], "names": ["x", None], "parts": ["2", 3]},
+        {"id": 2, "doc": {"a": [1]}, "list": [], "names": None, "parts": None},
+    ]

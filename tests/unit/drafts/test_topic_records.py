@@ -51,6 +51,23 @@ def test_a_value_of_another_kind_widens_the_type() -> None:
 
 
 @pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (['{"a": 1}', "[1]"], "json(text)"),
+        ([{"a": 1}, '{"a": 1}'], "json(text)"),
+        (["[]", ["x"]], "json(text)"),
+        (['{"a": 1}', "no json"], "string"),
+        (["{a,b}"], "string"),
+        ([["[1]"]], "json(text)[]"),
+    ],
+)
+def test_text_of_a_json_object_or_array_is_drafted_as_json_and_as_a_guess(seen: list[Any], expected: str) -> None:
+    found = draft(*(record("t", {"id": 1}, {"id": 1, "a": value}) for value in seen))
+    assert found.columns["a"].type == expected
+    assert ("string, if the source keeps it as text" in found.columns["a"].guess) == ("(text)" in expected)
+
+
+@pytest.mark.parametrize(
     ("key", "row", "expected", "guess"),
     [
         (7, {"a": 7, "b": 8}, ("a",), "its values equal the Kafka key"),

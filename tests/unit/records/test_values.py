@@ -11,7 +11,7 @@ from processor.records.settled_form import SettledForm
 from processor.records.values import DEBEZIUM, PLAIN, Reading, canonical_value
 
 NAMES = ["int", "string", "float", "decimal", "bool", "date", "timestamp", "json"]
-TYPES = [*NAMES, "decimal(12,2)", "timestamp(ms)", "timestamp(us)", "timestamp(ns)"]
+TYPES = [*NAMES, "decimal(12,2)", "timestamp(ms)", "timestamp(us)", "timestamp(ns)", "json(text)"]
 ENDLESS = "(no finite number; declare json to pass it through as it comes)"
 BYTES = "(for Debezium's bytes: declare `decimals: bytes` and decimal(precision,scale), or send schemas)"
 YEARS = "(outside the years 0001 to 9999; declare json to pass it through as it comes)"
@@ -46,11 +46,12 @@ def test_a_type_may_have_spaces_and_a_decimal_may_lack_its_scale() -> None:
         ("decimal(39,2)", "'decimal(39,2)': expected a precision from 1 to 38"),
         ("decimal(2,3)", "'decimal(2,3)': expected a precision from 1 to 38 and a scale from 0 to the precision"),
         ("decimal(a)", "'decimal(a)': expected decimal(precision,scale)"),
+        ("json(string)", "'json(string)': expected json(text)"),
         ("timestamp(s)", "'timestamp(s)': expected the unit of numbers"),
     ],
 )
 def test_other_text_is_refused_with_the_correct_form(text: str, reason: str) -> None:
-    with pytest.raises(ValueError, match=r"type|precision|decimal|unit|parentheses") as caught:
+    with pytest.raises(ValueError, match=r"type|json|precision|decimal|unit|parentheses") as caught:
         parse_type(text)
     assert str(caught.value).startswith(reason)
 

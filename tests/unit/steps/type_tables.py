@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from processor.records import canonical_json
 from processor.records.entity import DecimalForm
@@ -23,6 +23,7 @@ SAME_UNDER_ALL = ("type", "value", "arrives as", "declare", "published")
 """The columns of a table whose rows arrive in the same form under every setting, with schemas and without."""
 WITHOUT_SCHEMA = ("type", "value", "setting", "arrives as", "declare", "published")
 """The columns of a table whose rows arrive in the same form with schemas and without."""
+FORMS: dict[str, DecimalForm] = {form: form for form in get_args(DecimalForm)}
 SCHEMAS = {"without": (False,), "with": (True,), "both": (False, True)}
 
 
@@ -65,8 +66,8 @@ def type_rows() -> Iterator[TypeRow]:
                 cells[2:2] = ["any", "both"]
             elif len(cells) == len(WITHOUT_SCHEMA):
                 cells[3:3] = ["both"]
-            cells[5], more, _ = cells[5].partition("`, `decimals: bytes")
-            yield TypeRow(number, "bytes" if more else None, server, setting, *cells)
+            cells[5], _, form = cells[5].partition("`, `decimals: ")
+            yield TypeRow(number, FORMS.get(form), server, setting, *cells)
 
 
 def files(row: TypeRow) -> list[str]:

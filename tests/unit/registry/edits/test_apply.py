@@ -125,6 +125,8 @@ WIDENED = [
     ("bool", "json"),
     ("string[]", "json"),
     ("json[]", "json"),
+    ("json", "json(text)"),
+    ("json(text)[]", "json[]"),
     ("int[]", "decimal[]"),
     ("decimal(12,2)", "decimal"),
     ("decimal", "decimal(12,2)"),
@@ -143,6 +145,7 @@ NARROWED = [
     ("string", "string[]"),
     ("int[]", "decimal"),
     ("string", "bool"),
+    ("json(text)", "json[]"),
 ]
 
 
