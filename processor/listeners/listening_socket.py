@@ -7,8 +7,7 @@ thousands of times a second instead, each time with a line in the log.
 import errno
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Final
 
 from processor.errors import SettingError
@@ -72,7 +71,7 @@ def listen(names: tuple[str, str], host: str, port: int, connections: Connection
     """The sockets at host and port, one for each address of the host, those of IPv4 first. `names`: of the settings that say host
     and port. Raises SettingError where they cannot be had."""
     try:
-        return list(_sockets(host, port, connections))
+        return _sockets(host, port, connections)
     except (OSError, OverflowError, UnicodeError) as error:
         host_flag, port_flag = (f"--{name.replace('_', '-')}" for name in names)
         why = getattr(error, "strerror", None) or error
@@ -88,26 +87,30 @@ def listen(names: tuple[str, str], host: str, port: int, connections: Connection
         raise SettingError(f"{names[1]}: cannot listen at {host}, port {port}: {why}; {cure}") from None
 
 
-def _sockets(host: str, port: int, connections: ConnectionTable) -> Iterator[ListeningSocket]:
+def _sockets(host: str, port: int, connections: ConnectionTable) -> list[ListeningSocket]:
     if not 0 <= port <= 65535:  # the look-up of an address would take it modulo 65536
         raise OverflowError("no port has this number")
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    found = sorted(set(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)))
     made: list[ListeningSocket] = []
-    try:
-        for family, *_, address in sorted(set(found), key=lambda one: one[0]):
-            made.append(one := ListeningSocket(family, connections))
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6 and len(found) > 1:
-                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            try:
-                one.bind(address)
-                one.listen(BACKLOG)
-            except OSError as error:
-                if error.errno not in _NOT_HERE or len(made) == 1:
-                    raise
-                made.pop().close()
-    except BaseException:
-        for one in made:
-            one.close()
-        raise
-    yield from made
+    for family, *_, address in found:
+        try:
+            made.append(_bound(family, address, connections, several=len(found) > 1))
+        except OSError as error:
+            if error.errno not in _NOT_HERE or not made:
+                for one in made:
+                    one.close()
+                raise
+    return made
+
+
+def _bound(family: int, address: tuple[object, ...], connections: ConnectionTable, *, several: bool) -> ListeningSocket:
+    """A socket at one address, which is one of several of its host."""
+    with ExitStack() as opened:
+        one = opened.enter_context(ListeningSocket(family, connections))
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6 and several:
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        one.bind(address)
+        one.listen(BACKLOG)
+        opened.pop_all()
+    return one

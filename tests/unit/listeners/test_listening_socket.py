@@ -88,3 +88,23 @@ def test_a_name_listens_at_each_of_its_addresses() -> None:
     for one in sockets:
         socket.create_connection(one.getsockname()[:2]).close()
         one.close()
+
+
+@pytest.mark.parametrize("step", ["__init__", "bind"])
+@pytest.mark.parametrize("code", [errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL])
+def test_a_machine_without_ipv6_listens_at_the_other_addresses_of_a_name(
+    monkeypatch: pytest.MonkeyPatch, step: str, code: int
+) -> None:
+    done = getattr(listening_socket.ListeningSocket, step)
+
+    def only_ipv4(one: Any, *given: Any) -> None:
+        if given[0] == socket.AF_INET6 or given[0] == ("::1", 0):
+            raise OSError(code, "no IPv6 here")
+        done(one, *given)
+
+    found = [(family, socket.SOCK_STREAM, 6, "", (host, 0)) for family, host in ((2, "127.0.0.1"), (10, "::1"))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    monkeypatch.setattr(listening_socket.ListeningSocket, step, only_ipv4)
+    (one,) = listen(("host", "port"), "localhost", 0, ConnectionTable(ConnectionLimits()))
+    assert one.getsockname()[0] == "127.0.0.1"
+    one.close()
