@@ -137,7 +137,7 @@ check: setup ## run ruff, mypy --strict (tests too) and import-linter
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy --strict --num-workers 2
 	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
-	$(PY) -m pytest -q tests/architecture/test_names.py tests/architecture/test_words.py
+	$(PY) -m pytest -q tests/architecture/test_words.py
 
 bench: setup ## measure the steps alone and the Spark job, and print the tables of docs/benchmarks.md
 	@$(PY) -m benchmarks.run
