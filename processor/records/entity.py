@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 TypeName = Literal["int", "string", "float", "decimal", "bool", "date", "timestamp", "json"]
 TimestampUnit = Literal["ms", "us", "ns"]
@@ -35,6 +35,13 @@ class ColumnType:
         return self.name + (f"({','.join(args)})" if args else "") + ("[]" if self.array else "")
 
 
+class DeleteFlag(NamedTuple):
+    """The member of plain and flattened records that says a delete, a column or a path (`_cdc.op`), and its values that say so."""
+
+    column: str
+    values: tuple[str | int | bool, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
     """A source table. `columns` keeps the declared order, and key columns are not null. `format` None: each record shows
@@ -42,7 +49,8 @@ class Entity:
     Debezium's bytes. `truncate`: when the source empties the table, the job stops (`refuse`), keeps the rows (`ignore`), or
     deletes those that are older than the truncate (`delete`). `keep`: the columns that rows store. `source`: its table in the
     source, `schema.table`; empty: by the topic. `transactions`: the topic of the connector that says which transactions have
-    ended; empty: the records name no transaction."""
+    ended; empty: the records name no transaction. `table`: the table whose records count, `orders` or `public.orders`; the job
+    ignores those of other tables; empty: all count. `deleted`: the members by which rows say that they are deleted."""
 
     name: str
     topic: str
@@ -55,6 +63,8 @@ class Entity:
     keep: KeepChoice = "all"
     source: str = ""
     transactions: str = ""
+    table: str = ""
+    deleted: tuple[DeleteFlag, ...] = ()
 
     @property
     def keeps_undeclared(self) -> bool:

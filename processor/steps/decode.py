@@ -22,6 +22,7 @@ from processor.records.change_formats import (
     PLACEHOLDERS,
     DebeziumImage,
     NoImage,
+    check_row,
     is_unavailable,
     key_schemas,
     read_image,
@@ -85,7 +86,7 @@ def compare_columns(record: Record, entity: Entity, forms: ColumnForms = NO_FORM
 class Decoder:
     """Decodes the records of one entity; what depends on the entity and the settled forms alone is worked out once, here."""
 
-    __slots__ = ("_adjusted", "_debezium", "_open", "_plain", "_text_key", "entity", "forms")
+    __slots__ = ("_adjusted", "_debezium", "_open", "_outside", "_plain", "_text_key", "entity", "forms")
 
     def __init__(self, entity: Entity, forms: ColumnForms = NO_FORMS) -> None:
         self.entity, self.forms = entity, forms
@@ -98,6 +99,7 @@ class Decoder:
             for reading in (PLAIN, DEBEZIUM)
         )
         self._adjusted = adjusted_names(entity.columns)
+        self._outside = frozenset(entity.columns).difference(entity.key)
         self._text_key = len(entity.key) == 1 and str(entity.columns[entity.key[0]]) == "string"
 
     def decode(self, record: Record, schemas: FramedReader) -> Decoded:
@@ -115,6 +117,10 @@ class Decoder:
             if type(value) is SchemedValue and value.avro and self._adjusted:
                 image = self._with_columns(image)
             key_value = self._key_value(record.key, schemas)
+            if not image.deleted and not self._outside <= image.row.keys():
+                check_row(value, image, self.entity)
+            if image.refusal is not None:
+                raise image.refusal
             parts = self._key_parts(key_value, image)
             row = self._row(image)
             key = self._key(parts, row, image)
