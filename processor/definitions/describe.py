@@ -35,6 +35,12 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
         described["source"] = entity.source
     if entity.transactions:
         described["transactions"] = entity.transactions
+    if entity.table:
+        described["table"] = entity.table
+    if entity.deleted:
+        described["deleted"] = [
+            {"column": flag.column} | ({"values": list(flag.values)} if flag.values else {}) for flag in entity.deleted
+        ]
     decimals = dict(entity.decimals) if isinstance(entity.decimals, Mapping) else entity.decimals
     choices = {"format": entity.format, "decimals": decimals}
     return described | {name: choice for name, choice in choices.items() if choice is not None}

@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 
 from processor.definitions.entities import KEEP, MOST_SHARDS, TRANSACTIONS
 from processor.definitions.joins import MAX_LIMIT
-from processor.definitions.members import COLUMN, ENTITY, JOIN, NOTE, PAUSE, PRODUCT, PUBLISH, TEST, Members
+from processor.definitions.members import COLUMN, ENTITY, FLAG, JOIN, NOTE, PAUSE, PRODUCT, PUBLISH, TEST, Members
 from processor.definitions.read_duration import DURATION
 from processor.definitions.read_gate import DURATIONS
 from processor.definitions.shape import NAME, TOPIC
@@ -54,6 +54,10 @@ def entities_schema() -> JsonSchema:
         "additionalProperties": _column(),
     }
     form, keep = {"enum": list(get_args(DecimalForm))}, {"enum": list(get_args(KeepChoice))}
+    value = {"type": ["string", "number", "boolean"]}
+    flag = _mapping(
+        FLAG, {"column": _TEXT, "values": {"type": "array", "minItems": 1, "items": value}}, required=("column",)
+    )
     entity = _mapping(
         ENTITY,
         {
@@ -65,6 +69,8 @@ def entities_schema() -> JsonSchema:
             "decimals": {"anyOf": [form, {"type": "object", "additionalProperties": form}]},
             "truncate": {"enum": list(get_args(TruncateChoice)), "default": "refuse"},
             "source": _TEXT,
+            "table": _TEXT,
+            "deleted": {"anyOf": [flag, {"type": "array", "items": flag}]},
             **_NOTE,
             KEEP: keep,
             TRANSACTIONS: _TOPIC,

@@ -22,7 +22,7 @@ from processor.records.foreign_formats import TRIGGERS, foreign_format, refuse_f
 from processor.records.framing import SchemedValue
 from processor.records.mismatch import Mismatch, unexpected
 from processor.records.record import Value
-from processor.records.schemas.schema_readings import Schemas
+from processor.records.schemas.schema_readings import UNKNOWN_REFERENCE, Schemas
 from processor.records.values import DEBEZIUM, PLAIN, Reading
 
 PLACEHOLDER: Final = "__debezium_unavailable_value"
@@ -288,7 +288,12 @@ def _is_metadata(name: str) -> bool:
 
 
 def _field_schemas(schema: Any) -> dict[str, Mapping[str, Any]] | None:
-    if not isinstance(schema, dict) or not isinstance(schema.get("fields"), list):
+    if not isinstance(schema, dict):
+        return None
+    if schema.get("type") == UNKNOWN_REFERENCE:
+        text = f"the schema of the row is $ref {schema.get('name')!r}, which is neither in its document nor a reference of it"
+        raise Mismatch(text, "schema-missing")
+    if not isinstance(schema.get("fields"), list):
         return None
     fields = (field for field in schema["fields"] if isinstance(field, dict))
     return {field["field"]: field for field in fields if isinstance(field.get("field"), str)}

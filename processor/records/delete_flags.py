@@ -59,12 +59,11 @@ def seen_flags(row: Mapping[str, Value], columns: Collection[str]) -> Iterator[S
 
 
 def unsaid_delete(row: Mapping[str, Value], entity: Entity) -> Mismatch | None:
-    """The reason to refuse a row that may say a delete, which `deleted` of the entity does not explain. None for any other row."""
-    said = [
-        SeenFlag(flag.column, value := flag_value(row, flag.column), _is_operation(value)) for flag in entity.deleted
-    ]
-    gone = sorted({flag.column: flag for flag in (*said, *seen_flags(row, entity.columns)) if flag.gone}.items())
-    return _refusal(gone[0][1]) if gone else None
+    """The reason to refuse a row that may say a delete, which the entity does not explain. None for any other row."""
+    said = ((flag.column, flag_value(row, flag.column)) for flag in entity.deleted)
+    seen = [SeenFlag(column, value, _is_operation(value)) for column, value in said]
+    gone = [flag for flag in (*seen, *seen_flags(row, entity.columns)) if flag.gone]
+    return _refusal(min(gone, key=lambda flag: flag.column)) if gone else None
 
 
 def _refusal(flag: SeenFlag) -> Mismatch:

@@ -36,10 +36,11 @@ class ColumnType:
 
 
 class DeleteFlag(NamedTuple):
-    """The member of plain and flattened records that says a delete, a column or a path (`_cdc.op`), and its values that say so."""
+    """The member of plain and flattened records that says a delete, a column or a path (`_cdc.op`), and the texts of the values
+    that say so; empty: every value but null, empty text and false."""
 
     column: str
-    values: tuple[str | int | bool, ...]
+    values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ Payload = Mapping[str, Any]
 
 
 class ForeignFormat(NamedTuple):
-    """A format. `members`: the members that each of its records has, the rarest first. `looks`: whether the whole value, which has
-    these members, is of the format. `rows`: the paths to its rows: an object, or an array of objects."""
+    """A format. `members`: the members that each of its records has, the rarest first. `looks`: whether a value with these
+    members is of the format. `rows`: the paths to its rows: an object, or an array of objects."""
 
     name: str
     members: tuple[str, ...]

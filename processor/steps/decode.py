@@ -29,7 +29,7 @@ from processor.records.change_formats import (
     unwrap,
 )
 from processor.records.entity import ColumnType, Entity
-from processor.records.framing import NO_SCHEMAS, FramedReader, SchemedValue, is_framed
+from processor.records.framing import NO_SCHEMAS, FramedReader, Part, SchemedValue, is_framed, refuse_other_registry
 from processor.records.mismatch import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
 from processor.records.record import UNAVAILABLE, Change, Decoded, Ignored, Record, Rejected, Truncated, Value
 from processor.records.schemas.adjusted_names import adjusted_names, with_columns
@@ -45,6 +45,9 @@ MAX_ROW_BYTES: Final = 400_000
 _ALWAYS_SMALL: Final = MAX_ROW_BYTES // 25
 """Bytes of a value that needs no measuring: nothing grows more than `1e125`, which the row holds in 126 digits."""
 
+_STRUCT_KEY: Final = (
+    "key: text that Kafka Connect made of a struct (`Struct{...}`): let the connector write keys with JsonConverter"
+)
 _TEXT: Final = converter(ColumnType(name="string"))
 _MAX_DECODERS: Final = 1024
 _decoders: Final[dict[tuple[int, int], "Decoder"]] = {}
@@ -78,7 +81,7 @@ def compare_columns(record: Record, entity: Entity, forms: ColumnForms = NO_FORM
     """Compares all columns of a record's row with the entity, where decode stops at the first. None where there is no row.
     `forms`: of the decimals whose form is settled."""
     try:
-        return Decoder(entity, forms).compare(read_image(_json("value", record.value), entity))
+        return Decoder(entity, forms).compare(read_image(read_part(record, "value", NO_SCHEMAS), entity))
     except ValueError:
         return None
 
@@ -106,7 +109,7 @@ class Decoder:
         """The change, or why there is none."""
         transaction = None
         try:
-            value = _parsed("value", record.value, schemas)
+            value = read_part(record, "value", schemas)
             if self.entity.transactions:
                 transaction = read_transaction(unwrap(value, self.entity)[0])
             image = read_image(value, self.entity)
@@ -116,7 +119,7 @@ class Decoder:
                 return Ignored(record=record, why=image, transaction=transaction)
             if type(value) is SchemedValue and value.avro and self._adjusted:
                 image = self._with_columns(image)
-            key_value = self._key_value(record.key, schemas)
+            key_value = self._key_value(record, schemas)
             if not image.deleted and not self._outside <= image.row.keys():
                 check_row(value, image, self.entity)
             if image.refusal is not None:
@@ -181,13 +184,16 @@ class Decoder:
             raise within(f"key part {name!r}", error, "key-type") from None
         return parts
 
-    def _key_value(self, data: bytes | None, schemas: FramedReader) -> Value:
-        if is_framed(data):
-            return _parsed("key", data, schemas)
+    def _key_value(self, record: Record, schemas: FramedReader) -> Value:
+        data = record.key
         try:
-            value = _json("key", data)
-        except ValueError:
-            if data is None or not self._text_key or data[:1] in (b"", b"{", b"[", b'"'):
+            value = read_part(record, "key", schemas)
+        except ValueError as error:
+            if data is None or reason_code(error) != "not-json":
+                raise
+            if data.startswith(b"Struct{"):
+                raise Mismatch(_STRUCT_KEY, "key-shape") from None
+            if not self._text_key or data[:1] in (b"", b"{", b"[", b'"'):
                 raise
             return _utf8("key", data)
         if self._text_key and data is not None and type(value) in (int, Decimal, bool):
@@ -264,20 +270,21 @@ def _untold_reading(entity: Entity, column: str, reading: Reading, forms: Column
     return replace(reading, settled=forms[column]) if reading is DEBEZIUM and column in forms else reading
 
 
-def _parsed(what: str, data: bytes | None, schemas: FramedReader) -> Value:
-    if data is None or not is_framed(data):
-        return _json(what, data)
+def read_part(record: Record, part: Part, schemas: FramedReader) -> Value:
+    """The key or the value of a record. Raises ValueError with the reason."""
+    data = record.key if part == "key" else record.value
     try:
+        if data is None:
+            return None
+        if not is_framed(data):
+            return canonical_json.loads(data)
+        if record.headers:
+            refuse_other_registry(record, part)
         return schemas.read(data)
     except ValueError as error:
-        raise within(what, error) from None
-
-
-def _json(what: str, data: bytes | None) -> Value:
-    try:
-        return None if data is None else canonical_json.loads(data)
-    except ValueError as error:
-        raise within(what, error) from None
+        if reason_code(error) in ("not-json", "not-utf8"):
+            refuse_other_registry(record, part)
+        raise within(part, error) from None
 
 
 def _utf8(what: str, data: bytes) -> str:
