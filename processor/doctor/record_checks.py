@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from processor.doctor.decimal_forms import SampledForm, is_untold, untold_forms
+from processor.doctor.format_findings import format_findings
 from processor.doctor.registry_checks import existing_registry
 from processor.doctor.surroundings import Surroundings
 from processor.doctor.transaction_findings import record_findings, topic_findings
@@ -19,8 +20,8 @@ WORDS = {"text": "digits", "bytes": "Debezium's bytes"}
 
 
 def check_records(around: Surroundings) -> Iterator[Finding]:
-    """Whether each entity says how its decimals arrive, where a record does not, and what records have settled. Whether records
-    name their transactions, where the entity says so."""
+    """Whether entities can store the records, and say how their decimals arrive, where a record does not. Whether records name
+    their transactions, where the entity says so."""
     existing_registry(around)
     entities = [one.entity for _, one in sorted(around.plan.entities.items())]
     named = {entity.topic for entity in entities} | {entity.transactions for entity in entities} - {""}
@@ -33,9 +34,10 @@ def check_records(around: Surroundings) -> Iterator[Finding]:
         topic, settled = topics.get(entity.topic), forms.get(entity.name, NO_FORMS)
         if topic is None or (topic.rights is not None and "READ" not in topic.rights):
             continue
-        if entity not in untold and not entity.transactions:
-            continue
         records = around.kafka.last_records(entity.topic, SAMPLE)
+        for found_format in format_findings(entity, records):
+            wrong = True
+            yield found_format
         yield from record_findings(entity, records)
         found = untold_forms(records, entity)
         for column in entity.columns:
@@ -44,7 +46,8 @@ def check_records(around: Surroundings) -> Iterator[Finding]:
                 wrong = wrong or finding.state != "ok"
                 yield finding
     if not wrong:
-        yield ok(f"the last records of each topic show no decimal whose form is unknown; looked at {SAMPLE} of each")
+        shown = "no other format, and no decimal whose form is unknown"
+        yield ok(f"the last records of each topic show {shown}; looked at {SAMPLE} of each")
 
 
 def _settled_forms(around: Surroundings) -> Forms:

@@ -18,11 +18,12 @@ from processor.records.record import Value
 
 
 class SeenFlag(NamedTuple):
-    """A member of a row that looks like a flag. `gone`: whether its value says delete."""
+    """A flag in a row, as `deleted` names it. `gone`: whether its value says delete; `member`: the member of the row."""
 
     column: str
     value: Value
     gone: bool
+    member: str
 
 
 def is_flagged(row: Mapping[str, Value], flags: Iterable[DeleteFlag]) -> bool:
@@ -52,16 +53,16 @@ def seen_flags(row: Mapping[str, Value], columns: Collection[str]) -> Iterator[S
             continue
         value = row[name]
         if name in _FLAGS:
-            yield SeenFlag(name, value, _FLAGS[name](value))
+            yield SeenFlag(name, value, _FLAGS[name](value), name)
         elif type(value) is dict:
             inner = (step for step in value if step in _INNER)
-            yield from (SeenFlag(f"{name}.{step}", value[step], _INNER[step](value[step])) for step in inner)
+            yield from (SeenFlag(f"{name}.{step}", value[step], _INNER[step](value[step]), name) for step in inner)
 
 
 def unsaid_delete(row: Mapping[str, Value], entity: Entity) -> Mismatch | None:
     """The reason to refuse a row that may say a delete, which the entity does not explain. None for any other row."""
     said = ((flag.column, flag_value(row, flag.column)) for flag in entity.deleted)
-    seen = [SeenFlag(column, value, _is_operation(value)) for column, value in said]
+    seen = [SeenFlag(column, value, _is_operation(value), column) for column, value in said]
     gone = [flag for flag in (*seen, *seen_flags(row, entity.columns)) if flag.gone]
     return _refusal(min(gone, key=lambda flag: flag.column)) if gone else None
 
@@ -69,7 +70,7 @@ def unsaid_delete(row: Mapping[str, Value], entity: Entity) -> Mismatch | None:
 def _refusal(flag: SeenFlag) -> Mismatch:
     text = flag_text(flag.value)
     word = f"`deleted: {{column: {flag.column}" + (f", values: [{text}]}}`" if len(text) <= 10 else "}`")
-    cure = f"if it does, write {word} in the entity; if {flag.column} is a column of the table, declare it"
+    cure = f"if it does, write {word} in the entity; if {flag.member} is a column of the table, declare it"
     what = "which may say that the row is deleted"
     plain = f"{flag.column} has a value {what}: {cure}"
     return Mismatch(f"{flag.column} is {describe_value(flag.value)}, {what}: {cure}", "delete-unsaid", plain)

@@ -35,8 +35,9 @@ class Reading:
 
     text: the meaning of text. `plain`: itself; `debezium`: itself, and in a decimal with a scale perhaps Debezium's bytes;
     `bytes`: the bytes of a decimal of `scale` (None: nobody declared it); `json`: JSON. unit: the unit of bare timestamps.
-    named: whether a schema names the type, so that the declared unit and precision count no more. refused: the reason why the declared type
-    takes no value of the schema. settled: the form of text that the column has under `debezium`, None before a record settled it.
+    named: whether a schema names the type, so that the declared unit and precision count no more. refused: the reason why the
+    declared type takes no value of the schema. settled: the form of text that the column has under `debezium`, None before a
+    record settled it.
     """
 
     text: Literal["plain", "debezium", "bytes", "json"] = "plain"

@@ -45,6 +45,8 @@ MAX_ROW_BYTES: Final = 400_000
 _ALWAYS_SMALL: Final = MAX_ROW_BYTES // 25
 """Bytes of a value that needs no measuring: nothing grows more than `1e125`, which the row holds in 126 digits."""
 
+_STRUCT: Final = b"Struct{"
+_JSON_KEY: Final = "key: a tombstone whose key is JSON within a text: let the producer write the key as JSON, once"
 _STRUCT_KEY: Final = (
     "key: text that Kafka Connect made of a struct (`Struct{...}`): let the connector write keys with JsonConverter"
 )
@@ -191,13 +193,16 @@ class Decoder:
         except ValueError as error:
             if data is None or reason_code(error) != "not-json":
                 raise
-            if data.startswith(b"Struct{"):
+            if data.startswith(_STRUCT):
                 raise Mismatch(_STRUCT_KEY, "key-shape") from None
             if not self._text_key or data[:1] in (b"", b"{", b"[", b'"'):
                 raise
             return _utf8("key", data)
-        if self._text_key and data is not None and type(value) in (int, Decimal, bool):
-            return data.decode()
+        if self._text_key and data is not None:
+            if type(value) in (int, Decimal, bool):
+                return data.decode()
+            if type(value) is str and (record.value is None or value.startswith(_STRUCT.decode())):
+                _refuse_whole_key(value)
         return value
 
     def _row(self, image: DebeziumImage) -> dict[str, Value]:
@@ -268,6 +273,18 @@ def _untold_reading(entity: Entity, column: str, reading: Reading, forms: Column
         case "bytes":
             return Reading(text="bytes", scale=entity.columns[column].scale)
     return replace(reading, settled=forms[column]) if reading is DEBEZIUM and column in forms else reading
+
+
+def _refuse_whole_key(text: str) -> None:
+    """Raises Mismatch for text that a converter made of a whole key: no row shows that a tombstone of it deletes nothing."""
+    if text.startswith(_STRUCT.decode()):
+        raise Mismatch(_STRUCT_KEY, "key-shape")
+    try:
+        inner = canonical_json.loads(text.encode()) if text[:1] in ("{", "[") else None
+    except ValueError:
+        return
+    if inner is not None:
+        raise Mismatch(_JSON_KEY, "key-shape")
 
 
 def read_part(record: Record, part: Part, schemas: FramedReader) -> Value:

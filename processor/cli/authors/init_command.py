@@ -92,6 +92,8 @@ def _check_names(found: Sequence[DraftEntity]) -> None:
     if not any(entity.is_whole for entity in found):
         seen = ", ".join(entity.topic for entity in found)
         why = f"nothing shows the keys of {seen}" if seen else "it has no table, or no topic with rows"
+        if found and all(entity.unread for entity in found):
+            why = "; ".join(entity.note for entity in found)
         raise StatestoreError(
             f"the source shows no entity: {why}; correct its address, schema or prefix, or write the file"
         )

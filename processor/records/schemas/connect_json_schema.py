@@ -3,8 +3,8 @@
 Kafka Connect names a type by `title`, its base by `connect.type`, and its parameters by `connect.parameters`. A schema of another
 writer has none of these, and says nothing about how to read a value.
 
-A `$ref` leads into the document (`#/definitions/Row`, `#`), or to a schema that the registry keeps as a reference, by its name or its
-`$id`. One that leads nowhere becomes a schema that refuses the values of its column, and names the reference.
+A `$ref` leads into the document (`#/definitions/Row`, `#`), or to a schema that the registry keeps as a reference, by its name or
+its `$id`. One that leads nowhere becomes a schema that refuses the values of its column, and names the reference.
 """
 
 from collections.abc import Iterator, Mapping
