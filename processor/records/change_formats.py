@@ -152,15 +152,14 @@ def check_row(value: Value, image: DebeziumImage, entity: Entity) -> None:
 def _bare_row(payload: Mapping[str, Value], outside: list[str], others: list[str], entity: Entity) -> Mismatch:
     """The reason why a row without declared columns is none of the entity: of another format, of another table, or unknown."""
     what = f"the row has none of the columns that the entity declares outside its key ({_some(outside)})"
-    tables = stated_tables(payload)
+    known, tables = foreign_format(payload, ()), stated_tables(payload)
+    unlike = entity.format in ("plain", "flattened") and _is_envelope(payload, entity)
+    if known or unlike:
+        pinned = f", and entity {entity.name} pins `format: {entity.format}`" if entity.format else ""
+        return Mismatch(f"{what}: it is an envelope of {known.name if known else 'Debezium'}{pinned}", "other-format")
     if tables and not entity.table and _own_names(entity).isdisjoint(table.lower() for table in tables):
         cure = "write `table` in the entity, the table whose records count, and the job ignores the others"
         return Mismatch(f"{what}, and its record is of table {tables[-1]}: {cure}", "other-table")
-    known = foreign_format(payload, ())
-    name = known.name if known else "Debezium" if entity.format and _is_envelope(payload, entity) else ""
-    if name:
-        pinned = f", and entity {entity.name} pins `format: {entity.format}`" if entity.format else ""
-        return Mismatch(f"{what}: it is an envelope of {name}{pinned}", "other-format")
     cure = "correct `topic` or the columns of the entity, or let a transform write rows"
     return Mismatch(f"{what}, only {_some(others)}: {cure}", "other-format", f"{what}: {cure}")
 

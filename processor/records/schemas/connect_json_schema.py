@@ -15,6 +15,7 @@ from processor.records.schemas.chosen_branches import union_schema
 from processor.records.schemas.connect_values import DECIMAL
 from processor.records.schemas.schema_readings import UNKNOWN_REFERENCE
 
+_WORDS: Final = ("title", "connect.type", "connect.parameters")
 _NO_REFERENCES: Final[Mapping[str, Any]] = {}
 
 
@@ -61,19 +62,17 @@ class _Reader:
         return made
 
     def _referred(self, schema: Mapping[str, Any], document: Any) -> dict[str, Any]:
-        """The schema that a reference means, with what is next to the reference."""
+        """The schema that a reference means, with the words of Kafka Connect next to the reference."""
         where, _, pointer = schema["$ref"].partition("#")
         target_document = self._document(where, document)
         target = _at(target_document, unquote(pointer))
         if target is None:
             return {"type": UNKNOWN_REFERENCE, "name": schema["$ref"]}
-        beside = {name: value for name, value in schema.items() if name != "$ref"}
-        if beside:
-            return self.read(target | beside, target_document)
         if id(target) not in self._made:
             self._made[id(target)] = {}
             self._made[id(target)] = self.read(target, target_document)
-        return self._made[id(target)]
+        own = self._single({name: schema[name] for name in _WORDS if name in schema}, document)
+        return self._made[id(target)] | {name: value for name, value in own.items() if value is not None}
 
     def _document(self, where: str, document: Any) -> Any:
         """The document with this name or `$id`; None where nobody has it."""
