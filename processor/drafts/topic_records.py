@@ -42,9 +42,7 @@ def _one_table(topic: str, found: Mapping[str, "_Topic"]) -> "_Topic":
     table = ends[0] if len(ends) == 1 else max(found, key=lambda name: found[name].rows)
     others = ", ".join(sorted(found.keys() - {table}))
     found[table].table = table
-    found[
-        table
-    ].hint = f"the topic has records of {others} too, which the job ignores: route each table to its own topic"
+    found[table].hint = f"the topic has other tables, too, which the job ignores: {others}"
     return found[table]
 
 

@@ -20,7 +20,7 @@ from processor.records.delete_flags import FLAG_MEMBERS, is_flagged, unsaid_dele
 from processor.records.entity import Entity
 from processor.records.foreign_formats import TRIGGERS, foreign_format, refuse_foreign
 from processor.records.framing import SchemedValue
-from processor.records.mismatch import Mismatch, unexpected
+from processor.records.mismatch import SHOWN_CHARACTERS, Mismatch, unexpected
 from processor.records.record import Value
 from processor.records.schemas.schema_readings import UNKNOWN_REFERENCE, Schemas
 from processor.records.values import DEBEZIUM, PLAIN, Reading
@@ -127,7 +127,7 @@ def read_image(value: Value, entity: Entity) -> DebeziumImage | NoImage:
         refuse_foreign(payload, entity.columns)
     if pinned == "debezium" or (pinned is None and is_envelope):
         return _read_envelope(payload, schema, entity)
-    if pinned == "flattened" or not payload.keys().isdisjoint(_DEBEZIUM_MEMBERS - entity.columns.keys()):
+    if pinned == "flattened" or not entity.columns.keys() >= _DEBEZIUM_MEMBERS.intersection(payload):
         return _read_flattened(payload, schema, entity)
     return _read_plain(payload, schema, entity)
 
@@ -144,7 +144,7 @@ def check_row(value: Value, image: DebeziumImage, entity: Entity) -> None:
     if inner:
         what, cure = "an envelope that statestore does not read", "let a transform write the row alone"
         cure += "" if entity.format == "plain" else ", or pin `format: plain` if the value is a row"
-        raise Mismatch(f"{what}, its member {inner!r} has the row: {cure}", "other-format", f"{what}: {cure}")
+        raise Mismatch(f"{what}, its member {_shown(inner)} has the row: {cure}", "other-format", f"{what}: {cure}")
     if bare:
         raise _bare_row(unwrap(value, entity)[0], outside, others, entity)
 
@@ -159,9 +159,16 @@ def _bare_row(payload: Mapping[str, Value], outside: list[str], others: list[str
         return Mismatch(f"{what}: it is an envelope of {known.name if known else 'Debezium'}{pinned}", "other-format")
     if tables and not entity.table and _own_names(entity).isdisjoint(table.lower() for table in tables):
         cure = "write `table` in the entity, the table whose records count, and the job ignores the others"
-        return Mismatch(f"{what}, and its record is of table {tables[-1]}: {cure}", "other-table")
+        return Mismatch(f"{what}, and its record is of table {_shown(tables[-1])}: {cure}", "other-table")
     cure = "correct `topic` or the columns of the entity, or let a transform write rows"
-    return Mismatch(f"{what}, only {_some(others)}: {cure}", "other-format", f"{what}: {cure}")
+    only = _some(list(map(_shown, others)))
+    return Mismatch(f"{what}, only {only}: {cure}", "other-format", f"{what}: {cure}")
+
+
+def _shown(name: str) -> str:
+    """A name from a record, in one line; quoted where it is no word."""
+    text = name if len(name) <= SHOWN_CHARACTERS else f"{name[: SHOWN_CHARACTERS - 1]}…"
+    return text if text.replace(".", "_").isidentifier() else repr(text)
 
 
 def _some(names: list[str]) -> str:

@@ -48,7 +48,7 @@ def flag_text(value: Value) -> str:
 
 def seen_flags(row: Mapping[str, Value], columns: Collection[str]) -> Iterator[SeenFlag]:
     """The members of a row that look like flags. `columns`: the declared columns, which are none."""
-    for name in row.keys() & FLAG_MEMBERS:
+    for name in FLAG_MEMBERS.intersection(row):
         if name in columns:
             continue
         value = row[name]
@@ -124,5 +124,5 @@ _FLAGS: Final[Mapping[str, Says]] = {
     "__$operation": lambda value: value == 1,  # SQL Server
     **{f"{name}.{step}": says for name in _OBJECTS for step, says in _INNER.items()},  # made flat by a transform
 }
-FLAG_MEMBERS: Final = _FLAGS.keys() | set(_OBJECTS)
+FLAG_MEMBERS: Final = frozenset((*_FLAGS, *_OBJECTS))
 """A row without any of these members says no delete, unless the entity names another."""

@@ -27,12 +27,10 @@ class ForeignFormat(NamedTuple):
 def foreign_format(payload: Payload, columns: Collection[str]) -> ForeignFormat | None:
     """The format of a record's value; None for a row, and for an envelope that the table lacks. `columns`: those that the entity
     declares."""
-    for known in FOREIGN_FORMATS:
-        if (
-            all(name in payload for name in known.members)
-            and not all(name in columns for name in known.members)
-            and known.looks(payload)
-        ):
+    found = [place for trigger in TRIGGERS.intersection(payload) for place in _PLACES[trigger]]
+    for known in (FOREIGN_FORMATS[place] for place in sorted(found)):
+        present = all(name in payload for name in known.members)
+        if present and not all(name in columns for name in known.members) and known.looks(payload):
             return known
     return None
 
@@ -149,3 +147,8 @@ FOREIGN_FORMATS: Final[tuple[ForeignFormat, ...]] = (
 """The formats, by the documentation of each system. The first that fits counts, so the narrower come first."""
 TRIGGERS: Final = frozenset(known.members[0] for known in FOREIGN_FORMATS)
 """A value without any of these members is in none of the formats."""
+_PLACES: Final = {
+    trigger: [place for place, known in enumerate(FOREIGN_FORMATS) if known.members[0] == trigger]
+    for trigger in TRIGGERS
+}
+"""Trigger -> the places of its formats in the table."""

@@ -41,7 +41,9 @@ class _Reader:
         whole = schema.get("allOf")
         if isinstance(whole, list) and len(whole) == 1 and isinstance(whole[0], dict):
             return self.read(whole[0] | {name: value for name, value in schema.items() if name != "allOf"}, document)
-        choice = next((schema[word] for word in ("oneOf", "anyOf") if isinstance(schema.get(word), list)), [])
+        choice: list[Any] = next(
+            (schema[word] for word in ("oneOf", "anyOf") if isinstance(schema.get(word), list)), []
+        )
         branches = [branch for branch in choice if isinstance(branch, dict) and branch.get("type") != "null"]
         if branches:  # Kafka Connect writes what may be null as a choice of two
             return union_schema([self.read(branch, document) for branch in branches])

@@ -199,7 +199,7 @@ def test_a_topic_of_several_tables_is_drafted_as_the_table_of_its_name() -> None
 
     found = draft(row("orders", total=5), row("orders", total=6), row("users", name="Ann"))
     assert (found.table, types(found)) == ("public.users", {"id": "int", "name": "string"})
-    assert "the topic has records of public.orders too" in found.note
+    assert "the topic has other tables, too, which the job ignores: public.orders" in found.note
     text = entities_text([found], ["# top"])
     assert load({"entities.yaml": text}).entities["users"].table == "public.users"
     assert draft(row("users", name="Ann"), row("users", name="Bob")).table == ""

@@ -23,7 +23,7 @@ CANAL = {
 DMS = {"record-type": "data", "operation": "load", "schema-name": "shop", "table-name": "orders"}
 QLIK = {"operation": "INSERT", "changeSequence": "1", "timestamp": "2026-01-01T00:00:00"}
 EVENT = {"id": "e-1", "source": "/db", "specversion": "1.0", "type": "row.changed", "time": "2026-01-01T00:00:00Z"}
-ENVELOPES = [
+ENVELOPES: list[tuple[str, dict[str, Any]]] = [
     ("AWS DMS", {"data": ROW, "metadata": DMS}),
     ("AWS DMS", {"control": {}, "metadata": {**DMS, "record-type": "control", "operation": "drop-table"}}),
     ("AWS DMS", {"schema": None, "payload": {"data": ROW, "metadata": DMS}}),
@@ -123,21 +123,29 @@ def test_a_row_with_members_like_those_of_an_envelope_is_a_row(value: Any) -> No
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        ({"row": ROW, "meta": {"kind": "I"}}, "member 'row' has the row"),
-        ({"id": 5, "qty": 1, "rows": [ROW]}, "member 'rows' has the row"),
+        ({"row": ROW, "meta": {"kind": "I"}}, "member row has the row"),
+        ({"id": 5, "qty": 1, "rows": [ROW]}, "member rows has the row"),
         (
             {"title": "x", "total": 1},
             "none of the columns that the entity declares outside its key (customer, qty), only title",
         ),
         ({"id": 17, "title": "x"}, "none of the columns"),
+        ({"id": 17, "\x00\n": "x", "y" * 99: 1}, "only '\\x00\\n', '" + "y" * 59 + "…': correct"),
+        (envelope("c", after={"a b": 1}), "is of table t: write"),
+        ({**envelope("c", after={"a": 1}), "source": {"table": "a\nb"}}, "is of table 'a\\nb': write"),
         ({}, "none of the columns"),
     ],
 )
 def test_a_row_without_a_declared_column_is_a_dead_letter(value: Any, why: str) -> None:
-    result = decoded(ORDER, {"id": 17}, value)
+    why_not = reason(ORDER, {"id": 17}, value)
+    assert why in why_not
+
+
+def test_the_reason_of_a_row_without_columns_has_a_form_without_names_of_the_record() -> None:
+    result = decoded(ORDER, {"id": 17}, {"person@example.org": 1})
     assert isinstance(result, Rejected), result
-    assert why in result.reason
-    assert "title" not in result.plain
+    assert "person" in result.reason
+    assert "person" not in result.plain
 
 
 def test_an_envelope_of_debezium_in_an_entity_that_pins_another_format_is_named() -> None:
