@@ -18,7 +18,6 @@ from processor.definitions.shape import (
 from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode
 from processor.product.join_fields import parse_element
 from processor.records.column_types import parse_type
-from processor.records.delete_flags import flag_text
 from processor.records.entity import (
     ColumnType,
     DecimalForm,
@@ -28,6 +27,7 @@ from processor.records.entity import (
     RecordFormat,
     TruncateChoice,
 )
+from processor.records.foreign.delete_flags import flag_text
 from statestore.column_values import MAX_COLUMNS
 
 Choice = TypeVar("Choice", bound=str)

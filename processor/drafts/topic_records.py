@@ -10,8 +10,8 @@ from processor.drafts.draft import DraftColumn, DraftEntity, fit_limits, short_n
 from processor.drafts.schema_types import schema_column
 from processor.drafts.seen_values import SeenValues
 from processor.records.change_formats import DebeziumImage, key_schemas, read_image, stated_tables, unwrap
-from processor.records.delete_flags import SeenFlag, flag_text, seen_flags
 from processor.records.entity import DeleteFlag, Entity
+from processor.records.foreign.delete_flags import SeenFlag, flag_text, seen_flags
 from processor.records.framing import NO_SCHEMAS, FramedReader, is_framed, schema_ids
 from processor.records.mismatch import reason_code
 from processor.records.record import Record, Value

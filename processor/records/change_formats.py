@@ -16,9 +16,9 @@ module does not check the values of columns.
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from processor.records.delete_flags import FLAG_MEMBERS, is_flagged, unsaid_delete
 from processor.records.entity import Entity
-from processor.records.foreign_formats import TRIGGERS, foreign_format, refuse_foreign
+from processor.records.foreign.delete_flags import FLAG_MEMBERS, is_flagged, unsaid_delete
+from processor.records.foreign.foreign_formats import TRIGGERS, foreign_format, refuse_foreign
 from processor.records.framing import SchemedValue
 from processor.records.mismatch import SHOWN_CHARACTERS, Mismatch, unexpected
 from processor.records.record import Value

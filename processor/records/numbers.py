@@ -103,18 +103,18 @@ def to_number(value: Any, column_type: ColumnType) -> int | Decimal:
             except DecimalException:
                 raise beyond(column_type, value, _LIMIT) from None
         case {"scale": int(scale), "value": str(text), **rest} if not rest and abs(scale) <= _MAX_SCALE:
-            return decode_decimal(text, scale, column_type, told=True)
+            return decode_decimal(text, scale, column_type, stated=True)
     raise unexpected(column_type, value, _cure(value))
 
 
-def decode_decimal(value: str, scale: int | None, column_type: ColumnType, *, told: bool = False) -> Decimal:
+def decode_decimal(value: str, scale: int | None, column_type: ColumnType, *, stated: bool = False) -> Decimal:
     """Decodes a Decimal of Debezium (Kafka Connect): base64 of the unscaled value, two's-complement, big-endian. `scale` None:
-    nobody says it, and the text is refused. `told`: the record says the scale. Else it is that of the declared type, and more
+    nobody says it, and the text is refused. `stated`: the record says the scale. Else it is that of the declared type, and more
     digits than this type has show that the source has another one."""
     unscaled = _unscaled(value)
     if unscaled is None or scale is None:
         raise unexpected(column_type, value, _NO_BYTES if unscaled is None else _NO_SCALE)
-    if not told and column_type.precision is not None and abs(unscaled) >= 10**column_type.precision:
+    if not stated and column_type.precision is not None and abs(unscaled) >= 10**column_type.precision:
         raise unexpected(column_type, value, _OTHER_SCALE, code="column-range")
     return Decimal(unscaled).scaleb(-scale, _EXACT)
 

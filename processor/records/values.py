@@ -101,7 +101,7 @@ def _number(column_type: ColumnType, reading: Reading) -> Convert:
 
     def from_bytes(value: Value) -> Value:
         number = (
-            decode_decimal(value, reading.scale, column_type, told=reading.named) if isinstance(value, str) else value
+            decode_decimal(value, reading.scale, column_type, stated=reading.named) if isinstance(value, str) else value
         )
         return to_type(number, column_type)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from processor.records.broken_json import read_beginning
 from processor.records.change_formats import DebeziumImage, read_image, unwrap
 from processor.records.entity import Entity
-from processor.records.foreign_formats import foreign_format, foreign_rows
+from processor.records.foreign.foreign_formats import foreign_format, foreign_rows
 from processor.records.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, is_framed
 from processor.records.record import UNAVAILABLE, Record, Value
 from processor.records.settled_form import NO_FORMS, ColumnForms

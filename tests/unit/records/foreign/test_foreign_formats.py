@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from processor.records.foreign_formats import FOREIGN_FORMATS, foreign_format, foreign_rows
+from processor.records.foreign.foreign_formats import FOREIGN_FORMATS, foreign_format, foreign_rows
 from processor.records.record import Change, Record, Rejected
 from processor.rounds.shown_keys import shown_keys
 from tests.unit.steps.decoding import change, decoded, entity, envelope, raw, reason
