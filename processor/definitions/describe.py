@@ -38,6 +38,12 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
         described["transactions"] = entity.transactions
     if entity.unavailable != PLACEHOLDER:
         described["unavailable"] = entity.unavailable
+    if entity.table:
+        described["table"] = entity.table
+    if entity.deleted:
+        described["deleted"] = [
+            {"column": flag.column} | ({"values": list(flag.values)} if flag.values else {}) for flag in entity.deleted
+        ]
     decimals = dict(entity.decimals) if isinstance(entity.decimals, Mapping) else entity.decimals
     absent = dict(entity.absent) if isinstance(entity.absent, Mapping) else entity.absent
     choices = {"format": entity.format, "decimals": decimals, "absent": absent}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar, get_args
 
-from processor.definitions.members import COLUMN, ENTITY
+from processor.definitions.members import COLUMN, ENTITY, FLAG
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.shape import (
     as_count,
@@ -23,11 +23,13 @@ from processor.records.entity import (
     AbsentChoice,
     ColumnType,
     DecimalForm,
+    DeleteFlag,
     Entity,
     KeepChoice,
     RecordFormat,
     TruncateChoice,
 )
+from processor.records.foreign.delete_flags import flag_text
 from processor.records.placeholders import PLACEHOLDER, placeholder_of
 from statestore.column_values import MAX_COLUMNS
 
@@ -106,8 +108,9 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
     absent = _read_absent(name, body, columns if columns_read else None, problems)
     not_null = _read_not_null(body, problems)
     own = _read_words({name: value for name, (_, value) in body.entries.items()}, problems)
-    table = body.get("source")
-    source = as_text(table, "`source`", "write the table in the source, e.g. `public.users`", problems) if table else ""
+    flags = _read_flags(name, body.get("deleted"), record_format, problems)
+    source = _read_table(body, "source", problems)
+    table = _read_table(body, "table", problems)
     if len(problems) > before:
         return None
     return Entity(
@@ -120,7 +123,9 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
         truncate=truncate,
         decimals=decimals,
         keep=own.keep or words.keep or "all",
-        source=source or "",
+        source=source,
+        table=table,
+        deleted=flags,
         transactions=own.transactions or words.transactions or "",
         unavailable=own.unavailable or words.unavailable or PLACEHOLDER,
         absent=absent,
@@ -263,6 +268,48 @@ def _null_word(node: YamlNode | None) -> YamlNode | None:
     """The node; the word `null` for YAML's null."""
     is_null = isinstance(node, Scalar) and node.value is None and node.text == "null"
     return Scalar(file=node.file, line=node.line, value="null", text="null") if node and is_null else node
+
+
+def _read_table(body: Map, key: str, problems: Problems) -> str:
+    """A table in the source; empty where the entity names none."""
+    node = body.get(key)
+    cure = "write the table in the source, e.g. `public.users`"
+    return (as_text(node, f"`{key}`", cure, problems) or "") if node else ""
+
+
+def _read_flags(
+    name: str, node: YamlNode | None, record_format: RecordFormat | None, problems: Problems
+) -> tuple[DeleteFlag, ...]:
+    """The members that say a delete: one, or a list of them."""
+    if node is None:
+        return ()
+    if record_format == "debezium":
+        problems.add(node, f"entity `{name}` pins `format: debezium`, whose `op` says the deletes", "remove `deleted`")
+    flags = []
+    for item in node.items if isinstance(node, Sequence) else [node]:
+        cure = "write `deleted: {column: op_type, values: [D]}`"
+        body = as_map(item, f"`deleted` of entity `{name}`", cure, problems)
+        if body is None:
+            continue
+        check_keys(body, f"`deleted` of entity `{name}`", FLAG, problems)
+        if "column" not in body.entries:
+            problems.add(item, f"`deleted` of entity `{name}` has no `column`", cure)
+        column_node, values = body.get("column"), body.get("values")
+        column = as_text(column_node, "`column`", cure, problems) if column_node else None
+        texts = _flag_values(values, cure, problems) if values else ()
+        if column is not None:
+            flags.append(DeleteFlag(column, texts))
+    return tuple(flags)
+
+
+def _flag_values(node: YamlNode, cure: str, problems: Problems) -> tuple[str, ...]:
+    """The values as texts; YAML reads `true` and `1` as no text."""
+    items = node.items if isinstance(node, Sequence) else ()
+    wrong = [item for item in items if not isinstance(item, Scalar) or item.value is None or not item.text]
+    if not items or wrong:
+        problems.add(wrong[0] if wrong else node, "`values` is a list of texts, numbers, true or false", cure)
+    scalars = (item for item in items if isinstance(item, Scalar))
+    return tuple(flag_text(item.value) if isinstance(item.value, bool) else item.text for item in scalars)
 
 
 def _read_choice(node: YamlNode | None, key: str, choices: tuple[Choice, ...], problems: Problems) -> Choice | None:

@@ -19,6 +19,10 @@ ENTITY: Final[Members] = {
     "them through as they came.",
     "shards": "The number of partitions of the table for the rows; it never changes later. Default: 1.",
     "format": "The form of the values. Default: each record shows its own form.",
+    "table": "The table whose records count, `orders` or `public.orders`; the job ignores other tables in the topic. Default: "
+    "all records of the topic.",
+    "deleted": "The member of plain and flattened rows that says a delete, `{column: op_type, values: [D]}`, or several of them. "
+    "Default: a null value, and Debezium's own members.",
     "decimals": "The form of text in decimal and float columns without a schema, for all or by column: text is digits "
     "(decimal.handling.mode string), bytes is Base64 (precise). Default: the first clear record of a decimal(p,s) decides.",
     "truncate": "What the job does when the source empties the table. Default: refuse, which stops the job.",
@@ -36,6 +40,10 @@ COLUMN: Final[Members] = {
     "not_null": "true: the source has no null in the column, so null means a value that it did not send, and the stored value "
     "stays. Default: false.",
     "description": NOTE["description"],
+}
+FLAG: Final[Members] = {
+    "column": "The member: a column, or a path below one, `_cdc.op`.",
+    "values": "The values that say a delete. Default: every value but null, empty text and false.",
 }
 _WHERE: Final[Members] = {
     "where": "The rows that count: an SQL condition. At the root: the rows that have a document.",

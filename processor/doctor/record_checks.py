@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from processor.doctor.decimal_forms import SampledForm, is_untold, untold_forms
+from processor.doctor.format_findings import format_findings
 from processor.doctor.registry_checks import existing_registry
 from processor.doctor.sampled_images import absent_findings
 from processor.doctor.surroundings import Surroundings
@@ -20,8 +21,8 @@ WORDS = {"text": "digits", "bytes": "Debezium's bytes"}
 
 
 def check_records(around: Surroundings) -> Iterator[Finding]:
-    """Whether each entity says how its decimals arrive, where a record does not, and what records have settled. Whether records
-    have all declared columns, and name their transactions, where the entity says so."""
+    """Whether entities can store the records, and say how their decimals arrive, where a record does not. Whether records have
+    all declared columns, and name their transactions, where the entity says so."""
     existing_registry(around)
     entities = [one.entity for _, one in sorted(around.plan.entities.items())]
     named = {entity.topic for entity in entities} | {entity.transactions for entity in entities} - {""}
@@ -38,6 +39,9 @@ def check_records(around: Surroundings) -> Iterator[Finding]:
         for finding in absent_findings(records, around.plan.entities[entity.name]):
             wrong = True
             yield finding
+        for found_format in format_findings(entity, records):
+            wrong = True
+            yield found_format
         yield from record_findings(entity, records)
         found = untold_forms(records, entity)
         for column in entity.columns:
@@ -46,9 +50,8 @@ def check_records(around: Surroundings) -> Iterator[Finding]:
                 wrong = wrong or of_decimal.state != "ok"
                 yield of_decimal
     if not wrong:
-        yield ok(
-            f"the last records of each topic have all columns, and no decimal of an unknown form; looked at {SAMPLE} of each"
-        )
+        shown = "all columns, no other format, and no decimal whose form is unknown"
+        yield ok(f"the last records of each topic show {shown}; looked at {SAMPLE} of each")
 
 
 def _settled_forms(around: Surroundings) -> Forms:

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from processor.product.join_fields import parse_element
 from processor.records.column_types import parse_type
+from processor.records.entity import DeleteFlag
 from statestore.column_values import MAX_COLUMNS
 
 T = TypeVar("T")
@@ -46,7 +47,8 @@ class ForeignKey:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftEntity:
     """A table. `key` is empty where the source shows none; `key_guess`: why the key may be another one. `note`: what the source
-    is, or what it does not show; `refusal`: why it cannot be declared, though its key is known."""
+    is, or what it does not show. `unread`: nobody can read any of its records, and the note says why; `refusal`: why it cannot be
+    declared, though its key is known. `table` and `deleted`: the words of the entity."""
 
     name: str
     topic: str
@@ -56,6 +58,9 @@ class DraftEntity:
     comment: str = ""
     note: str = ""
     decimals: str | None = None
+    unread: bool = False
+    table: str = ""
+    deleted: tuple[DeleteFlag, ...] = ()
     references: tuple[ForeignKey, ...] = field(default=())
     refusal: str = ""
 

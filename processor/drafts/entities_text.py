@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from processor.drafts.draft import DraftColumn, DraftEntity
 from processor.drafts.yaml_words import comment, flow_list, flow_map, one_line, quoted, type_word, with_comment, word
+from processor.records.entity import DeleteFlag
 
 
 def entities_text(entities: Sequence[DraftEntity], header: Sequence[str]) -> str:
@@ -43,11 +44,21 @@ def entity_lines(entity: DraftEntity, known: Mapping[str, DraftEntity]) -> Itera
         yield f"    {column_line(name, column)}"
     if entity.decimals:
         yield f"  decimals: {entity.decimals}"
+    if entity.table:
+        yield f"  table: {word(entity.table)}"
+    if entity.deleted:
+        yield f"  deleted: {_flags(entity.deleted)}"
     for reference in entity.references:
         if reference.links(entity, known.get(reference.parent)):
             on = flow_map(dict(zip(reference.parent_columns, reference.columns, strict=True)))
             join = f"join: {{one: {word(reference.parent)}, on: {on}}}"
             yield f"  {comment(f'{join} ({_guess(reference.guess)})' if reference.guess else join)}"
+
+
+def _flags(flags: Sequence[DeleteFlag]) -> str:
+    values = [f", values: {flow_list(flag.values)}" if flag.values else "" for flag in flags]
+    texts = [f"{{column: {word(flag.column)}{end}}}" for flag, end in zip(flags, values, strict=True)]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def column_line(name: str, column: DraftColumn) -> str:

@@ -45,7 +45,8 @@ def _connect(schema: WriterSchema) -> Mapping[str, Any]:
             references = {name: canonical_json.loads(text) for name, text in schema.references.items()}
             return read_avro_schema(canonical_json.loads(schema.text), references).connect
         case "JSON":
-            return connect_schema(canonical_json.loads(schema.text))
+            references = {name: canonical_json.loads(text) for name, text in schema.references.items()}
+            return connect_schema(canonical_json.loads(schema.text), references)
     raise ValueError(f"{schema.kind} needs a record: give --bootstrap-servers")
 
 

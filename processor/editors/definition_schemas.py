@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 
 from processor.definitions.entities import KEEP, MOST_SHARDS, TRANSACTIONS, UNAVAILABLE
 from processor.definitions.joins import MAX_LIMIT
-from processor.definitions.members import COLUMN, ENTITY, JOIN, NOTE, PAUSE, PRODUCT, PUBLISH, TEST, Members
+from processor.definitions.members import COLUMN, ENTITY, FLAG, JOIN, NOTE, PAUSE, PRODUCT, PUBLISH, TEST, Members
 from processor.definitions.read_duration import DURATION
 from processor.definitions.read_gate import DURATIONS
 from processor.definitions.shape import NAME, TOPIC
@@ -66,6 +66,10 @@ def entities_schema() -> JsonSchema:
     }
     form, keep = {"enum": list(get_args(DecimalForm))}, {"enum": list(get_args(KeepChoice))}
     absent: JsonSchema = {"enum": [*get_args(AbsentChoice), None]}
+    value = {"type": ["string", "number", "boolean"]}
+    flag = _mapping(
+        FLAG, {"column": _TEXT, "values": {"type": "array", "minItems": 1, "items": value}}, required=("column",)
+    )
     entity = _mapping(
         ENTITY,
         {
@@ -77,6 +81,8 @@ def entities_schema() -> JsonSchema:
             "decimals": {"anyOf": [form, {"type": "object", "additionalProperties": form}]},
             "truncate": {"enum": list(get_args(TruncateChoice)), "default": "refuse"},
             "source": _TEXT,
+            "table": _TEXT,
+            "deleted": {"anyOf": [flag, {"type": "array", "items": flag}]},
             **_NOTE,
             KEEP: keep,
             TRANSACTIONS: _TOPIC,

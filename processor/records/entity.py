@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from processor.records.placeholders import PLACEHOLDER
 
@@ -39,6 +39,14 @@ class ColumnType:
         return self.name + (f"({','.join(args)})" if args else "") + ("[]" if self.array else "")
 
 
+class DeleteFlag(NamedTuple):
+    """The member of plain and flattened records that says a delete, a column or a path (`_cdc.op`), and the texts of the values
+    that say so; empty: every value but null, empty text and false."""
+
+    column: str
+    values: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
     """A source table. `columns` keeps the declared order, and key columns are not null. `format` None: each record shows
@@ -48,7 +56,9 @@ class Entity:
     source, `schema.table`; empty: by the topic. `transactions`: the topic of the connector that says which transactions have
     ended; empty: the records name no transaction. `unavailable`: the connector's `unavailable.value.placeholder`. `absent`: what
     declared columns, or some of them, have where a record lacks them: null, or the stored value; None: null, and somebody should
-    know. `not_null`: the columns in which the source has no null, so null means a value that it did not send."""
+    know. `not_null`: the columns in which the source has no null, so null means a value that it did not send.
+    `table`: the table whose records count, `orders` or `public.orders`; the job ignores those of other tables; empty: all count.
+    `deleted`: the members by which rows say that they are deleted."""
 
     name: str
     topic: str
@@ -64,6 +74,8 @@ class Entity:
     unavailable: str = PLACEHOLDER
     absent: AbsentChoice | Mapping[str, AbsentChoice] | None = None
     not_null: frozenset[str] = frozenset()
+    table: str = ""
+    deleted: tuple[DeleteFlag, ...] = ()
 
     @property
     def keeps_undeclared(self) -> bool:

@@ -28,6 +28,10 @@ _ENDLESS: Final = re.compile(r"nan|[+-]?infinity|(?:positive|negative)_infinity"
 _INFINITE: Final = "no finite number; declare json to pass it through as it comes"
 _BYTES: Final = "for Debezium's bytes: declare `decimals: bytes` and decimal(precision,scale), or send schemas"
 _NO_SCALE: Final = "the entity has `decimals: bytes`: declare decimal(precision,scale), or send schemas"
+_OTHER_SCALE: Final = (
+    "bytes with more digits than the declared precision: the source has another precision or scale; declare that of the "
+    "source, or send schemas"
+)
 _NO_BYTES: Final = "not Debezium's bytes"
 _ONLY_BASE64: Final = re.compile(r"[+/=]")
 _OTHER_FORM: Final = (
@@ -99,16 +103,19 @@ def to_number(value: Any, column_type: ColumnType) -> int | Decimal:
             except DecimalException:
                 raise beyond(column_type, value, _LIMIT) from None
         case {"scale": int(scale), "value": str(text), **rest} if not rest and abs(scale) <= _MAX_SCALE:
-            return decode_decimal(text, scale, column_type)
+            return decode_decimal(text, scale, column_type, stated=True)
     raise unexpected(column_type, value, _cure(value))
 
 
-def decode_decimal(value: str, scale: int | None, column_type: ColumnType) -> Decimal:
+def decode_decimal(value: str, scale: int | None, column_type: ColumnType, *, stated: bool = False) -> Decimal:
     """Decodes a Decimal of Debezium (Kafka Connect): base64 of the unscaled value, two's-complement, big-endian. `scale` None:
-    nobody says it, and the text is refused."""
+    nobody says it, and the text is refused. `stated`: the record says the scale. Else it is that of the declared type, and more
+    digits than this type has show that the source has another one."""
     unscaled = _unscaled(value)
     if unscaled is None or scale is None:
         raise unexpected(column_type, value, _NO_BYTES if unscaled is None else _NO_SCALE)
+    if not stated and column_type.precision is not None and abs(unscaled) >= 10**column_type.precision:
+        raise unexpected(column_type, value, _OTHER_SCALE, code="column-range")
     return Decimal(unscaled).scaleb(-scale, _EXACT)
 
 

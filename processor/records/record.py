@@ -99,10 +99,10 @@ class Rejected:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ignored:
     """A record that changes no row: a control (transaction, heartbeat), a truncate of an entity that ignores it, or a record of
-    an unknown topic."""
+    an unknown topic, or of another table than the entity's `table`."""
 
     record: Record
-    why: Literal["control", "truncate", "unknown topic"]
+    why: Literal["control", "truncate", "unknown topic", "other table"]
     transaction: SourceTransaction | None = None
 
 

@@ -9,12 +9,16 @@ from typing import Final, Literal, NamedTuple
 ReasonCode = Literal[
     "schema-missing",
     "schema-differs",
+    "other-registry",
     "not-utf8",
     "not-json",
     "too-deep",
     "number-too-long",
     "half-surrogate",
     "not-a-row",
+    "other-format",
+    "other-table",
+    "delete-unsaid",
     "unknown-op",
     "row-missing",
     "column-type",
@@ -53,6 +57,10 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
         "the bytes of the record do not fit its schema in the schema registry",
         f"let the producer write by the schema that it names; {SEND_AGAIN}",
     ),
+    "other-registry": RejectReason(
+        "the record is framed for AWS Glue's, Apicurio's or another registry, which statestore does not read",
+        f"let the producer write JSON, or Confluent's framing with ids of 4 bytes; {SEND_AGAIN}",
+    ),
     "not-utf8": RejectReason(
         "the key or the value is not text in UTF-8", f"let the producer write UTF-8; {SEND_AGAIN}"
     ),
@@ -70,6 +78,18 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
     ),
     "not-a-row": RejectReason(
         "the value is JSON, but no object", "correct `topic` of the entity if it names the wrong topic; drop the letter"
+    ),
+    "other-format": RejectReason(
+        "the value is an envelope of another system, or has no declared column outside the key",
+        f"correct `topic` or the columns of the entity, then replay; else let a transform write rows; {SEND_AGAIN}",
+    ),
+    "other-table": RejectReason(
+        "the record is of another table than the entity: it has no declared column outside the key",
+        "write `table` in the entity, then replay: the job ignores the records of other tables",
+    ),
+    "delete-unsaid": RejectReason(
+        "a member of the row may say that the row is deleted, and the entity does not explain it",
+        "write `deleted` in the entity, or declare the member as a column, then replay",
     ),
     "unknown-op": RejectReason(
         "the `op` is none of Debezium's, or the entity pins `debezium` and the record is no envelope",

@@ -35,8 +35,9 @@ class Reading:
 
     text: the meaning of text. `plain`: itself; `debezium`: itself, and in a decimal with a scale perhaps Debezium's bytes;
     `bytes`: the bytes of a decimal of `scale` (None: nobody declared it); `json`: JSON. unit: the unit of bare timestamps.
-    named: whether a schema names the type, so that the declared unit counts no more. refused: the reason why the declared type
-    takes no value of the schema. settled: the form of text that the column has under `debezium`, None before a record settled it.
+    named: whether a schema names the type, so that the declared unit and precision count no more. refused: the reason why the
+    declared type takes no value of the schema. settled: the form of text that the column has under `debezium`, None before a
+    record settled it.
     """
 
     text: Literal["plain", "debezium", "bytes", "json"] = "plain"
@@ -102,7 +103,9 @@ def _number(column_type: ColumnType, reading: Reading) -> Convert:
         return to_type(value, column_type)
 
     def from_bytes(value: Value) -> Value:
-        number = decode_decimal(value, reading.scale, column_type) if isinstance(value, str) else value
+        number = (
+            decode_decimal(value, reading.scale, column_type, stated=reading.named) if isinstance(value, str) else value
+        )
         return to_type(number, column_type)
 
     def from_unsaid(value: Value) -> Value:

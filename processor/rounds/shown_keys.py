@@ -11,6 +11,7 @@ from dataclasses import replace
 from processor.records.broken_json import read_beginning
 from processor.records.change_formats import DebeziumImage, read_image, unwrap
 from processor.records.entity import Entity
+from processor.records.foreign.foreign_formats import foreign_format, foreign_rows
 from processor.records.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, is_framed
 from processor.records.record import UNAVAILABLE, Record, Value
 from processor.records.settled_form import NO_FORMS, ColumnForms
@@ -38,14 +39,14 @@ class _KeyReader(Decoder):
         for image in _images(value, self.entity):
             if type(value) is SchemedValue and self._adjusted:
                 image = self._with_columns(image)
-            kafka, row = self._kafka_parts(record.key, image, schemas), self._parts(image)
+            kafka, row = self._kafka_parts(record, image, schemas), self._parts(image)
             for parts in (kafka, row, {**row, **kafka}, {**kafka, **row}):
                 if len(parts) == len(self.entity.key):
                     yield tuple(parts[name] for name in self.entity.key)
 
-    def _kafka_parts(self, data: bytes | None, image: DebeziumImage, schemas: FramedReader) -> Mapping[str, Value]:
+    def _kafka_parts(self, record: Record, image: DebeziumImage, schemas: FramedReader) -> Mapping[str, Value]:
         with suppress(ValueError):
-            found = self._key_parts(self._key_value(data, schemas), image)
+            found = self._key_parts(self._key_value(record, schemas), image)
             return {name: part for name, part in found.items() if part is not None}
         return {}
 
@@ -75,6 +76,8 @@ def _images(value: Value, entity: Entity) -> Iterator[DebeziumImage]:
     unpinned = replace(entity, format=None)
     forms: list[Value] = [None, value]
     payload, schema = unwrap(value, entity)
+    if type(payload) is dict and (foreign := foreign_format(payload, entity.columns)) is not None:
+        yield from (DebeziumImage(row) for row in foreign_rows(payload, foreign))
     if type(payload) is dict and not payload.keys().isdisjoint(("before", "after")):
         forms += [SchemedValue({**payload, "op": op}, schema) for op in ("c", "d")]
     for form in forms:

@@ -14,7 +14,7 @@ from confluent_kafka.schema_registry import Schema
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 
 from processor.records import canonical_json
-from processor.records.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, framed_id
+from processor.records.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, framed_id, refuse_long_id
 from processor.records.mismatch import Mismatch
 from processor.records.schemas.avro_schema import read_avro_schema
 from processor.records.schemas.chosen_branches import with_branches
@@ -46,6 +46,7 @@ class RegistrySchemas:
                 self._fetch(number)
 
     def read(self, data: bytes) -> SchemedValue:
+        refuse_long_id(data)
         number = framed_id(data)
         if number is None:
             raise Mismatch(f"begins with byte 0, and ends before a schema id: {len(data)} bytes", "schema-missing")
@@ -145,7 +146,8 @@ class _AvroReader:
 
 
 def _json_reader(schema: WriterSchema) -> ReadFramed:
-    connect = connect_schema(canonical_json.loads(schema.text)) or None
+    references = {name: canonical_json.loads(text) for name, text in schema.references.items()}
+    connect = connect_schema(canonical_json.loads(schema.text), references) or None
     return lambda data: SchemedValue(canonical_json.loads(data[HEAD:]), connect)
 
 

@@ -21,12 +21,13 @@ from processor.records import canonical_json
 from processor.records.change_formats import (
     DebeziumImage,
     NoImage,
+    check_row,
     key_schemas,
     read_image,
     unwrap,
 )
 from processor.records.entity import ColumnType, Entity
-from processor.records.framing import NO_SCHEMAS, FramedReader, SchemedValue, is_framed
+from processor.records.framing import NO_SCHEMAS, FramedReader, Part, SchemedValue, is_framed, refuse_other_registry
 from processor.records.mismatch import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
 from processor.records.placeholders import placeholder_of
 from processor.records.record import (
@@ -53,6 +54,11 @@ MAX_ROW_BYTES: Final = 400_000
 _ALWAYS_SMALL: Final = MAX_ROW_BYTES // 25
 """Bytes of a value that needs no measuring: nothing grows more than `1e125`, which the row holds in 126 digits."""
 
+_STRUCT: Final = b"Struct{"
+_JSON_KEY: Final = "key: a tombstone whose key is JSON within a text: let the producer write the key as JSON, once"
+_STRUCT_KEY: Final = (
+    "key: text that Kafka Connect made of a struct (`Struct{...}`): let the connector write keys with JsonConverter"
+)
 _TEXT: Final = converter(ColumnType(name="string"))
 _MAX_DECODERS: Final = 1024
 _decoders: Final[dict[tuple[int, int], "Decoder"]] = {}
@@ -86,7 +92,7 @@ def compare_columns(record: Record, entity: Entity, forms: ColumnForms = NO_FORM
     """Compares all columns of a record's row with the entity, where decode stops at the first. None where there is no row.
     `forms`: of the decimals whose form is settled."""
     try:
-        return Decoder(entity, forms).compare(read_image(_json("value", record.value), entity))
+        return Decoder(entity, forms).compare(read_image(read_part(record, "value", NO_SCHEMAS), entity))
     except ValueError:
         return None
 
@@ -95,8 +101,8 @@ class Decoder:
     """Decodes the records of one entity; what depends on the entity and the settled forms alone is worked out once, here."""
 
     __slots__ = (
-        "_adjusted", "_debezium", "_kept", "_marks", "_not_null", "_open", "_placeholder", "_plain", "_text_key",
-        "entity", "forms",
+        "_adjusted", "_debezium", "_kept", "_marks", "_not_null", "_open", "_outside", "_placeholder", "_plain",
+        "_text_key", "entity", "forms",
     )  # fmt: skip
 
     def __init__(self, entity: Entity, forms: ColumnForms = NO_FORMS) -> None:
@@ -114,13 +120,14 @@ class Decoder:
         self._marks = tuple(text.encode() for text in self._placeholder.plain)
         self._not_null = tuple(name for name in entity.columns if name in entity.not_null and name not in entity.key)
         self._kept = frozenset(name for name in entity.columns if entity.absent_choice(name) == "keep")
+        self._outside = frozenset(entity.columns).difference(entity.key)
         self._text_key = len(entity.key) == 1 and str(entity.columns[entity.key[0]]) == "string"
 
     def decode(self, record: Record, schemas: FramedReader) -> Decoded:
         """The change, or why there is none."""
         transaction = None
         try:
-            value = _parsed("value", record.value, schemas)
+            value = read_part(record, "value", schemas)
             if self.entity.transactions:
                 transaction = read_transaction(unwrap(value, self.entity)[0])
             image = read_image(value, self.entity)
@@ -130,7 +137,11 @@ class Decoder:
                 return Ignored(record=record, why=image, transaction=transaction)
             if type(value) is SchemedValue and value.avro and self._adjusted:
                 image = self._with_columns(image)
-            key_value = self._key_value(record.key, schemas)
+            key_value = self._key_value(record, schemas)
+            if not image.deleted and not self._outside <= image.row.keys():
+                check_row(value, image, self.entity)
+            if image.refusal is not None:
+                raise image.refusal
             parts = self._key_parts(key_value, image)
             row = self._row(image)
             key = self._key(parts, row, image)
@@ -235,17 +246,23 @@ class Decoder:
             raise within(f"key part {name!r}", error, "key-type") from None
         return parts
 
-    def _key_value(self, data: bytes | None, schemas: FramedReader) -> Value:
-        if is_framed(data):
-            return _parsed("key", data, schemas)
+    def _key_value(self, record: Record, schemas: FramedReader) -> Value:
+        data = record.key
         try:
-            value = _json("key", data)
-        except ValueError:
-            if data is None or not self._text_key or data[:1] in (b"", b"{", b"[", b'"'):
+            value = read_part(record, "key", schemas)
+        except ValueError as error:
+            if data is None or reason_code(error) != "not-json":
+                raise
+            if data.startswith(_STRUCT):
+                raise Mismatch(_STRUCT_KEY, "key-shape") from None
+            if not self._text_key or data[:1] in (b"", b"{", b"[", b'"'):
                 raise
             return _utf8("key", data)
-        if self._text_key and data is not None and type(value) in (int, Decimal, bool):
-            return data.decode()
+        if self._text_key and data is not None:
+            if type(value) in (int, Decimal, bool):
+                return data.decode()
+            if type(value) is str and (record.value is None or value.startswith(_STRUCT.decode())):
+                _refuse_whole_key(value)
         return value
 
     def _row(self, image: DebeziumImage) -> dict[str, Value]:
@@ -319,20 +336,33 @@ def _untold_reading(entity: Entity, column: str, reading: Reading, forms: Column
     return replace(reading, settled=forms[column]) if reading is DEBEZIUM and column in forms else reading
 
 
-def _parsed(what: str, data: bytes | None, schemas: FramedReader) -> Value:
-    if data is None or not is_framed(data):
-        return _json(what, data)
+def _refuse_whole_key(text: str) -> None:
+    """Raises Mismatch for text that a converter made of a whole key: no row shows that a tombstone of it deletes nothing."""
+    if text.startswith(_STRUCT.decode()):
+        raise Mismatch(_STRUCT_KEY, "key-shape")
     try:
+        inner = canonical_json.loads(text.encode()) if text[:1] in ("{", "[") else None
+    except ValueError:
+        return
+    if inner is not None:
+        raise Mismatch(_JSON_KEY, "key-shape")
+
+
+def read_part(record: Record, part: Part, schemas: FramedReader) -> Value:
+    """The key or the value of a record. Raises ValueError with the reason."""
+    data = record.key if part == "key" else record.value
+    try:
+        if data is None:
+            return None
+        if not is_framed(data):
+            return canonical_json.loads(data)
+        if record.headers:
+            refuse_other_registry(record, part)
         return schemas.read(data)
     except ValueError as error:
-        raise within(what, error) from None
-
-
-def _json(what: str, data: bytes | None) -> Value:
-    try:
-        return None if data is None else canonical_json.loads(data)
-    except ValueError as error:
-        raise within(what, error) from None
+        if reason_code(error) in ("not-json", "not-utf8"):
+            refuse_other_registry(record, part)
+        raise within(part, error) from None
 
 
 def _utf8(what: str, data: bytes) -> str:

@@ -15,6 +15,7 @@ WORDS = [
     "id", "id[]", "id[].x", "parent", "parent.parent", "a.b.c.d", "on", "one", "many", "join", "embed", "fields", "value",
     "where", "order_by",
     "limit", "total", "required", "strong", "sql", "topic", "shards", "format", "decimals", "key", "columns", "int",
+    "table", "deleted", "column", "values",
     "decimal(12,2)", "decimal(99,99)",
     "timestamp(us)", "json[]", "string[]", "float", "date", "bool", "select", "from", "left join", "and", "or", "not", "is",
     "in", "between",

@@ -206,7 +206,10 @@ def _poisons() -> Iterator[Poison]:
     yield make("a join value of 5,000 bytes", b'{"id":$,"name":"' + b"n" * 5_000 + b'"}', None)
     yield make("a key of 5,000 bytes", {"place": "p" * 5_000, "id": 1}, None, key=None, topic="part")
     yield make("signs of the key encoding", {"place": "a#b%23", "id": 1}, None, key=None, topic="part")
-    yield make("a column that nobody declared", b'{"id":$,"__proto__":{"PK":"x","GSI_1":1}}', None)
+    yield make("another envelope", b'{"before":null,"after":{"id":$,"name":"a"}}', "other-format", "Materialize")
+    yield make("another table", b'{"op":"c","after":{"id":$,"x":1},"source":{"table":"x"}}', "other-table", "is of table x")
+    yield make("an operation in a row", b'{"id":$,"name":"a","op_type":"D"}', "delete-unsaid", "{column: op_type, values: [D]}")
+    yield make("a column that nobody declared", b'{"id":$,"name":"a","__proto__":{"PK":"x","GSI_1":1}}', None)
     # fmt: on
 
 

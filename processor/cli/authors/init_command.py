@@ -93,6 +93,8 @@ def _check_names(found: Sequence[DraftEntity]) -> None:
         seen = ", ".join(entity.topic for entity in found if not entity.refusal)
         why = f"nothing shows the keys of {seen}" if seen else "it has no table, or no topic with rows"
         why = next((f"topic {one.topic}: {one.refusal}" for one in found if one.refusal), why)
+        if found and all(entity.unread for entity in found):
+            why = "; ".join(entity.note for entity in found)
         raise StatestoreError(
             f"the source shows no entity: {why}; correct its address, schema or prefix, or write the file"
         )

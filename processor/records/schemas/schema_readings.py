@@ -27,6 +27,8 @@ from processor.records.values import PLAIN, Reading
 Schemas = Mapping[str, Mapping[str, Any]]
 """Column -> its schema by Kafka Connect."""
 
+UNKNOWN_REFERENCE: Final = "unknown reference"
+"""The type of a schema that refers to another one that is not there. Its name is the reference."""
 _TIME: Final = "io.debezium.time."
 _DATA: Final = "io.debezium.data."
 JSON: Final = f"{_DATA}Json"
@@ -61,11 +63,13 @@ def schema_reading(schema: Mapping[str, Any], column_type: ColumnType) -> Readin
         return Reading(text="json")
     if schema.get("type") == "array" and isinstance(schema.get("items"), dict):
         schema = schema["items"]
+    if schema.get("type") == UNKNOWN_REFERENCE:
+        return _refused(f"$ref {schema.get('name')!r}, which nobody here knows", (), column_type)
     if schema.get("type") == "union":
         return _common_reading(schema.get("branches"), column_type)
     name = schema.get("name")
     if name == DECIMAL:
-        reading = Reading(text="bytes", scale=_scale(schema.get("parameters")))
+        reading = Reading(text="bytes", scale=_scale(schema.get("parameters")), named=True)
         return reading if _takes(_NUMBERS, column_type) else _refused(name, _NUMBERS, column_type)
     if isinstance(name, str) and name in NAMED_TYPES:
         types, reading = NAMED_TYPES[name]

@@ -21,7 +21,7 @@ from processor.product.product import (
     WholeRow,
 )
 from processor.records.column_types import parse_type
-from processor.records.entity import ColumnType, Entity
+from processor.records.entity import ColumnType, DeleteFlag, Entity, RecordFormat
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "github"
 TYPES = [
@@ -51,6 +51,9 @@ def written_and_read(definitions: Definitions) -> Definitions:
     return load(texts)
 
 
+FLAGS = [DeleteFlag("op_type", ("D", "1", "true")), DeleteFlag("_cdc.op", ("null",)), DeleteFlag("_deleted_at")]
+
+
 @st.composite
 def entities(draw: st.DrawFn, name: str) -> Entity:
     plain_names = names.filter(lambda text: parse_element(text) is None)
@@ -59,15 +62,18 @@ def entities(draw: st.DrawFn, name: str) -> Entity:
     numbers = [column for column, written in columns.items() if written.startswith(("decimal", "float"))]
     if not scalar:
         columns["id"], scalar = "int", ["id"]
+    record_format: RecordFormat | None = draw(st.sampled_from([None, "debezium", "flattened", "plain"]))
     return Entity(
         name=name,
         topic=f"{name}.topic",
         key=tuple(draw(st.lists(st.sampled_from(scalar), min_size=1, max_size=3, unique=True))),
         columns={column: parse_type(written) for column, written in columns.items()},
         shards=draw(st.integers(1, 100)),
-        format=draw(st.sampled_from([None, "debezium", "flattened", "plain"])),
+        format=record_format,
         truncate=draw(st.sampled_from(["refuse", "ignore", "delete"])),
         decimals=draw(st.sampled_from([None, "text", "bytes", dict.fromkeys(numbers[:1], "bytes")])),
+        table=draw(st.sampled_from(["", "orders", "public.orders"])),
+        deleted=() if record_format == "debezium" else tuple(draw(st.lists(st.sampled_from(FLAGS), max_size=2))),
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from processor.definitions.describe import describe_entity
 from processor.definitions.load import load
 from processor.definitions.problems import DefinitionError
+from processor.records.entity import DeleteFlag
 
 
 @pytest.mark.parametrize(
@@ -156,3 +157,41 @@ def test_an_entity_that_says_nothing_of_values_that_were_not_sent_is_described_a
         "shards": 1,
     }
     assert [*load({"entities.yaml": "unavailable: {key: [id], columns: {id: int}}"}).entities] == ["unavailable"]
+
+
+FLAGGED = "user: {key: [id], columns: {id: int}, %s}"
+
+
+def test_an_entity_says_the_flags_of_deletes_and_its_table() -> None:
+    text = "table: shop.users, deleted: {column: op_type, values: [D, true, True, 1, 2.0, 'x']}"
+    found = load({"entities.yaml": FLAGGED % text}).entities["user"]
+    assert found.table == "shop.users"
+    assert found.deleted == (DeleteFlag("op_type", ("D", "true", "true", "1", "2.0", "x")),)
+    several = load({"entities.yaml": FLAGGED % "deleted: [{column: _op, values: [d]}, {column: _cdc.gone}]"})
+    assert several.entities["user"].deleted == (DeleteFlag("_op", ("d",)), DeleteFlag("_cdc.gone"))
+
+
+@pytest.mark.parametrize(
+    ("word", "problem"),
+    [
+        ("deleted: {colum: op}", "`colum`"),
+        ("deleted: {values: [D]}", "`deleted` of entity `user` has no `column`"),
+        ("deleted: op_type", "`deleted` of entity `user` is `op_type`, not a mapping"),
+        ("deleted: {column: 7, values: [D]}", "`column` is `7`, not text"),
+        ("deleted: {column: op, values: D}", "`values` is a list of texts, numbers, true or false"),
+        ("deleted: {column: op, values: []}", "`values` is a list of texts, numbers, true or false"),
+        ("deleted: {column: op, values: [null]}", "`values` is a list of texts, numbers, true or false"),
+        ("deleted: {column: op, values: [{a: 1}]}", "`values` is a list of texts, numbers, true or false"),
+        (
+            "format: debezium, deleted: {column: op, values: [d]}",
+            "pins `format: debezium`, whose `op` says the deletes",
+        ),
+        ("table: [a, b]", "`table` is a list, not text"),
+        ("tabel: a", "did you mean 'table'?"),
+        ("delete: {column: op}", "did you mean 'deleted'?"),
+    ],
+)
+def test_a_wrong_flag_or_table_is_refused(word: str, problem: str) -> None:
+    with pytest.raises(DefinitionError) as error:
+        load({"entities.yaml": FLAGGED % word})
+    assert problem in str(error.value)

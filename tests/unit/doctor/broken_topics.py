@@ -137,9 +137,47 @@ def checkpoint_is_a_file(around: Healthy) -> None:
     Path(around.settings.checkpoint).write_text("")
 
 
+def recorded_rows(*values: Any, **more: Any) -> Callable[[Healthy], object]:
+    """The last records of `user` have these values. `more`: options of the entity."""
+
+    def breaks(around: Healthy) -> None:
+        entities = dict(around.plan.entities)
+        entities["user"] = replace(entities["user"], entity=replace(entities["user"].entity, **more))
+        around.plan = replace(around.plan, entities=entities)
+        encoded = (value if isinstance(value, bytes) else json.dumps(value).encode() for value in values)
+        around.kafka.records["user"] = [
+            Record(topic="user", partition=0, offset=n, key=None, value=value) for n, value in enumerate(encoded)
+        ]
+
+    return breaks
+
+
+def of_table(table: str, **row: Any) -> dict[str, Any]:
+    return {"before": None, "after": {"email": "a", **row}, "op": "c", "source": {"table": table}}
+
+
+USER_ROW = {"email": "a", "username": "ann"}
+DMS = {"data": USER_ROW, "metadata": {"record-type": "data", "operation": "insert"}}
+FORMAT_FAULTS = [
+    Fault("records of DMS", recorded_rows(DMS, DMS), "source records", "failure", "user: 2 of the last 2 records become "
+          "dead letters of entity user: an envelope of AWS DMS", "let a transform write rows"),
+    Fault("records of Glue's registry", recorded_rows(b"\x03\x00" + bytes(16) + b"x"), "source records", "failure",
+          "framed for the AWS Glue Schema Registry", "JSON"),
+    Fault("records of Apicurio", recorded_rows(b"\0" + (7).to_bytes(8, "big") + b"x"), "source records", "failure",
+          "framed for the Apicurio Registry", "JSON"),
+    Fault("an operation in rows", recorded_rows({**USER_ROW, "op_type": "D"}), "source records", "warning",
+          "op_type has a value which may say that the row is deleted", "write `deleted` in the entity"),
+    Fault("rows that say deleted", recorded_rows({**USER_ROW, "is_deleted": True}), "source records", "warning",
+          "user: rows have 'is_deleted', which entity user does not declare", "deleted: {column: is_deleted}"),
+    Fault("two tables in a topic", recorded_rows(of_table("users", username="a"), of_table("people", username="b")),
+          "source records", "warning", "its records are of the tables people, users", "write `table` in the entity"),
+    Fault("another table", recorded_rows(of_table("orders", total=5)), "source records", "warning",
+          "its record is of table orders", "write `table` in the entity"),
+]  # fmt: skip
 FAULTS = [
     *PART_FAULTS,
     *TRANSACTION_FAULTS,
+    *FORMAT_FAULTS,
     Fault("no broker named", settings(bootstrap_servers=""), "kafka", "failure", "no broker", "--bootstrap-servers"),
     Fault(
         "a broker without a port", settings(bootstrap_servers="b1:x"), "kafka", "failure", "HOST:PORT", "--bootstrap"

@@ -178,3 +178,65 @@ def test_a_schema_gives_the_types_of_the_page(mode: str) -> None:
     if mode in ("adaptive", "nanoseconds"):
         assert (some["price"], some["free"], some["prices"]) == ("decimal(12,2)", "decimal", "decimal(8,2)[]")
     assert found.note == ""
+
+
+ORDER = {"id": 1, "customer": "Ann"}
+DMS = {"data": ORDER, "metadata": {"record-type": "data", "operation": "insert"}}
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (DMS, "an envelope of AWS DMS"),
+        ({"database": "s", "table": "o", "type": "insert", "data": ORDER}, "an envelope of Maxwell"),
+        ({"before": None, "after": ORDER}, "an envelope of Materialize"),
+        ({"payload": ORDER, "eventType": "x"}, "an envelope of an outbox"),
+        ({"row": ORDER, "kind": 1}, "its member 'row' has the key"),
+    ],
+)
+def test_an_envelope_of_another_system_is_named_and_not_drafted(value: Any, name: str) -> None:
+    found = draft(record("shop.orders", {"id": 1}, value))
+    assert not found.is_whole
+    assert found.unread
+    assert name in found.note
+    text = entities_text([found, draft(record("t", {"id": 1}, {"id": 1}))], ["# top"])
+    assert list(load({"entities.yaml": text}).entities) == ["t"]
+
+
+def test_a_framing_of_another_registry_is_named() -> None:
+    glue = Record(topic="t", partition=0, offset=0, key=None, value=b"\x03\x00" + bytes(16) + b"x")
+    assert "framed for the AWS Glue Schema Registry" in draft(glue).note
+
+
+def test_an_operation_in_rows_becomes_the_word_of_the_entity_and_no_column() -> None:
+    rows = [
+        {"id": 1, "n": 1, "op_type": "I", "_cdc": {"op": "I"}},
+        {"id": 1, "n": 1, "op_type": "D", "_cdc": {"op": "D"}},
+    ]
+    found = draft(*(record("t", {"id": 1}, row) for row in rows))
+    assert types(found) == {"id": "int", "n": "int"}
+    text = entities_text([found], ["# top"])
+    assert "  deleted: [{column: _cdc.op, values: [D]}, {column: op_type, values: [D]}]" in text
+    (entity,) = load({"entities.yaml": text}).entities.values()
+    assert [decode(record("t", {"id": 1}, row), entity).row is None for row in rows] == [False, True]  # type: ignore[union-attr]
+
+
+def test_an_operation_whose_deletes_were_not_seen_is_a_note_and_no_column() -> None:
+    found = draft(record("t", {"id": 1}, {"id": 1, "n": 1, "_op": "I"}))
+    assert types(found) == {"id": "int", "n": "int"}
+    assert "_op looks like an operation: write `deleted`" in found.note
+
+
+def test_a_topic_of_several_tables_is_drafted_as_the_table_of_its_name() -> None:
+    def row(table: str, **columns: Any) -> Record:
+        source = {"table": table, "schema": "public"}
+        return record(
+            "app.users", {"id": 1}, {"before": None, "after": {"id": 1, **columns}, "op": "c", "source": source}
+        )
+
+    found = draft(row("orders", total=5), row("orders", total=6), row("users", name="Ann"))
+    assert (found.table, types(found)) == ("public.users", {"id": "int", "name": "string"})
+    assert "the topic has other tables, too, which the job ignores: public.orders" in found.note
+    text = entities_text([found], ["# top"])
+    assert load({"entities.yaml": text}).entities["users"].table == "public.users"
+    assert draft(row("users", name="Ann"), row("users", name="Bob")).table == ""

@@ -81,15 +81,20 @@ def test_a_protobuf_schema_is_asked_for_in_its_compiled_form(stub: RegistryStub)
 
 
 def test_names_of_json_are_the_names_of_the_columns(stub: RegistryStub) -> None:
-    names = {"id": {"type": "integer"}, "user-id": {"type": "string"}, "user_id": {"type": "string"}}
+    names = {
+        "id": {"type": "integer"},
+        "n": {"type": "integer"},
+        "user-id": {"type": "string"},
+        "user_id": {"type": "string"},
+    }
     number = stub.add({"type": "object", "title": "Value", "properties": names}, "JSON")
     head = b"\0" + number.to_bytes(4, "big")
-    table = entity("t", "id", "id int, user-id string")
+    table = entity("t", "id", "id int, user-id string, n int")
     for body in (b'{"id":1,"user-id":"RIGHT","user_id":"other"}', b'{"id":1,"user_id":"other","user-id":"RIGHT"}'):
-        expected = {"id": 1, "user-id": "RIGHT", "user_id": "other"}
+        expected = {"id": 1, "user-id": "RIGHT", "n": None, "user_id": "other"}
         assert row(table, None, head + body, schemas(stub)) == expected
-    found = row(table, None, head + b'{"id":1,"user_id":"other"}', schemas(stub))
-    assert found == {"id": 1, "user-id": None, "user_id": "other"}
+    found = row(table, None, head + b'{"id":1,"n":5,"user_id":"other"}', schemas(stub))
+    assert found == {"id": 1, "user-id": None, "n": 5, "user_id": "other"}
 
 
 def test_json_with_a_schema_keeps_every_digit(stub: RegistryStub) -> None:

@@ -54,8 +54,9 @@ def test_a_row_of_the_page_is_true(row: TypeRow) -> None:
     ]  # without a schema, and with it
     if row.schema == "both":
         declared.append((found[-1], UNIT_OR_SCALE.sub("", row.declare), None))
-    for (record, column, _), type_, decimals in declared:
-        result = decode(record, entity("sample", "id", f"id int, {column} {type_}", decimals=decimals))
+    for (record, column, arrived), type_, decimals in declared:
+        other = next(name for name in arrived if name not in ("id", column))  # so that the row has a declared column
+        result = decode(record, entity("sample", "id", f"id int, {column} {type_}, {other} json", decimals=decimals))
         if isinstance(result, Rejected):
             assert row.published.startswith("dead letter: ")
             assert row.published.removeprefix("dead letter: ") in result.reason

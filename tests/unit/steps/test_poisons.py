@@ -81,6 +81,7 @@ def test_every_code_has_a_poison() -> None:
         "schema-missing",
         "schema-differs",
         "key-moved",
+        "other-registry",
         "source-differs",
         "other",
     }  # with the tests of their parts
