@@ -273,7 +273,7 @@ def _read_flattened(payload: Mapping[str, Value], schema: Any, entity: Entity) -
     row = {name: value for name, value in payload.items() if name in entity.columns or not _is_metadata(name)}
     gone = deleted in ("true", True) or (deleted is None and op == "d") or is_flagged(payload, entity.deleted)
     unsaid = None if gone or deleted in ("false", False) or op in ("c", "u", "r") else unsaid_delete(payload, entity)
-    return DebeziumImage(row, gone, _field_schemas(schema), DEBEZIUM, unsaid)
+    return DebeziumImage(row, gone, _field_schemas(schema), DEBEZIUM, refusal=unsaid)
 
 
 def _is_metadata(name: str) -> bool:
