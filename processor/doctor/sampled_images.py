@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from processor.findings.finding import Finding, failure, warning
 from processor.plan.plan import EntityPlan
 from processor.records import canonical_json
-from processor.records.change_formats import DebeziumImage, read_image
+from processor.records.change_formats import DebeziumImage, check_row, read_image
 from processor.records.entity import Entity
 from processor.records.framing import is_framed
 from processor.records.record import Record
@@ -16,16 +16,19 @@ ENOUGH = 20
 
 
 def new_images(records: Iterable[Record], entity: Entity) -> Iterator[DebeziumImage]:
-    """The new rows in the records that are JSON."""
+    """The new rows in the records that are JSON, without those that become dead letters."""
     for record in records:
         if record.value is None or is_framed(record.value):
             continue
         try:
-            image = read_image(canonical_json.loads(record.value), entity)
+            value = canonical_json.loads(record.value)
+            image = read_image(value, entity)
+            if not isinstance(image, DebeziumImage) or image.deleted or image.refusal:
+                continue
+            check_row(value, image, entity)
         except ValueError:
             continue
-        if isinstance(image, DebeziumImage) and not image.deleted:
-            yield image
+        yield image
 
 
 def shows_null(records: Iterable[Record], entity: Entity, columns: Collection[str]) -> bool:

@@ -157,6 +157,8 @@ def of_table(table: str, **row: Any) -> dict[str, Any]:
 
 
 USER_ROW = {"email": "a", "username": "ann"}
+ALL = {"id": 1, "username": "ann", "registered_at": None}
+"""The other columns of a user."""
 DMS = {"data": USER_ROW, "metadata": {"record-type": "data", "operation": "insert"}}
 FORMAT_FAULTS = [
     Fault("records of DMS", recorded_rows(DMS, DMS), "source records", "failure", "user: 2 of the last 2 records become "
@@ -169,7 +171,7 @@ FORMAT_FAULTS = [
           "op_type has a value which may say that the row is deleted", "write `deleted` in the entity"),
     Fault("rows that say deleted", recorded_rows({**USER_ROW, "is_deleted": True}), "source records", "warning",
           "user: rows have 'is_deleted', which entity user does not declare", "deleted: {column: is_deleted}"),
-    Fault("two tables in a topic", recorded_rows(of_table("users", username="a"), of_table("people", username="b")),
+    Fault("two tables in a topic", recorded_rows(of_table("users", **ALL), of_table("people", **ALL)),
           "source records", "warning", "its records are of the tables people, users", "write `table` in the entity"),
     Fault("another table", recorded_rows(of_table("orders", total=5)), "source records", "warning",
           "its record is of table orders", "write `table` in the entity"),
