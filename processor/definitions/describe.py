@@ -11,7 +11,7 @@ from processor.definitions.read_duration import write_duration
 from processor.product.expressions.expression import Column, Expression
 from processor.product.gate import Gate
 from processor.product.product import BareValue, Fields, Join, OrderTerm, Product, Selection, WholeRow
-from processor.records.entity import Entity
+from processor.records.entity import ColumnType, Entity
 
 
 def write_expression(expression: Expression) -> str:
@@ -24,7 +24,7 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
     described: dict[str, Any] = {
         "topic": entity.topic,
         "key": list(entity.key),
-        "columns": {name: str(column) for name, column in entity.columns.items()},
+        "columns": {name: _column(column) for name, column in entity.columns.items()},
         "shards": entity.shards,
     }
     if entity.truncate != "refuse":
@@ -40,6 +40,10 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
     return described | {name: choice for name, choice in choices.items() if choice is not None}
 
 
+def _column(column: ColumnType) -> str | dict[str, Any]:
+    return {"type": str(column), "compare": list(column.compare)} if column.compare else str(column)
+
+
 def describe_product(product: Product) -> dict[str, Any]:
     """The value of the product's file."""
     heading: dict[str, Any] = {"product": product.name, "root": product.root, "topic": product.topic}
@@ -47,6 +51,9 @@ def describe_product(product: Product) -> dict[str, Any]:
         heading["format"] = product.format
     if product.gated:
         heading["publish"] = describe_gate(product.gate)
+    if product.compare:
+        compare = {name: {c: list(words) for c, words in of.items()} for name, of in product.compare.items()}
+        heading["compare"] = compare
     if product.where is not None:
         heading["where"] = write_expression(product.where)
     return heading | _selection(product.selection) | _joins(product.joins)

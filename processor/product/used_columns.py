@@ -11,6 +11,21 @@ from registry.column_of import column_of
 def used_columns(product: Product) -> Mapping[Path, frozenset[str] | None]:
     """Path of a level -> the columns that joins and expressions of any level read there. None: all columns. The root's path is
     (), a join's path the names of the joins from the root to it."""
+    found, whole = _read_columns(product)
+    return {at: None if at in whole else frozenset(columns) for at, columns in found.items()}
+
+
+def named_by_entity(product: Product) -> Mapping[str, frozenset[str]]:
+    """The columns that the product names at any level, by entity: without those that only a whole row shows."""
+    found, entities = _read_columns(product)[0], _entities(product)
+    named: dict[str, frozenset[str]] = {}
+    for at, columns in found.items():
+        named[entities[at]] = named.get(entities[at], frozenset()) | columns
+    return named
+
+
+def _read_columns(product: Product) -> tuple[Mapping[Path, set[str]], set[Path]]:
+    """The columns that the product names at each level, and the levels that show the whole row."""
     joins = dict(_paths((), product.joins))
     found: dict[Path, set[str]] = {at: set() for at in ((), *joins)}
     selections = {(): product.selection} | {at: join.selection for at, join in joins.items()}
@@ -30,14 +45,17 @@ def used_columns(product: Product) -> Mapping[Path, frozenset[str] | None]:
         read(at, (*(() if join.where is None else (join.where,)), *(term.by for term in join.order_by)))
     for at in shown:  # `shown` grows: an expression may show another join
         read(at, expressions(selections[at]))
-    whole = {at for at in shown if isinstance(selections[at], WholeRow)}
-    return {at: None if at in whole else frozenset(columns) for at, columns in found.items()}
+    return found, {at for at in shown if isinstance(selections[at], WholeRow)}
 
 
 def used_by_entity(product: Product) -> Iterator[tuple[str, frozenset[str] | None]]:
     """The columns that the product reads at each level, with the level's entity. None: all columns."""
-    entities = {(): product.root} | {at: join.entity for at, join in _paths((), product.joins)}
+    entities = _entities(product)
     return ((entities[at], columns) for at, columns in used_columns(product).items())
+
+
+def _entities(product: Product) -> Mapping[Path, str]:
+    return {(): product.root} | {at: join.entity for at, join in _paths((), product.joins)}
 
 
 def _paths(above: Path, joins: Sequence[Join]) -> Iterator[tuple[Path, Join]]:

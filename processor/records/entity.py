@@ -1,8 +1,8 @@
 """A source table as a definition describes it: its key, its columns with their types, and its topic."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 TypeName = Literal["int", "string", "float", "decimal", "bool", "date", "timestamp", "json"]
 TimestampUnit = Literal["ms", "us", "ns"]
@@ -10,18 +10,24 @@ RecordFormat = Literal["debezium", "flattened", "plain"]
 DecimalForm = Literal["text", "bytes"]
 TruncateChoice = Literal["refuse", "ignore", "delete"]
 KeepChoice = Literal["all", "declared"]
+CompareWord = Literal["ci", "trimmed"]
+Compare = tuple[CompareWord, ...]
+"""How text compares, where not by its code points. `ci`: upper and lower case are one. `trimmed`: spaces at the end do not
+count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnType:
     """The type of a column. `decimal(12,2)` has a precision and a scale, `string[]` is an array. `timestamp(us)` has the
-    unit (ms, us or ns) of timestamps that come as bare numbers."""
+    unit (ms, us or ns) of timestamps that come as bare numbers. `compare`: how its text compares; the text of the type has no
+    word of it."""
 
     name: TypeName
     array: bool = False
     precision: int | None = None
     scale: int | None = None
     unit: TimestampUnit | None = None
+    compare: Compare = ()
 
     @property
     def kind(self) -> str | None:
@@ -33,6 +39,12 @@ class ColumnType:
     def __str__(self) -> str:
         args = [str(x) for x in (self.precision, self.scale, self.unit) if x is not None]
         return self.name + (f"({','.join(args)})" if args else "") + ("[]" if self.array else "")
+
+
+def united(compares: Iterable[Compare]) -> Compare:
+    """How texts compare with each other: by the words of all of them, in one order."""
+    words = {word for compare in compares for word in compare}
+    return tuple(word for word in get_args(CompareWord) if word in words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
