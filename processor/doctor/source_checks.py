@@ -5,8 +5,11 @@ from functools import partial
 
 from processor.doctor.surroundings import Surroundings
 from processor.drafts.declared_types import ConnectorModes, declared_type
+from processor.drafts.entities_text import compare_word
 from processor.findings.finding import DoctorCheck, Finding, failure, ok, warning
+from processor.plan.plan import EntityPlan
 from processor.records.entity import Entity
+from processor.source.source_equality import AS_IT_IS, Equalities, read_equalities
 from processor.source.source_facts import (
     MysqlFacts,
     PostgresFacts,
@@ -16,10 +19,13 @@ from processor.source.source_facts import (
 )
 from processor.source.source_session import source_session
 from processor.source.source_tables import SourceTable, read_source_tables, table_of
+from processor.wording.first_of import first_of
 
 UNKNOWN_CURE = "set include.unknown.datatypes to true, and declare the column `string`; else it never has a value"
 BINARY_LOG = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL", "binlog_row_value_options": ""}
 """What Debezium needs of MySQL and MariaDB."""
+SHOWN = 5
+"""The columns of a table that a finding names."""
 
 
 def source_check(address: str) -> DoctorCheck:
@@ -40,7 +46,11 @@ def check_source(address: str, around: Surroundings) -> Iterator[Finding]:
         known = read_source_tables(session)
         tables = {entity.name: table_of(entity, known) for entity in entities}
         facts = read_mysql_facts(session) if session.mysql else read_postgres_facts(session)
+        equalities = read_equalities(session)
     found = [finding for entity in entities for finding in _of_table(entity, tables[entity.name], facts)]
+    for planned in around.plan.entities.values():
+        if (table := tables[planned.name]) is not None:
+            found += _compared(planned, table, equalities)
     found += _of_mysql(facts) if isinstance(facts, MysqlFacts) else _of_postgres(facts)
     yield from found
     if not any(one.state in ("warning", "failure") for one in found):
@@ -69,6 +79,28 @@ def _of_table(entity: Entity, table: SourceTable | None, facts: MysqlFacts | Pos
         yield from _cascades(table, facts)
     elif (of_table := facts.tables.get(str(table))) is not None:
         yield from _published(table, of_table)
+
+
+def _compared(planned: EntityPlan, table: SourceTable, equalities: Equalities) -> Iterator[Finding]:
+    """The text that the source compares in another way than the entity declares, and more than a word can say."""
+    wrong: list[str] = []
+    more: dict[tuple[str, str], list[str]] = {}
+    for name, column in planned.entity.columns.items():
+        if column.name != "string" or name not in table.columns:
+            continue
+        there = equalities.get((table.schema, table.name, name), AS_IT_IS)
+        if column.compare != there.compare:
+            here, word = compare_word(column.compare), compare_word(there.compare)
+            wrong.append(f"{name} {word} ({there.collation}), here {here}")
+        if there.beyond and name in planned.joined():
+            more.setdefault((there.collation, there.beyond), []).append(name)
+    if wrong:
+        text = f"{table} compares text in another way than entity {planned.name}: {first_of(wrong, SHOWN)}"
+        cure = "say `compare` of these columns in entities.yaml as the source has it; `init --check` lists all"
+        yield warning(text, cure)
+    for (collation, beyond), names in more.items():
+        text = f"{table}: {collation} of {', '.join(names)} also makes equal {beyond}; joins of products do not"
+        yield warning(text, "give the columns a collation without that, or let no two values differ in that alone")
 
 
 def _cascades(table: SourceTable, facts: MysqlFacts) -> Iterator[Finding]:

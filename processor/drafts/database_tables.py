@@ -15,7 +15,8 @@ from sqlalchemy.types import ARRAY, Enum, NullType, Numeric
 from processor.drafts.declared_types import ConnectorModes, declared_type
 from processor.drafts.draft import DraftColumn, DraftEntity, ForeignKey, fit_limits, legal_name
 from processor.errors import SettingError
-from processor.source.source_session import connected
+from processor.source.source_equality import read_equalities
+from processor.source.source_session import SourceSession, connected
 
 _NAMES_OF_TYPES: Final = """
     SELECT c.relname, a.attname,
@@ -71,6 +72,7 @@ class _Schema:
         self._foreign = inspector.get_multi_foreign_keys(schema=schema)
         self._unique = inspector.get_multi_unique_constraints(schema=schema)
         self._comments = inspector.get_multi_table_comment(schema=schema)
+        self._equalities = read_equalities(SourceSession(connection, mysql=self._mysql))
         self._rare: dict[tuple[str, str], str] = {}
         if not self._mysql:
             rows = connection.execute(text(_NAMES_OF_TYPES), {"schema": schema})
@@ -119,7 +121,9 @@ class _Schema:
     def _column(self, table: str, column: Any) -> DraftColumn:
         name = self._sql_type(table, column["name"], column["type"])
         found = declared_type(name, self._source.modes, mysql=self._mysql)
-        return found._replace(comment=column.get("comment") or "")
+        equality = self._equalities.get((self._schema, table, column["name"]))
+        compare = equality.compare if equality and found.type.startswith("string") else ()
+        return found._replace(comment=column.get("comment") or "", compare=compare)
 
     def _sql_type(self, table: str, name: str, kind: Any) -> str:
         """The type as SQL writes it. A domain counts as its base, and an enum as `enum`."""

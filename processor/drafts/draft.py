@@ -5,19 +5,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from processor.product.join_fields import parse_element
+from processor.product.join_fields import parse_compared, parse_element
 from processor.records.column_types import parse_type
+from processor.records.entity import Compare
 from statestore.column_values import MAX_COLUMNS
 
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 class DraftColumn(NamedTuple):
-    """A column. `type`: the text of its type; empty where the source shows none. `guess`: why the type may be another one."""
+    """A column. `type`: the text of its type; empty where the source shows none. `guess`: why the type may be another one.
+    `compare`: how the source compares its text; None where the source does not show it."""
 
     type: str
     guess: str = ""
     comment: str = ""
+    compare: Compare | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +72,16 @@ def short_names(topics: Iterable[str]) -> dict[str, str]:
 
 def fit_limits(entity: DraftEntity) -> DraftEntity:
     """The entity as entities.yaml takes it: at most MAX_COLUMNS columns, with those of the key; key columns that compare; no
-    name that means the elements of an array."""
-    columns = {name: column for name, column in entity.columns.items() if name and parse_element(name) is None}
+    name that means the elements or the folded text of another column."""
+    columns = {
+        name: column
+        for name, column in entity.columns.items()
+        if name and parse_element(name) is None and parse_compared(name) is None
+    }
     for name in entity.key:
         if name in columns and columns[name].type and parse_type(columns[name].type).kind is None:
-            columns[name] = DraftColumn("string", f"a key column cannot be {columns[name].type}", columns[name].comment)
+            guess = f"a key column cannot be {columns[name].type}"
+            columns[name] = columns[name]._replace(type="string", guess=guess)
     if len(columns) > MAX_COLUMNS:
         others = [name for name in columns if name not in entity.key][: MAX_COLUMNS - len(entity.key)]
         kept = {*entity.key, *others}

@@ -14,7 +14,7 @@ from processor.definitions.read_duration import DURATION
 from processor.definitions.read_gate import DURATIONS
 from processor.definitions.shape import NAME, TOPIC
 from processor.product.product import DocumentFormat
-from processor.records.entity import DecimalForm, KeepChoice, RecordFormat, TimestampUnit, TruncateChoice, TypeName
+from processor.records.entity import CompareWord, DecimalForm, KeepChoice, RecordFormat, TimestampUnit, TruncateChoice, TypeName
 from statestore.column_values import MAX_COLUMNS
 
 JsonSchema = dict[str, Any]
@@ -34,6 +34,16 @@ _TRANSACTIONS_TEXT: Final = (
     "The topic of the transaction metadata of all entities that do not name another. Default: none."
 )
 _ENTITY: Final[JsonSchema] = {"$ref": "#/definitions/entity"}
+_COMPARE: Final[JsonSchema] = {
+    "anyOf": [
+        {"enum": list(get_args(CompareWord))},
+        {"type": "array", "items": {"enum": list(get_args(CompareWord))}, "uniqueItems": True},
+    ]
+}
+_COMPARES: Final[JsonSchema] = {
+    "type": "object",
+    "additionalProperties": {"type": "object", "minProperties": 1, "additionalProperties": _COMPARE},
+}
 _JOINS: Final[JsonSchema] = {"$ref": "#/definitions/joins"}
 _SELECTION: Final[Mapping[str, JsonSchema]] = {
     "where": _EXPRESSION,
@@ -94,6 +104,7 @@ def product_schema() -> JsonSchema:
         "topic": _TOPIC,
         "format": {"enum": list(get_args(DocumentFormat)), "default": "json"},
         "publish": _publish(),
+        "compare": _COMPARES,
         "sql": _TEXT,
         **_NOTE,
         **_SELECTION,
@@ -157,7 +168,8 @@ def _column() -> JsonSchema:
     common = [*get_args(TypeName), "decimal(12,2)", "timestamp(ms)", "timestamp(us)", "string[]", "int[]", "json[]"]
     every = {"type": "string", "pattern": rf"^\s*({arguments})\s*(\[\s*\])?\s*$"}
     alone = {"anyOf": [{"enum": common}, every], "description": COLUMN["type"]}
-    described = _mapping(COLUMN, {"type": alone, "description": _NOTE["description"]}, required=("type",))
+    shapes = {"type": alone, "compare": _COMPARE, "description": _NOTE["description"]}
+    described = _mapping(COLUMN, shapes, required=("type",))
     return {"anyOf": [*alone["anyOf"], described], "description": alone["description"]}
 
 

@@ -30,8 +30,8 @@ class EntityPlan:
     it reads through an index, and the key columns; none without slots. `edges`: the
     fields that edges name its rows by, as `keys.field_names` encodes them. `layout`: the registry version at which a slot or
     an edge of its rows was written first. `converted`: what has another form in the keys of slots and edges than in the row
-    (`join_fields.converted_of`). `dropped`: columns that the entity declares no more, and that rows of older plans hold as declared
-    ones. `unread`: the declared columns that no
+    (`join_fields.converted_of`). `dropped`: columns that the entity declares no more, and that rows of older plans hold as
+    declared ones. `unread`: the declared columns that no
     product reads, no key has, and no slot or edge holds."""
 
     entity: Entity

@@ -58,7 +58,8 @@ class Join:
 
     on: pairs of child and parent column, in the order of the definition; a side may be the elements of an array column (`ids[]`,
     `inner[].id`). compare: how the text of each pair compares; empty where all pairs compare as they are. shown: True for an
-    `embed`, whose result is the member `name`; False for a `join`, which serves only expressions. where: the condition on rows that count. required: the row above counts only if this join has a row.
+    `embed`, whose result is the member `name`; False for a `join`, which serves only expressions.
+    where: the condition on rows that count. required: the row above counts only if this join has a row.
     total: `<name>_total` shows the number of rows before `limit`. strong: the join is read without an index.
     """
 
@@ -89,6 +90,14 @@ class Join:
     @property
     def parent_columns(self) -> tuple[str, ...]:
         return tuple(parent for _, parent in self.on)
+
+    def equalities(self, above: str) -> list[str]:
+        """The pairs as people read them, with how their text compares: `code = customer.country (ci, trimmed)`."""
+        compares = self.compare or ((),) * len(self.on)
+        return [
+            f"{child} = {above}.{parent}" + (f" ({', '.join(compare)})" if compare else "")
+            for (child, parent), compare in zip(self.on, compares, strict=True)
+        ]
 
     @property
     def aggregated(self) -> bool:
