@@ -5,7 +5,6 @@ from functools import partial
 
 from processor.doctor.surroundings import Surroundings
 from processor.drafts.declared_types import ConnectorModes, declared_type
-from processor.drafts.entities_text import compare_word
 from processor.findings.finding import DoctorCheck, Finding, failure, ok, warning
 from processor.plan.plan import EntityPlan
 from processor.records.entity import Entity
@@ -90,7 +89,7 @@ def _compared(planned: EntityPlan, table: SourceTable, equalities: Equalities) -
             continue
         there = equalities.get((table.schema, table.name, name), AS_IT_IS)
         if column.compare != there.compare:
-            here, word = compare_word(column.compare), compare_word(there.compare)
+            here, word = (", ".join(one) or "as it is" for one in (column.compare, there.compare))
             wrong.append(f"{name} {word} ({there.collation}), here {here}")
         if there.beyond and name in planned.joined():
             more.setdefault((there.collation, there.beyond), []).append(name)

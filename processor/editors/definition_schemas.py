@@ -14,7 +14,15 @@ from processor.definitions.read_duration import DURATION
 from processor.definitions.read_gate import DURATIONS
 from processor.definitions.shape import NAME, TOPIC
 from processor.product.product import DocumentFormat
-from processor.records.entity import CompareWord, DecimalForm, KeepChoice, RecordFormat, TimestampUnit, TruncateChoice, TypeName
+from processor.records.entity import (
+    CompareWord,
+    DecimalForm,
+    KeepChoice,
+    RecordFormat,
+    TimestampUnit,
+    TruncateChoice,
+    TypeName,
+)
 from statestore.column_values import MAX_COLUMNS
 
 JsonSchema = dict[str, Any]
@@ -37,7 +45,7 @@ _ENTITY: Final[JsonSchema] = {"$ref": "#/definitions/entity"}
 _COMPARE: Final[JsonSchema] = {
     "anyOf": [
         {"enum": list(get_args(CompareWord))},
-        {"type": "array", "items": {"enum": list(get_args(CompareWord))}, "uniqueItems": True},
+        {"type": "array", "items": {"enum": list(get_args(CompareWord))}},
     ]
 }
 _COMPARES: Final[JsonSchema] = {
