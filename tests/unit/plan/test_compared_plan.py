@@ -77,10 +77,8 @@ def test_the_side_without_the_word_compares_as_the_other() -> None:
     plan = plan_alone(load({**texts, "product.yaml": dedent(product)}), 5)
     sides = [(node.child_columns, node.parent_columns) for node in plan.products["tagged"].nodes]
     assert sides == [(("code::ci",), ("tags[]::ci",)), (("code",), ("seen[].at::string",))]
-    assert plan.entities["customer"].edges_of({"tags": ["A", "a", None], "seen": [{"at": "A"}]}) == {
-        ("tags[]::ci", "a"),
-        ("seen[].at::string", "A"),
-    }
+    edges = plan.entities["customer"].edges_of({"tags": ["A", "a", None], "seen": [{"at": "A"}]})
+    assert sorted(edges or ()) == [("seen[].at::string", "A"), ("tags[]::ci", "a")]
 
 
 @pytest.mark.parametrize(("more", "joined"), [("", BOTH), (ACTIVE, "string")])
