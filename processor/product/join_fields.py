@@ -78,7 +78,7 @@ def array_of(fields: Sequence[str]) -> str | None:
 def type_of(field: str, entity: Entity) -> ColumnType:
     """The declared type of a field's values. A member has type json."""
     read = parse_element(field)
-    return entity.columns[field] if read is None else replace(entity.columns[read.column], array=False)
+    return entity.columns[column_of(field)] if read is None else replace(entity.columns[read.column], array=False)
 
 
 @lru_cache(maxsize=4096)
