@@ -14,7 +14,7 @@ from processor.definitions.selection import check_members, read_selection, read_
 from processor.definitions.shape import as_map, as_name, as_text, as_topic, check_keys
 from processor.definitions.yaml_nodes import Map, YamlNode
 from processor.product.product import Compares, DocumentFormat, Product
-from processor.product.used_columns import named_by_entity
+from processor.product.used_columns import compared_by_entity
 from processor.records.entity import Compare, Entity
 
 
@@ -72,7 +72,7 @@ def read_product(
         format=document_format,
         gate=gate,
     )
-    product = replace(product, compare=_named_compares(product, entities))
+    product = replace(product, compare=_compares(product, entities))
     if gate.whole:
         _check_transactions(body, product, entities, problems)
     if document_format == "avro":
@@ -111,10 +111,10 @@ def _compared(entity: Entity, said: Mapping[tuple[str, str], Compare]) -> Entity
     return replace(entity, columns=columns)
 
 
-def _named_compares(product: Product, entities: Mapping[str, Entity | None]) -> Compares:
-    """How the columns that the product names compare, without those that compare as they are."""
+def _compares(product: Product, entities: Mapping[str, Entity | None]) -> Compares:
+    """How the columns compare that the product compares, without those that compare as they are."""
     found: dict[str, dict[str, Compare]] = {}
-    for name, columns in named_by_entity(product).items():
+    for name, columns in compared_by_entity(product).items():
         entity = entities[name]
         for column in sorted(columns) if entity else ():
             if entity and (declared := entity.columns.get(column)) and declared.compare:

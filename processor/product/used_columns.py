@@ -3,8 +3,8 @@ docs/architecture.md)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from processor.product.expressions.expression import Column, Expression, Path, node_of, references
-from processor.product.product import Join, Product, WholeRow, expressions
+from processor.product.expressions.expression import Column, Computed, Expression, Path, node_of, references
+from processor.product.product import BareValue, Join, Product, WholeRow, expressions
 from registry.column_of import column_of
 
 
@@ -15,21 +15,23 @@ def used_columns(product: Product) -> Mapping[Path, frozenset[str] | None]:
     return {at: None if at in whole else frozenset(columns) for at, columns in found.items()}
 
 
-def named_by_entity(product: Product) -> Mapping[str, frozenset[str]]:
-    """The columns that the product names at any level, by entity: without those that only a whole row shows."""
-    found, entities = _read_columns(product)[0], _entities(product)
-    named: dict[str, frozenset[str]] = {}
+def compared_by_entity(product: Product) -> Mapping[str, frozenset[str]]:
+    """The columns, by entity, whose way to compare may change a document: all that the product reads, but for those that it only
+    shows."""
+    found, entities = _read_columns(product, compared=True)[0], _entities(product)
+    compared: dict[str, frozenset[str]] = {}
     for at, columns in found.items():
-        named[entities[at]] = named.get(entities[at], frozenset()) | columns
-    return named
+        compared[entities[at]] = compared.get(entities[at], frozenset()) | columns
+    return compared
 
 
-def _read_columns(product: Product) -> tuple[Mapping[Path, set[str]], set[Path]]:
-    """The columns that the product names at each level, and the levels that show the whole row."""
+def _read_columns(product: Product, *, compared: bool = False) -> tuple[Mapping[Path, set[str]], set[Path]]:
+    """The columns that the product names at each level, and the levels that show the whole row. `compared`: without columns that
+    are members of an object as they are, and with the expressions of joins that nothing shows."""
     joins = dict(_paths((), product.joins))
     found: dict[Path, set[str]] = {at: set() for at in ((), *joins)}
     selections = {(): product.selection} | {at: join.selection for at, join in joins.items()}
-    shown = [(), *(at for at, join in joins.items() if join.shown)]
+    shown = [(), *(at for at, join in joins.items() if join.shown or compared)]
 
     def read(at: Path, expressions_there: Iterable[Expression]) -> None:
         for item in (item for expression in expressions_there for item in references(node_of(expression))):
@@ -44,7 +46,8 @@ def _read_columns(product: Product) -> tuple[Mapping[Path, set[str]], set[Path]]
         found[at[:-1]].update(map(column_of, join.parent_columns))
         read(at, (*(() if join.where is None else (join.where,)), *(term.by for term in join.order_by)))
     for at in shown:  # `shown` grows: an expression may show another join
-        read(at, expressions(selections[at]))
+        every = isinstance(selections[at], BareValue) or not compared
+        read(at, (one for one in expressions(selections[at]) if every or isinstance(one, Computed)))
     return found, {at for at in shown if isinstance(selections[at], WholeRow)}
 
 

@@ -1,9 +1,11 @@
 """Columns that say how their text compares: documents by hand, by the steps, and by the product's SQL in Postgres."""
 
+import uuid
 from typing import Any
 
 import pytest
 
+from processor.inspect.oracle import oracle
 from tests.integration.product.teams import Ask, asking, definitions
 
 SHOP = """
@@ -158,6 +160,17 @@ def test_conditions_compare_folded_text(ask: Ask) -> None:
         "smallest": "Active",
     }
     assert documents['{"id":2}']["through"] is True
+
+
+def test_a_mirror_finds_rows_by_an_index_of_folded_text(postgres_url: str) -> None:
+    found, product = definitions(SHOP, "{product: countries, root: country}"), "countries"
+    with oracle(postgres_url, f"folded_{uuid.uuid4().hex[:8]}", found.entities) as postgres:
+        for name in found.entities:
+            postgres.fill(name, [])
+        postgres.fill(
+            "country", [{"code": "DE", "name": "Germany"}], {("code::ci+trimmed",), ("name::trimmed", "code")}
+        )
+        assert list(postgres.documents(found.products[product])) == ['{"code":"DE"}']
 
 
 def test_orders_and_extremes_follow_the_folded_text(ask: Ask) -> None:

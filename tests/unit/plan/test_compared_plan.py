@@ -1,6 +1,7 @@
 """How a plan reads columns that say how their text compares, and how a change of these words reaches products."""
 
 import json
+from random import Random
 from textwrap import dedent
 
 import pytest
@@ -14,6 +15,7 @@ from registry.edits.advance import completed
 from registry.edits.apply import apply
 from registry.edits.edit import edited
 from registry.model import Snapshot
+from tests.integration.product.products import draw_compared_definitions
 
 ENTITIES = """
     country: {key: [code], columns: {code: COLUMN, name: string}}
@@ -41,7 +43,7 @@ CI = "{type: string, compare: ci}"
 
 def registry(*given: Definitions, has_run: bool = True) -> Snapshot:
     """The registry after these applies, the first of them on an empty registry."""
-    snapshot = Snapshot(version=0, slots=5, entities=(), products=(), assignments=(), joins=())
+    snapshot = Snapshot(version=0, slots=20, entities=(), products=(), assignments=(), joins=())
     for one in given:
         run = {entity.name for entity in snapshot.entities} if has_run else set()
         after = edited(snapshot, apply(snapshot, requirements_of(one), run))
@@ -89,6 +91,12 @@ def test_definitions_with_compare_are_read_back(more: str, joined: str) -> None:
     assert read == found
 
 
+@pytest.mark.parametrize("seed", range(50))
+def test_any_product_over_columns_that_compare_in_their_own_way_is_read_back_from_the_registry(seed: int) -> None:
+    found = draw_compared_definitions(Random(seed))
+    assert plan_of(registry(found)).products["p"].product == found.products["p"]
+
+
 def test_another_word_of_a_joined_column_waits_for_its_slots_while_the_live_product_joins_as_before() -> None:
     before, after = definitions(), definitions(BOTH)
     snapshot = registry(before, after)
@@ -115,6 +123,8 @@ def test_another_word_of_a_column_that_no_expression_reads_changes_no_product() 
     snapshot = registry(definitions(product=whole), definitions(status=CI, product=whole))
     assert [one.version for one in snapshot.products] == [1]
     assert not snapshot.waiting
+    listed = registry(definitions(), definitions(status=CI))
+    assert [one.version for one in (*listed.products, *listed.waiting)] == [1]
 
 
 def test_a_stored_product_of_other_definitions_keeps_its_way_to_compare() -> None:
