@@ -30,7 +30,8 @@ class AssignmentState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """In rows of `entity`, slot `slot` (1 to n) holds the key of `columns`, encoded in this order."""
+    """In rows of `entity`, slot `slot` (1 to n) holds the key of `columns`, encoded in this order. A column may say how its text
+    compares, `code::ci`: the slot then holds the folded text."""
 
     entity: str
     slot: int

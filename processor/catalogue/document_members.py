@@ -54,7 +54,7 @@ def levels_of(product: Product) -> dict[Path, Join]:
 
 def join_text(join: Join, above: str) -> str:
     """The join as its author means it: its kind, columns, and the rows that count."""
-    on = ", ".join(f"{child} = {above}.{parent}" for child, parent in join.on)
+    on = ", ".join(join.equalities(above))
     order = ", ".join(("-" if term.descending else "") + write_expression(term.by) for term in join.order_by)
     parts = [
         f"{'many' if join.many else 'one'} {join.entity} by {on}",

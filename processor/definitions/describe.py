@@ -52,8 +52,10 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
 
 def _column(name: str, entity: Entity) -> Any:
     """A column: its type, or a mapping with its words."""
-    column_type = str(entity.columns[name])
-    return {"type": column_type, "not_null": True} if name in entity.not_null else column_type
+    column = entity.columns[name]
+    words: dict[str, Any] = {"compare": list(column.compare)} if column.compare else {}
+    words |= {"not_null": True} if name in entity.not_null else {}
+    return {"type": str(column), **words} if words else str(column)
 
 
 def describe_product(product: Product) -> dict[str, Any]:
@@ -63,6 +65,9 @@ def describe_product(product: Product) -> dict[str, Any]:
         heading["format"] = product.format
     if product.gated:
         heading["publish"] = describe_gate(product.gate)
+    if product.compare:
+        compare = {name: {c: list(words) for c, words in of.items()} for name, of in product.compare.items()}
+        heading["compare"] = compare
     if product.where is not None:
         heading["where"] = write_expression(product.where)
     return heading | _selection(product.selection) | _joins(product.joins)

@@ -1,6 +1,7 @@
 """Reads `entities.yaml`: the tables of the source."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple, TypeVar, get_args
 
 from processor.definitions.members import COLUMN, ENTITY, FLAG
@@ -17,17 +18,20 @@ from processor.definitions.shape import (
     describe_node,
 )
 from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode
-from processor.product.join_fields import parse_element
+from processor.product.join_fields import parse_compared, parse_element
 from processor.records.column_types import parse_type
 from processor.records.entity import (
     AbsentChoice,
     ColumnType,
+    Compare,
+    CompareWord,
     DecimalForm,
     DeleteFlag,
     Entity,
     KeepChoice,
     RecordFormat,
     TruncateChoice,
+    united,
 )
 from processor.records.foreign.delete_flags import flag_text
 from processor.records.placeholders import PLACEHOLDER, placeholder_of
@@ -144,29 +148,52 @@ def _read_columns(name: str, key: Scalar, body: Map, problems: Problems) -> dict
     types: dict[str, ColumnType] = {}
     for column, (column_key, node) in columns.entries.items() if columns else ():
         as_text(column_key, "the name of a column", "use text without control characters", problems)
-        if parse_element(column):
-            what = f"the column name `{column}` means the elements of another column"
+        if parse_element(column) or parse_compared(column):
+            meant = "elements" if parse_element(column) else "folded text"
+            what = f"the column name `{column}` means the {meant} of another column"
             problems.add(column_key, what, "rename the column")
-        type_node = _type_node(column, column_key, node, problems)
-        type_cure = 'write a type, e.g. `string` or `"string[]"`'
-        text = as_text(type_node, f"the type of column `{column}`", type_cure, problems) if type_node else None
-        if text is None:
-            continue
-        try:
-            types[column] = parse_type(text)
-        except ValueError as error:
-            problems.add(type_node or node, f"the type of column `{column}` cannot be read", str(error))
+        if column_type := _read_column(column_key, node, problems):
+            types[column] = column_type
     return types
 
 
-def _type_node(column: str, key: Scalar, node: YamlNode, problems: Problems) -> YamlNode | None:
-    """The node of a column's type: the node itself, or `type` of a mapping."""
-    if not isinstance(node, Map):
-        return node
-    check_keys(node, f"column `{column}`", COLUMN, problems)
-    if "type" not in node.entries:
-        problems.add(key, f"column `{column}` has no `type`", f"write `{column}: {{type: string, description: text}}`")
-    return node.get("type")
+def _read_column(key: Scalar, node: YamlNode, problems: Problems) -> ColumnType | None:
+    """A column: its type, or a mapping with the words of `members.COLUMN`."""
+    column, said = key.text, node if isinstance(node, Map) else None
+    type_node: YamlNode | None = node
+    if said:
+        check_keys(said, f"column `{column}`", COLUMN, problems)
+        type_node = said.get("type")
+        if type_node is None:
+            problems.add(key, f"column `{column}` has no `type`", f"write `{column}: {{type: string}}`")
+    found = _read_type(column, type_node, problems) if type_node else None
+    if said is None or found is None:
+        return found
+    compare = read_compare(said.get("compare"), problems)
+    if compare and found.name != "string":
+        what = f"column `{column}` is {found}, which has no text to compare"
+        problems.add(said.key_node("compare"), what, "leave out `compare`, or declare the column `string`")
+    return replace(found, compare=compare)
+
+
+def _read_type(column: str, node: YamlNode, problems: Problems) -> ColumnType | None:
+    cure = 'write a type, e.g. `string` or `"string[]"`'
+    text = as_text(node, f"the type of column `{column}`", cure, problems)
+    try:
+        return parse_type(text) if text else None
+    except ValueError as error:
+        problems.add(node, f"the type of column `{column}` cannot be read", str(error))
+        return None
+
+
+def read_compare(node: YamlNode | None, problems: Problems) -> Compare:
+    """How the text of a column compares: a word, or a list of words."""
+    if node is None:
+        return ()
+    words: tuple[CompareWord, ...] = get_args(CompareWord)
+    items = node.items if isinstance(node, Sequence) else (node,)
+    read = [_read_choice(item, "compare", words, problems) for item in items]
+    return united([tuple(word for word in read if word)])
 
 
 def _read_not_null(body: Map, problems: Problems) -> frozenset[str]:

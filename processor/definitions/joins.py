@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from processor.definitions.expression_reader.names import NameScope
 from processor.definitions.members import JOIN
-from processor.definitions.on import read_on
+from processor.definitions.on import read_compares, read_on
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.selection import check_members, read_order, read_selection, read_where
 from processor.definitions.shape import as_count, as_flag, as_map, as_text, check_keys
@@ -75,6 +75,7 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems) -> J
         selection=selection,
         joins=tuple(join for join in joins.values() if join is not None),
         strong=strong,
+        compare=read_compares(on, child, above),
     )
     _check_combinations(join, body, problems)
     return join if len(problems) == before else None

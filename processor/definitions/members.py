@@ -15,8 +15,8 @@ NOTE: Final[Members] = {
 ENTITY: Final[Members] = {
     "topic": "The Kafka topic of the changes. Default: the name of the entity.",
     "key": "The columns of the primary key, in order. Each is a declared column, not json and not an array.",
-    "columns": "Columns with their types, or with `{type: T, description: text}`. The job stores other columns too, and passes "
-    "them through as they came.",
+    "columns": "Columns with their types, or with `{type: T, compare: ci, description: text}`. The job stores "
+    "other columns too, and passes them through as they came.",
     "shards": "The number of partitions of the table for the rows; it never changes later. Default: 1.",
     "format": "The form of the values. Default: each record shows its own form.",
     "table": "The table whose records count, `orders` or `public.orders`; the job ignores other tables in the topic. Default: "
@@ -37,6 +37,8 @@ ENTITY: Final[Members] = {
 }
 COLUMN: Final[Members] = {
     "type": "The type of the column. `[]` makes an array.",
+    "compare": "How its text compares: ci (upper and lower case are one), trimmed (spaces at the end do not count), or a list of "
+    "both. Default: by code point.",
     "not_null": "true: the source has no null in the column, so null means a value that it did not send, and the stored value "
     "stays. Default: false.",
     "description": NOTE["description"],
@@ -60,6 +62,7 @@ PRODUCT: Final[Members] = {
     "topic": "The Kafka topic of the documents. Default: the name of the product.",
     "format": "The form of the documents in the topic. Default: json.",
     "publish": "When a document goes out, once its root has changed. Default: with the batch of the change.",
+    "compare": "How columns compare in this product, `{entity: {column: ci}}`, whatever entities.yaml says. Default: as it says.",
     **NOTE,
     **_WHERE,
     **_SHOWN,

@@ -5,7 +5,7 @@ from processor.definitions.problems import Problems, suggest
 from processor.definitions.shape import as_map, as_text
 from processor.definitions.yaml_nodes import Scalar, YamlNode
 from processor.product.join_fields import parse_element, type_of
-from processor.records.entity import ColumnType, Entity
+from processor.records.entity import ColumnType, Compare, Entity, united
 from registry.column_of import column_of
 
 _ON = "write `on: {child column: parent column}`"
@@ -33,6 +33,13 @@ def read_on(node: YamlNode | None, join: Scalar, child: NameScope, above: NameSc
     if pairs is not None:
         _check_arrays(on, pairs, problems)
     return tuple(on)
+
+
+def read_compares(on: JoinPairs, child: NameScope, above: NameScope) -> tuple[Compare, ...]:
+    """How the text of each pair compares: by the words of both its columns. Empty where no column has a word."""
+    types = [(_field_type(child, field), _field_type(above, parent)) for field, parent in on]
+    compares = tuple(united(side.compare for side in sides if side) for sides in types)
+    return compares if any(compares) else ()
 
 
 def _is_turned(field: str, parent: str, child: NameScope, above: NameScope) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import get_args
 
+from processor.definitions.entities import read_compare
 from processor.definitions.expression_reader.names import NameScope
 from processor.definitions.joins import read_joins
 from processor.definitions.members import PRODUCT
@@ -12,8 +13,9 @@ from processor.definitions.read_gate import read_gate
 from processor.definitions.selection import check_members, read_selection, read_where
 from processor.definitions.shape import as_map, as_name, as_text, as_topic, check_keys
 from processor.definitions.yaml_nodes import Map, YamlNode
-from processor.product.product import DocumentFormat, Product
-from processor.records.entity import Entity
+from processor.product.product import Compares, DocumentFormat, Product
+from processor.product.used_columns import compared_by_entity
+from processor.records.entity import Compare, Entity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,8 @@ def read_product(
         return None, None
     check_keys(body, "a product", PRODUCT, problems)
     heading = _read_heading(body, problems)
+    if (compare := body.get("compare")) is not None:
+        entities = _read_compares(compare, entities, problems)
     if "sql" in body.entries:
         from processor.definitions.sql_reader.sql_product import read_sql  # few products need it: `check` starts sooner
 
@@ -68,11 +72,54 @@ def read_product(
         format=document_format,
         gate=gate,
     )
+    product = replace(product, compare=_compares(product, entities))
     if gate.whole:
         _check_transactions(body, product, entities, problems)
     if document_format == "avro":
         _check_names(body, product, entities, problems)
     return heading, product
+
+
+def _read_compares(
+    node: YamlNode, entities: Mapping[str, Entity | None], problems: Problems
+) -> Mapping[str, Entity | None]:
+    """The entities with the columns as they compare in the product. A column that `compare` does not name compares as it is."""
+    said: dict[tuple[str, str], Compare] = {}
+    cure = "write `compare: {entity: {column: ci}}`"
+    body = None if isinstance(node, Map) and not node.entries else as_map(node, "`compare`", cure, problems)
+    for name, (key, of_entity) in body.entries.items() if body else ():
+        columns = as_map(of_entity, f"`compare` of `{name}`", cure, problems)
+        entity = entities.get(name)
+        if name not in entities:
+            problems.add(key, f"there is no entity `{name}`", suggest(name, entities))
+        for column, (column_key, words) in columns.entries.items() if columns and entity else ():
+            said[name, column] = read_compare(words, problems)
+            declared = entity.columns.get(column) if entity else None
+            if entity and declared is None:
+                problems.add(column_key, f"entity `{name}` has no column `{column}`", suggest(column, entity.columns))
+            elif declared and declared.name != "string":
+                what = f"`{name}.{column}` is {declared}, which has no text to compare"
+                problems.add(column_key, what, "name columns of type string in `compare`")
+    return {name: entity and _compared(entity, said) for name, entity in entities.items()}
+
+
+def _compared(entity: Entity, said: Mapping[tuple[str, str], Compare]) -> Entity:
+    found = {name: said.get((entity.name, name), ()) for name in entity.columns}
+    if all(column.compare == found[name] for name, column in entity.columns.items()):
+        return entity
+    columns = {name: replace(column, compare=found[name]) for name, column in entity.columns.items()}
+    return replace(entity, columns=columns)
+
+
+def _compares(product: Product, entities: Mapping[str, Entity | None]) -> Compares:
+    """How the columns compare that the product compares, without those that compare as they are."""
+    found: dict[str, dict[str, Compare]] = {}
+    for name, columns in compared_by_entity(product).items():
+        entity = entities[name]
+        for column in sorted(columns) if entity else ():
+            if entity and (declared := entity.columns.get(column)) and declared.compare:
+                found.setdefault(name, {})[column] = declared.compare
+    return found
 
 
 def _read_heading(body: Map, problems: Problems) -> Heading | None:

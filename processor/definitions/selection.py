@@ -7,6 +7,7 @@ from processor.definitions.expression_reader.names import NameScope, read_own_co
 from processor.definitions.expression_reader.read_expression import (
     TypedExpression,
     check_aggregate_columns,
+    folded,
     read_expression,
 )
 from processor.definitions.problems import Location, Problems, WrongDefinition
@@ -126,7 +127,8 @@ def _read_term(text: str, location: Location, scope: NameScope, problems: Proble
     if read.type == "json":
         what = f"`{text.removeprefix('-')}` is json or an array, and has no order"
         problems.add(location, what, "order by a scalar value")
-    return OrderTerm(by=read.expression, descending=descending)
+    by = folded(read.expression, scope) if read.valid else read.expression
+    return OrderTerm(by=by, descending=descending)
 
 
 def check_members(

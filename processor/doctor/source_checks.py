@@ -12,6 +12,7 @@ from processor.errors import StatestoreError
 from processor.findings.finding import DoctorCheck, Finding, failure, ok, warning
 from processor.plan.plan import EntityPlan
 from processor.records.entity import Entity
+from processor.source.source_equality import AS_IT_IS, Equalities, read_equalities
 from processor.source.source_facts import (
     MysqlFacts,
     PostgresFacts,
@@ -22,10 +23,13 @@ from processor.source.source_facts import (
 from processor.source.source_session import source_session
 from processor.source.source_tables import SourceTable, read_source_tables, table_of
 from processor.source.unsent_values import ALWAYS, unsent_as_null
+from processor.wording.first_of import first_of
 
 UNKNOWN_CURE = "set include.unknown.datatypes to true, and declare the column `string`; else it never has a value"
 BINARY_LOG = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL", "binlog_row_value_options": ""}
 """What Debezium needs of MySQL and MariaDB."""
+SHOWN = 5
+"""The columns of a table that a finding names."""
 
 
 def source_check(address: str) -> DoctorCheck:
@@ -46,8 +50,12 @@ def check_source(address: str, around: Surroundings) -> Iterator[Finding]:
         known = read_source_tables(session)
         tables = {entity.name: table_of(entity, known) for entity in entities}
         facts = read_mysql_facts(session) if session.mysql else read_postgres_facts(session)
+        equalities = read_equalities(session)
     plans = [around.plan.entities[entity.name] for entity in entities]
     found = [finding for plan in plans for finding in _of_table(plan, tables[plan.name], facts)]
+    for plan in plans:
+        if (table := tables[plan.name]) is not None:
+            found += _compared(plan, table, equalities)
     if isinstance(facts, PostgresFacts):
         found += _defaults(
             around, {name: facts.tables[str(one)] for name, one in tables.items() if str(one) in facts.tables}
@@ -88,6 +96,28 @@ def _of_table(plan: EntityPlan, table: SourceTable | None, facts: MysqlFacts | P
         yield from _published(table, of_table)
         yield from _unsent(plan, table, of_table)
         yield from _moved_keys(entity, table, of_table)
+
+
+def _compared(planned: EntityPlan, table: SourceTable, equalities: Equalities) -> Iterator[Finding]:
+    """The text that the source compares in another way than the entity declares, and more than a word can say."""
+    wrong: list[str] = []
+    more: dict[tuple[str, str], list[str]] = {}
+    for name, column in planned.entity.columns.items():
+        if column.name != "string" or name not in table.columns:
+            continue
+        there = equalities.get((table.schema, table.name, name), AS_IT_IS)
+        if column.compare != there.compare:
+            here, word = (", ".join(one) or "as it is" for one in (column.compare, there.compare))
+            wrong.append(f"{name} {word} ({there.collation}), here {here}")
+        if there.beyond and name in planned.joined():
+            more.setdefault((there.collation, there.beyond), []).append(name)
+    if wrong:
+        text = f"{table} compares text in another way than entity {planned.name}: {first_of(wrong, SHOWN)}"
+        cure = "say `compare` of these columns in entities.yaml as the source has it; `init --check` lists all"
+        yield warning(text, cure)
+    for (collation, beyond), names in more.items():
+        text = f"{table}: {collation} of {', '.join(names)} also makes equal {beyond}; joins of products do not"
+        yield warning(text, "give the columns a collation without that, or let no two values differ in that alone")
 
 
 def _cascades(table: SourceTable, facts: MysqlFacts) -> Iterator[Finding]:

@@ -15,7 +15,8 @@ from sqlalchemy.types import ARRAY, Enum, NullType, Numeric
 from processor.drafts.declared_types import ConnectorModes, declared_type
 from processor.drafts.draft import DraftColumn, DraftEntity, ForeignKey, distinct_names, fit_limits, legal_name
 from processor.errors import SettingError
-from processor.source.source_session import connected
+from processor.source.source_equality import read_equalities
+from processor.source.source_session import SourceSession, connected
 from processor.source.unsent_values import unsent_as_null
 
 GENERATED: Final = "a generated column, which records after the snapshot lack: compute it in the product, or publish it"
@@ -111,6 +112,7 @@ class _Schema:
         self._foreign = self._mysql_keys(inspector) if self._mysql else self._postgres_keys(connection)
         self._unique = inspector.get_multi_unique_constraints(schema=schema)
         self._comments = inspector.get_multi_table_comment(schema=schema)
+        self._equalities = read_equalities(SourceSession(connection, mysql=self._mysql))
         self._rare: dict[tuple[str, str], str] = {}
         if not self._mysql:
             rows = connection.execute(text(_NAMES_OF_TYPES), {"schema": schema})
@@ -186,7 +188,10 @@ class _Schema:
             and not column["nullable"]
             and bool(unsent_as_null(self._rare.get((table, column["name"]), name)))
         )
-        return found._replace(comment=column.get("comment") or "", not_null=unsent and bool(found.type))
+        equality = self._equalities.get((self._schema, table, column["name"]))
+        compare = equality.compare if equality and found.type.startswith("string") else ()
+        not_null = unsent and bool(found.type)
+        return found._replace(comment=column.get("comment") or "", compare=compare, not_null=not_null)
 
     def _sql_type(self, table: str, name: str, kind: Any) -> str:
         """The type as SQL writes it. A domain counts as its base, and an enum as `enum`."""

@@ -53,8 +53,10 @@ _FULL: Final = 6
 
 
 def declared_type(sql_type: str, modes: ConnectorModes, *, mysql: bool = False) -> DraftColumn:
-    """The column to declare for a type as SQL writes it: `numeric(12, 2)`, `timestamp(3) without time zone`, `integer[]`."""
-    found = _SHAPE.fullmatch(sql_type.lower().replace(" unsigned", "").replace(" zerofill", ""))
+    """The column to declare for a type as SQL writes it: `numeric(12, 2)`, `timestamp(3) without time zone`, `integer[]`. The
+    schema of an extension's type, `extensions.citext`, says nothing."""
+    written = sql_type if mysql else sql_type.rpartition(".")[2]
+    found = _SHAPE.fullmatch(written.lower().replace(" unsigned", "").replace(" zerofill", ""))
     if found is None:
         return _unknown(sql_type)
     name, arguments, zone, array = found[1], re.sub(r"\s", "", found[2] or ""), found[3].strip(), found[4]

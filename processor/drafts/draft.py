@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
-from processor.product.join_fields import parse_element
+from processor.product.join_fields import parse_compared, parse_element
 from processor.records.column_types import parse_type
-from processor.records.entity import DeleteFlag
+from processor.records.entity import Compare, DeleteFlag
 from statestore.column_values import MAX_COLUMNS
 
 T = TypeVar("T")
@@ -17,12 +17,14 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 class DraftColumn(NamedTuple):
     """A column. `type`: the text of its type; empty where the source shows none. `guess`: why the type may be another one.
-    `not_null`: a null of the connector means a value that it did not send."""
+    `not_null`: a null of the connector means a value that it did not send. `compare`: how the source compares its text; None
+    where the source does not show it."""
 
     type: str
     guess: str = ""
     comment: str = ""
     not_null: bool = False
+    compare: Compare | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,17 +106,18 @@ def distinct_names(wanted: Mapping[T, str]) -> dict[T, str]:
 
 def fit_limits(entity: DraftEntity) -> DraftEntity:
     """The entity as entities.yaml takes it: at most MAX_COLUMNS columns, with those of the key; key columns that compare; no
-    type for a name that means the elements of an array, or that has control characters."""
+    type for a name that means the elements or the folded text of another column, or that has control characters."""
     columns = {
         name: DraftColumn("", "no column can have such a name")
-        if parse_element(name) or _CONTROL.search(name)
+        if parse_element(name) or parse_compared(name) or _CONTROL.search(name)
         else column
         for name, column in entity.columns.items()
         if name
     }
     for name in entity.key:
         if name in columns and columns[name].type and parse_type(columns[name].type).kind is None:
-            columns[name] = DraftColumn("string", f"a key column cannot be {columns[name].type}", columns[name].comment)
+            guess = f"a key column cannot be {columns[name].type}"
+            columns[name] = columns[name]._replace(type="string", guess=guess)
     if len(columns) > MAX_COLUMNS:
         others = [name for name in columns if name not in entity.key][: MAX_COLUMNS - len(entity.key)]
         kept = {*entity.key, *others}

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from processor.drafts.draft import DraftColumn, DraftEntity
-from processor.drafts.entities_text import column_line, entity_lines
+from processor.drafts.entities_text import column_line, compare_word, entity_lines
 from processor.records.column_types import parse_type
 from processor.records.entity import Entity
 
@@ -43,6 +43,9 @@ def _column_lines(entity: Entity, draft: DraftEntity, whole: bool) -> Iterator[s
             yield f"+     {column_line(name, column)}"
         elif name in entity.columns and _differs(entity, name, column):
             yield f"!     {name}: {entity.columns[name]} here, {column.type} in the source"
+        elif name in entity.columns and column.compare not in (None, entity.columns[name].compare):
+            here, there = map(compare_word, (entity.columns[name].compare, column.compare or ()))
+            yield f"!     {name}: compare is {here} here, {there} in the source"
     for name in entity.columns:
         if whole and name not in draft.columns:
             yield f"-     {name}: {entity.columns[name]}"

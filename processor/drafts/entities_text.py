@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from processor.drafts.draft import DraftColumn, DraftEntity
 from processor.drafts.yaml_words import comment, flow_list, flow_map, one_line, quoted, type_word, with_comment, word
-from processor.records.entity import DeleteFlag
+from processor.records.entity import Compare, DeleteFlag
 
 
 def entities_text(entities: Sequence[DraftEntity], header: Sequence[str]) -> str:
@@ -62,16 +62,20 @@ def _flags(flags: Sequence[DeleteFlag]) -> str:
 
 
 def column_line(name: str, column: DraftColumn) -> str:
-    """`name: type`, or with `not_null` and the source's comment as its description, and the guess behind it; a column without a
-    type is a comment."""
+    """`name: type`, or a mapping where the source says more: how it compares, that it has no null, and its comment as the
+    description. The guess is behind it. A column without a type is a comment."""
     if not column.type:
         return comment(f"{word(name)}: {column.guess}")
-    written = type_word(column.type)
-    words = ["not_null: true"] if column.not_null else []
-    words += [f"description: {quoted(text)}"] if (text := one_line(column.comment)) else []
-    if words:
-        written = f"{{type: {word(column.type)}, {', '.join(words)}}}"
+    said = {"compare": compare_word(column.compare or ()), "description": quoted(one_line(column.comment))}
+    more = [f"{name}: {text}" for name, text in said.items() if text not in ("[]", '""')]
+    more[:0] = ["not_null: true"] if column.not_null else []
+    written = f"{{{', '.join([f'type: {word(column.type)}', *more])}}}" if more else type_word(column.type)
     return with_comment(f"{word(name)}: {written}", _guess(column.guess))
+
+
+def compare_word(compare: Compare) -> str:
+    """How a column compares: one word, or a list."""
+    return compare[0] if len(compare) == 1 else flow_list(compare)
 
 
 def _guess(text: str) -> str:

@@ -16,6 +16,7 @@ from processor.definitions.shape import NAME, TOPIC
 from processor.product.product import DocumentFormat
 from processor.records.entity import (
     AbsentChoice,
+    CompareWord,
     DecimalForm,
     KeepChoice,
     RecordFormat,
@@ -45,6 +46,16 @@ _UNAVAILABLE_TEXT: Final = (
     "The unavailable.value.placeholder of the connector, of all entities that do not say it. Default: Debezium's."
 )
 _ENTITY: Final[JsonSchema] = {"$ref": "#/definitions/entity"}
+_COMPARE: Final[JsonSchema] = {
+    "anyOf": [
+        {"enum": list(get_args(CompareWord))},
+        {"type": "array", "items": {"enum": list(get_args(CompareWord))}},
+    ]
+}
+_COMPARES: Final[JsonSchema] = {
+    "type": "object",
+    "additionalProperties": {"type": "object", "minProperties": 1, "additionalProperties": _COMPARE},
+}
 _JOINS: Final[JsonSchema] = {"$ref": "#/definitions/joins"}
 _SELECTION: Final[Mapping[str, JsonSchema]] = {
     "where": _EXPRESSION,
@@ -115,6 +126,7 @@ def product_schema() -> JsonSchema:
         "topic": _TOPIC,
         "format": {"enum": list(get_args(DocumentFormat)), "default": "json"},
         "publish": _publish(),
+        "compare": _COMPARES,
         "sql": _TEXT,
         **_NOTE,
         **_SELECTION,
@@ -187,9 +199,8 @@ def _column() -> JsonSchema:
     ]
     every = {"type": "string", "pattern": rf"^\s*({arguments})\s*(\[\s*\])?\s*$"}
     alone = {"anyOf": [{"enum": common}, every], "description": COLUMN["type"]}
-    described = _mapping(
-        COLUMN, {"type": alone, "not_null": _FLAG, "description": _NOTE["description"]}, required=("type",)
-    )
+    shapes = {"type": alone, "compare": _COMPARE, "not_null": _FLAG, "description": _NOTE["description"]}
+    described = _mapping(COLUMN, shapes, required=("type",))
     return {"anyOf": [*alone["anyOf"], described], "description": alone["description"]}
 
 

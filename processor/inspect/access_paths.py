@@ -135,7 +135,7 @@ def _joins(plan: Plan, product: ProductPlan, level: Sequence[int]) -> tuple[Expl
             kind="many" if node.join.many else "one",
             entity=node.join.entity,
             shown=node.join.shown,
-            on=tuple(f"{child} = {node.above}.{parent}" for child, parent in node.join.on),
+            on=tuple(node.join.equalities(node.above)),
             where=None if node.join.where is None else write_expression(node.join.where),
             required=node.join.required,
             down=_access_path(plan, node.join.entity, node.down, node.above, node.parent_columns),

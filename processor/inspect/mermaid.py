@@ -25,7 +25,7 @@ def _below(product: ProductPlan, above: str, nodes: Sequence[int]) -> Iterator[s
         node = product.nodes[index]
         join = node.join
         kind = "many" if join.many else "one"
-        on = ", ".join(f"{child} = {node.above}.{parent}" for child, parent in join.on)
+        on = ", ".join(join.equalities(node.above))
         arrow = "-->" if join.shown else "-.->"
         yield f"    {above} {arrow}|{_label(f'{join.name}: {kind}')}| n{index}[{_label(join.entity, on)}]"
         yield from _below(product, f"n{index}", node.below)

@@ -15,6 +15,8 @@ from psycopg.types.json import Jsonb
 
 from processor.errors import OracleError
 from processor.product.expressions.arithmetic import of_scale
+from processor.product.expressions.catalogue import folded_text
+from processor.product.join_fields import parse_compared
 from processor.product.product import Product
 from processor.product.sql_printer.product_query import product_sql
 from processor.product.sql_printer.sql_text import sql_name
@@ -48,7 +50,7 @@ class Oracle:
             self.fill(name, tables.get(name, ()))
 
     def fill(self, name: str, rows: Iterable[OracleRow], indexes: Collection[tuple[str, ...]] = ()) -> None:
-        """Replaces the table of an entity by one with these rows and with indexes of these columns. Rows are copied one by one,
+        """Replaces the table of an entity by one with these rows and with indexes of these fields. Rows are copied one by one,
         not held. Raises OracleError for a row that Postgres refuses."""
         entity, table = self._entities[name], sql.Identifier(self._schema, sql_name(name))
         self._connection.execute(sql.SQL("drop table if exists {}").format(table))
@@ -64,7 +66,8 @@ class Oracle:
                     raise OracleError(f"{name} {key}: Postgres cannot hold this row: {error}; {cure}") from error
         for columns in sorted({*indexes, entity.key}):
             with suppress(psycopg.errors.ProgramLimitExceeded):  # a text of over 2,704 bytes: slower, but right
-                self._connection.execute(sql.SQL("create index on {} ({})").format(table, _column_list(columns)))
+                fields = sql.SQL(", ").join(map(_index_field, columns))
+                self._connection.execute(sql.SQL("create index on {} ({})").format(table, fields))
         self._connection.execute(sql.SQL("analyze {}").format(table))
 
     def documents(self, product: Product) -> dict[str, Value]:
@@ -107,6 +110,14 @@ def source_oracle(url: str, schema: str, entities: Mapping[str, Entity]) -> Iter
 
 def _column_list(columns: Iterable[str]) -> sql.Composed:
     return sql.SQL(", ").join(map(sql.Identifier, map(sql_name, columns)))
+
+
+def _index_field(field: str) -> sql.Composable:
+    """A column, or the folded text by which a query of SQL finds it."""
+    compared = parse_compared(field)
+    if compared is None:
+        return sql.Identifier(sql_name(field))
+    return sql.SQL(f"({folded_text('{}', compared[1])})").format(sql.Identifier(sql_name(compared[0])))
 
 
 def _message_key(root: Entity, row: tuple[Any, ...]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from processor.product.join_fields import array_of, instants_of
+from processor.product.join_fields import array_of, converted_of
 from processor.product.join_sides import Columns, align_columns
 from processor.product.product import Definitions, Join
 from processor.records.entity import Entity
@@ -47,7 +47,7 @@ Access = KeyRead | SlotRead | EdgeRead
 def is_key(columns: Columns, entity: Entity) -> bool:
     """Whether the key of a join by these columns is the encoded primary key of a row: they are the whole primary key, in its
     order, without timestamps. Timestamps join by the microsecond, but a primary key has every digit."""
-    return columns == entity.key and not instants_of(columns, entity)
+    return columns == entity.key and not converted_of(columns, entity)
 
 
 def route(fields: Columns, entity: Entity, join: Join) -> Literal["key", "edges", "slot"]:

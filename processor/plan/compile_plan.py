@@ -10,7 +10,7 @@ from processor.plan.access import Access, EdgeRead, IndexedColumns, KeyRead, Slo
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.plan.tree import places_of, trees_of
-from processor.product.join_fields import instants_of
+from processor.product.join_fields import converted_of
 from processor.product.join_sides import Columns, align_columns
 from processor.product.product import Definitions, Join, Product
 from processor.product.used_columns import used_columns
@@ -87,7 +87,7 @@ def compile_plan(
             used=_stored(_union(used.get(e.name, set())), e),
             edges=edges.get(e.name, {}),
             layout=layouts.get(e.name, version),
-            instants=_instants(e, written.get(e.name, {}), edges.get(e.name, {})),
+            converted=_converted(e, written.get(e.name, {}), edges.get(e.name, {})),
             dropped=dropped.get(e.name, ()),
             indexed=_stored(_union({frozenset(e.key), *indexed.get(e.name, ())}), e)
             if written.get(e.name)
@@ -147,8 +147,8 @@ class _Compiler:
             own_slot=own,
             used=used,
             below=(),
-            child_instants=instants_of(child_columns, child),
-            parent_instants=instants_of(parent_columns, over),
+            child_converted=converted_of(child_columns, child),
+            parent_converted=converted_of(parent_columns, over),
         )
 
     def _access(self, entity: Entity, fields: Columns, join: Join) -> Access:
@@ -218,9 +218,9 @@ def _read_through_indexes(product: ProductPlan) -> Iterator[tuple[str, frozenset
             yield node.above, frozenset(map(column_of, (*node.parent_columns, *above)))
 
 
-def _instants(entity: Entity, slots: Mapping[int, Columns], edges: Mapping[str, Columns]) -> Columns:
+def _converted(entity: Entity, slots: Mapping[int, Columns], edges: Mapping[str, Columns]) -> Columns:
     indexed = [field for fields in (*slots.values(), *edges.values()) for field in fields]
-    return instants_of([field for field in indexed if column_of(field) in entity.columns], entity)
+    return converted_of([field for field in indexed if column_of(field) in entity.columns], entity)
 
 
 def _slot_of(entity: Entity, columns: Columns, slots: Slots) -> int:

@@ -13,7 +13,7 @@ from processor.plan.access import Access, EdgeRead, KeyRead, SlotRead
 from processor.plan.product_plan import ProductPlan
 from processor.plan.step import Lookup
 from processor.plan.tree import RootTree, places_of, trees_of
-from processor.product.join_fields import join_keys, round_instants
+from processor.product.join_fields import convert, join_keys
 from processor.product.join_sides import Columns
 from processor.records.entity import Entity
 from processor.records.record import Value
@@ -29,8 +29,9 @@ class EntityPlan:
     """An entity as the job stores it. `used`: the columns that some product reads, None for all of them. `indexed`: those that
     it reads through an index, and the key columns; none without slots. `edges`: the
     fields that edges name its rows by, as `keys.field_names` encodes them. `layout`: the registry version at which a slot or
-    an edge of its rows was written first. `instants`: the columns of slots and edges that hold timestamps. `dropped`: columns
-    that the entity declares no more, and that rows of older plans hold as declared ones. `unread`: the declared columns that no
+    an edge of its rows was written first. `converted`: what has another form in the keys of slots and edges than in the row
+    (`join_fields.converted_of`). `dropped`: columns that the entity declares no more, and that rows of older plans hold as
+    declared ones. `unread`: the declared columns that no
     product reads, no key has, and no slot or edge holds."""
 
     entity: Entity
@@ -39,7 +40,7 @@ class EntityPlan:
     used: frozenset[str] | None
     edges: Mapping[str, Columns]
     layout: int
-    instants: Columns = ()
+    converted: Columns = ()
     dropped: Columns = ()
     indexed: frozenset[str] | None = frozenset()
     unread: Columns = ()
@@ -73,12 +74,12 @@ class EntityPlan:
         if not self.edges:
             return None
         edges = self.edges if columns is not None else {}
-        found = {name: join_keys(fields, columns or {}, self.instants) for name, fields in edges.items()}
+        found = {name: join_keys(fields, columns or {}, self.converted) for name, fields in edges.items()}
         return frozenset((name, key) for name, join_keys_ in found.items() for key in join_keys_ if key is not None)
 
     def slots_of(self, columns: Mapping[str, Value]) -> dict[int, str | None]:
         """The key of a row with these columns in each slot; None where the row has no key."""
-        columns = round_instants(columns, self.instants)
+        columns = convert(columns, self.converted)
         return {slot: keys.encode([*map(columns.get, assigned)]) for slot, assigned in self.slots.items()}
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from processor.definitions.describe import describe_entity, describe_product
 from processor.definitions.load import ENTITIES, load_stored
@@ -169,7 +170,7 @@ def _check_entries(snapshot: stored.Snapshot, definitions: Definitions) -> None:
 
 def _widened(entity: stored.EntityEntry, columns: Mapping[str, str]) -> stored.EntityEntry:
     """The entity whose definition declares these columns, too."""
-    return replace(entity, definition={**entity.definition, "columns": {**columns, **entity.columns}})
+    return replace(entity, definition={**entity.definition, "columns": {**columns, **entity.definition["columns"]}})
 
 
 def _changed_by_hand(entry: str) -> PlanError:
@@ -182,11 +183,17 @@ def _changed_by_hand(entry: str) -> PlanError:
 def _definitions(snapshot: stored.Snapshot, products: Iterable[stored.ProductEntry]) -> Definitions:
     """The definitions of all entities and of these products."""
     texts = {ENTITIES: canonical_json.dumps({e.name: e.definition for e in snapshot.entities})}
-    texts |= {_file_of(product): canonical_json.dumps(product.definition) for product in products}
+    texts |= {_file_of(one): canonical_json.dumps(stored_definition(one.definition)) for one in products}
     try:
         return load_stored(texts)
     except DefinitionError as error:
         raise DefinitionError(replace(one, file=_stored_place(one.file), line=0) for one in error.problems) from None
+
+
+def stored_definition(definition: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The file of a product as the registry has it: its columns compare as they did when it was stored, whatever its entities say
+    now."""
+    return {"compare": {}, **definition}
 
 
 def _slots(assignments: Iterable[stored.Assignment]) -> dict[str, dict[int, tuple[str, ...]]]:

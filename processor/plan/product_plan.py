@@ -21,7 +21,7 @@ class JoinPlan:
     """A join of a product, compiled: a node of its tree. `parent`: the index of the node above it, None for the root.
     `own_slot`: the slot (or the fields of edges) of the child that holds the join key, None when the join's columns are
     the child's primary key. Either `child_columns` or `parent_columns` may hold elements of an array
-    (`processor.product.join_fields`). `child_instants`, `parent_instants`: those of them that hold timestamps."""
+    (`processor.product.join_fields`). `child_converted`, `parent_converted`: what has another form in their keys."""
 
     join: Join
     parent: int | None
@@ -33,16 +33,16 @@ class JoinPlan:
     own_slot: int | str | None
     used: frozenset[str] | None
     below: tuple[int, ...]
-    child_instants: Columns = ()
-    parent_instants: Columns = ()
+    child_converted: Columns = ()
+    parent_converted: Columns = ()
 
     def child_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
         """The keys by which a row of the child joins."""
-        return join_keys(self.child_columns, columns, self.child_instants)
+        return join_keys(self.child_columns, columns, self.child_converted)
 
     def parent_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
         """The keys by which a row above joins."""
-        return join_keys(self.parent_columns, columns, self.parent_instants)
+        return join_keys(self.parent_columns, columns, self.parent_converted)
 
     def sides(self) -> Iterator[tuple[str, Access, Columns]]:
         """Both sides of the join: the entity whose rows a lookup finds, its access path, and the fields that hold the

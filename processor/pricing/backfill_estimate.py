@@ -9,6 +9,7 @@ from math import ceil
 from processor.plan.plan import Plan
 from processor.pricing.estimate import StatisticsIndex
 from processor.pricing.price_list import Prices
+from registry.column_of import column_of
 from registry.model import Snapshot
 from statestore.items import slot_name
 from statestore.metered import WRITE_BYTES
@@ -57,7 +58,7 @@ def needed_backfills(
         fields = tuple("#".join(edge.fields) for edge in edges if edge.entity == entity.name)
         holds = [f"{slot_name(one.slot)} holds {'#'.join(one.columns)}" for one in slots]
         holds += [f"edges by {one}" for one in fields]
-        held = frozenset(column for one in slots for column in one.columns)
+        held = frozenset(column_of(field) for one in slots for field in one.columns)
         holds += _shown_columns(entity.name, *plans, held) if plans else ()
         counted = index.entities.get(entity.name) if index else None
         rows, write_units, seconds = None, None, None

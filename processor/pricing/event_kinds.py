@@ -14,7 +14,7 @@ from datetime import date, timedelta
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.product.expressions.expression import Column, Expression, Path, node_of, references
-from processor.product.join_fields import parse_element, type_of
+from processor.product.join_fields import parse_compared, parse_element, type_of
 from processor.product.join_sides import Columns
 from processor.product.product import Join, Product, expressions
 from processor.records.column_types import parse_type
@@ -151,10 +151,16 @@ def _kind(field: str, entity: Entity) -> ColumnType:
 def _classes(plan: Plan, nodes: Collection[JoinPlan]) -> dict[EntityColumn, EntityColumn]:
     """Column -> the representative of all columns that joins compare with it."""
     return equal_groups(
-        ((node.above, parent), (node.join.entity, child))
+        ((node.above, _valued(parent)), (node.join.entity, _valued(child)))
         for node in nodes
         for child, parent in zip(node.child_columns, node.parent_columns, strict=True)
     )
+
+
+def _valued(field: str) -> str:
+    """The field whose values the world makes. Values of one class are the same text, however their text compares."""
+    compared = parse_compared(field)
+    return compared[0] if compared else field
 
 
 def without_filters(plan: Plan) -> Plan:

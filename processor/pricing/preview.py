@@ -18,6 +18,7 @@ from processor.pricing.sizes import size_warnings
 from processor.pricing.stored_columns import row_effects
 from processor.product.product import Definitions
 from processor.settings.settings import Settings
+from registry.column_of import column_of
 from registry.edits.advance import completed
 from registry.edits.apply import apply
 from registry.edits.edit import Edit, edited, joined_by, plan_id
@@ -198,7 +199,7 @@ def _warnings(plan: Plan, slots: tuple[SlotPreview, ...]) -> Iterator[str]:
                 yield f"{name}.{path}: a `many` without `limit` grows with its rows, and a message has a largest size; add one"
     for slot in slots:
         columns = plan.entities[slot.entity].entity.columns
-        if all(columns[column].name == "bool" for column in slot.columns):
+        if all(columns[column_of(field)].name == "bool" for field in slot.columns):
             what = f"{slot_name(slot.slot)} of {slot.entity} holds {'#'.join(slot.columns)}, which has two values"
             yield f"{what}: each is one key of the index, and a key takes about 1,000 writes a second; join on more columns"
         if slot.state == "unused":

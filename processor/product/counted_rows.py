@@ -15,12 +15,13 @@ from typing import Any, Protocol
 
 from processor.product.expressions.evaluate import Match, RowLevel, Scope, compile_expression
 from processor.product.expressions.expression import Column, Computed, Expression, Type
-from processor.product.join_fields import element_values, instants_of, join_keys
+from processor.product.join_fields import converted_of, element_values, join_keys
 from processor.product.join_sides import align_columns
 from processor.product.product import Join, WholeRow
 from processor.records.entity import Entity
 from processor.records.record import Value
 from processor.records.times import to_microseconds
+from registry.column_of import column_of
 
 Rank = Callable[[Value], Any]
 Entities = Mapping[str, Entity]
@@ -99,13 +100,14 @@ class CountedRows:
 class CountedElements(CountedRows):
     """The rows of a list join that count. A found row occurs once for each element of the array above that finds it."""
 
-    __slots__ = ("_child_instants", "_parent", "_parent_instants", "child")
+    __slots__ = ("_child", "_child_converted", "_parent", "_parent_converted", "columns")
 
     def __init__(self, join: Join, place: object, above: Entity, entity: Entity, tally: Counter[str]) -> None:
         super().__init__(join, place, above, entity, tally)
-        self.child, self._parent = align_columns(join, entity, above)
-        self._child_instants = instants_of(self.child, entity)
-        self._parent_instants = instants_of(self._parent, above)
+        self._child, self._parent = align_columns(join, entity, above)
+        self.columns = tuple(map(column_of, self._child))
+        self._child_converted = converted_of(self._child, entity)
+        self._parent_converted = converted_of(self._parent, above)
 
     def elements(self, scope: Scope) -> list[tuple[list[Match], list[Value]]]:
         """For each element of the array: the rows that it finds, and its values of the join columns."""
@@ -118,9 +120,9 @@ class CountedElements(CountedRows):
     def _elements(self, counted: list[Match], scope: Scope) -> list[tuple[list[Match], list[Value]]]:
         rows: dict[str | None, dict[int, Match]] = {}
         for row in counted:
-            (key,) = join_keys(self.child, row.columns, self._child_instants)
+            (key,) = join_keys(self._child, row.columns, self._child_converted)
             rows.setdefault(key, {})[id(row)] = row
-        keys = join_keys(self._parent, scope[0].columns, self._parent_instants)
+        keys = join_keys(self._parent, scope[0].columns, self._parent_converted)
         elements = element_values(self._parent, scope[0].columns)
         return [(list(rows.get(key, {}).values()), values) for key, values in zip(keys, elements, strict=True)]
 

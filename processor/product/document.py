@@ -230,7 +230,7 @@ class CompiledListJoin(CompiledJoin):
         for rows, values in self._elements.elements(scope):
             shown += [render((row, scope)) for row in rows]
             if not rows and not self.join.required:
-                absent = self._absent(dict(zip(self._elements.child, values, strict=True)), scope)
+                absent = self._absent(dict(zip(self._elements.columns, values, strict=True)), scope)
                 shown.append(form.write(absent))
         return form.array(shown)
 

@@ -10,7 +10,7 @@ Columns = tuple[str, ...]
 def align_columns(join: Join, child: Entity, parent: Entity) -> tuple[Columns, Columns]:
     """The join's child and parent columns, in pairs. If one side is a whole primary key, the pairs have the key's order. Else the
     parent's column names give the order."""
-    pairs = list(join.on)
+    pairs, compares = list(join.on), dict(zip(join.on, join.compare, strict=False))
     by_parent, by_child = {p: c for c, p in pairs}, dict(pairs)
     if set(by_parent) == set(parent.key) and len(pairs) == len(parent.key):
         pairs = [(by_parent[p], p) for p in parent.key]
@@ -19,6 +19,6 @@ def align_columns(join: Join, child: Entity, parent: Entity) -> tuple[Columns, C
     else:
         pairs.sort(key=lambda pair: (pair[1], pair[0]))
     return (
-        tuple(typed_field(c, child, type_of(p, parent)) for c, p in pairs),
-        tuple(typed_field(p, parent, type_of(c, child)) for c, p in pairs),
+        tuple(typed_field(c, child, type_of(p, parent), compares.get((c, p), ())) for c, p in pairs),
+        tuple(typed_field(p, parent, type_of(c, child), compares.get((c, p), ())) for c, p in pairs),
     )

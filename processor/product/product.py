@@ -8,7 +8,7 @@ from processor.product.expressions.expression import Column as Column
 from processor.product.expressions.expression import Expression, aggregates, node_of
 from processor.product.gate import OPEN, Gate
 from processor.product.join_fields import array_of
-from processor.records.entity import Entity
+from processor.records.entity import Compare, Entity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +57,9 @@ class Join:
     """A join below a level.
 
     on: pairs of child and parent column, in the order of the definition; a side may be the elements of an array column (`ids[]`,
-    `inner[].id`). shown: True for an `embed`, whose result is the member `name`; False for a `join`, which serves only
-    expressions. where: the condition on rows that count. required: the row above counts only if this join has a row.
+    `inner[].id`). compare: how the text of each pair compares; empty where all pairs compare as they are. shown: True for an
+    `embed`, whose result is the member `name`; False for a `join`, which serves only expressions.
+    where: the condition on rows that count. required: the row above counts only if this join has a row.
     total: `<name>_total` shows the number of rows before `limit`. strong: the join is read without an index.
     """
 
@@ -75,6 +76,7 @@ class Join:
     selection: Selection = WholeRow()
     joins: tuple["Join", ...] = ()
     strong: bool = False
+    compare: tuple[Compare, ...] = ()
 
     @property
     def listed(self) -> bool:
@@ -89,6 +91,14 @@ class Join:
     def parent_columns(self) -> tuple[str, ...]:
         return tuple(parent for _, parent in self.on)
 
+    def equalities(self, above: str) -> list[str]:
+        """The pairs as people read them, with how their text compares: `code = customer.country (ci, trimmed)`."""
+        compares = self.compare or ((),) * len(self.on)
+        return [
+            f"{child} = {above}.{parent}" + (f" ({', '.join(compare)})" if compare else "")
+            for (child, parent), compare in zip(self.on, compares, strict=True)
+        ]
+
     @property
     def aggregated(self) -> bool:
         """Whether aggregates make one value or object of all rows."""
@@ -96,12 +106,15 @@ class Join:
 
 
 DocumentFormat = Literal["json", "avro"]
+Compares = Mapping[str, Mapping[str, Compare]]
+"""Entity -> column -> how its text compares. A column that is not in it compares as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
     """The definition of a document. `where`: the condition on root rows that have a document. `format`: of the documents in the
-    topic. `gate`: when they go out."""
+    topic. `gate`: when they go out. `compare`: how the columns that it reads compare; joins and expressions have it already, and
+    do not ask the entities."""
 
     name: str
     topic: str
@@ -111,6 +124,7 @@ class Product:
     where: Expression | None = None
     format: DocumentFormat = "json"
     gate: Gate = OPEN
+    compare: Compares = field(default_factory=dict)
 
     @property
     def gated(self) -> bool:

@@ -1,8 +1,8 @@
 """A source table as a definition describes it: its key, its columns with their types, and its topic."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from processor.records.placeholders import PLACEHOLDER
 
@@ -13,12 +13,17 @@ DecimalForm = Literal["text", "bytes"]
 TruncateChoice = Literal["refuse", "ignore", "delete"]
 KeepChoice = Literal["all", "declared"]
 AbsentChoice = Literal["null", "keep"]
+CompareWord = Literal["ci", "trimmed"]
+Compare = tuple[CompareWord, ...]
+"""How text compares, where not by its code points. `ci`: upper and lower case are one. `trimmed`: spaces at the end do not
+count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnType:
     """The type of a column. `decimal(12,2)` has a precision and a scale, `string[]` is an array. `timestamp(us)` has the
-    unit (ms, us or ns) of timestamps that come as bare numbers. `json(text)` has `text`: text is JSON in every record."""
+    unit (ms, us or ns) of timestamps that come as bare numbers. `json(text)` has `text`: text is JSON in every record. `compare`:
+    how its text compares; the text of the type has no word of it."""
 
     name: TypeName
     array: bool = False
@@ -26,6 +31,7 @@ class ColumnType:
     scale: int | None = None
     unit: TimestampUnit | None = None
     text: bool = False
+    compare: Compare = ()
 
     @property
     def kind(self) -> str | None:
@@ -45,6 +51,12 @@ class DeleteFlag(NamedTuple):
 
     column: str
     values: tuple[str, ...] = ()
+
+
+def united(compares: Iterable[Compare]) -> Compare:
+    """How texts compare with each other: by the words of all of them, in one order."""
+    words = {word for compare in compares for word in compare}
+    return tuple(word for word in get_args(CompareWord) if word in words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from processor.definitions.load import ENTITIES, load_stored
 from processor.errors import StatestoreError
-from processor.plan.planning import check_after, requirements_of
+from processor.plan.planning import check_after, requirements_of, stored_definition
 from processor.records import canonical_json
 from registry.edits import operations
 from registry.edits.apply import apply
@@ -80,7 +80,9 @@ def _texts(stored: Snapshot, reversal: Reversal, back: set[str]) -> dict[str, st
     if not (back or reversal.products):
         return {}
     entities = {one.name: one.definition for one in stored.entities} | {name: reversal.entities[name] for name in back}
-    products = {f"products/{name}.json": definition for name, definition in reversal.products.items()}
+    products = {
+        f"products/{name}.json": stored_definition(definition) for name, definition in reversal.products.items()
+    }
     return {file: canonical_json.dumps(content) for file, content in {ENTITIES: entities, **products}.items()}
 
 

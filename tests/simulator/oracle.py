@@ -11,7 +11,7 @@ from typing import Any
 from processor.product.document import GONE, Match, Renderer
 from processor.product.product import Definitions, Join, Product
 from processor.records import canonical_json
-from processor.records.entity import Entity
+from processor.records.entity import Compare, Entity
 from tests.simulator.history import Tables
 from tests.simulator.shapes import Row
 
@@ -39,19 +39,27 @@ def _match(row: Row, joins: Iterable[Join], definitions: Definitions, entity: st
         match.found[join.name] = [
             _match(other, join.joins, definitions, join.entity, tables)
             for other in tables[join.entity].values()
-            if not _keys(other, join.child_columns).isdisjoint(_keys(row, join.parent_columns))
+            if not _keys(other, join.child_columns, join).isdisjoint(_keys(row, join.parent_columns, join))
         ]
     return match
 
 
-def _keys(row: Row, fields: tuple[str, ...]) -> set[tuple[Any, ...]]:
+def _keys(row: Row, fields: tuple[str, ...], join: Join) -> set[tuple[Any, ...]]:
     """The join keys of a row: one from its columns, or one from each element of an array. A key with a null joins nothing."""
     array = next((field.split("[]")[0] for field in fields if "[]" in field), None)
     found = {
         tuple(row.get(f) if "[]" not in f else _member(element, f.partition("[].")[2]) for f in fields)
         for element in ([None] if array is None else row.get(array) or [])
     }
-    return {key for key in found if None not in key}
+    compares = join.compare or ((),) * len(fields)
+    return {tuple(map(_folded, key, compares)) for key in found if None not in key}
+
+
+def _folded(value: Any, compare: Compare) -> Any:
+    if not isinstance(value, str):
+        return value
+    value = value.lower() if "ci" in compare else value
+    return value.rstrip(" ") if "trimmed" in compare else value
 
 
 def _member(element: Any, name: str) -> Any:

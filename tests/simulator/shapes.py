@@ -7,6 +7,7 @@
     lists, strong   joins by edges (`tests.simulator.edge_shapes`)
     edits    the tables of `stars`; operators edit the products during the run (`tests.simulator.registry_edits`)
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
+    compared N   the same over columns that say how their text compares, with other spellings of each text
 
 Values are few, so keys collide, move A -> B -> A, and become null. In `pair` and `stars` each change that a product reads has a
 stamp `n`, which only rises. Every document shows the stamps, and so the version of each row.
@@ -23,7 +24,7 @@ from processor.definitions.load import load, read_directory
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.product.product import Definitions
-from tests.integration.product.products import ENTITIES, draw_definitions, draw_row
+from tests.integration.product.products import ENTITIES, draw_compared_definitions, draw_definitions, draw_row, respell
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
 from tests.simulator.edit_shapes import all_texts
 from tests.simulator.shape_definitions import PAIR, PRICES, STARS
@@ -213,10 +214,21 @@ def _any(name: str) -> Shape:
     )
 
 
+def _compared(name: str) -> Shape:
+    def drawn(r: Random, entity: str) -> Row:
+        row: Row = respell(r, draw_row(r, entity))
+        return row
+
+    definitions = draw_compared_definitions(Random(name))
+    return replace(_any(name), definitions=definitions, draw_row={e: partial(drawn, entity=e) for e in ENTITIES})
+
+
 SHAPES = {shape.name: shape for shape in (_pair(), _prices(), _stars(), _github(), _lists(), _strong(), _edits())}
 
 
 @lru_cache
 def shape_of(name: str) -> Shape:
     """The shape of this name."""
-    return SHAPES[name] if name in SHAPES else _any(name)
+    if name in SHAPES:
+        return SHAPES[name]
+    return _compared(name) if name.startswith("compared") else _any(name)

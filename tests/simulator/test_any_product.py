@@ -4,6 +4,8 @@ product's SQL over the last state of the tables."""
 import json
 import uuid
 
+import pytest
+
 from processor.definitions.describe import describe_product
 from processor.definitions.load import load
 from processor.inspect.oracle import oracle
@@ -11,19 +13,20 @@ from tests.integration.conftest import postgres_url
 from tests.integration.product.products import ENTITIES
 from tests.simulator.history import tables_after
 from tests.simulator.oracle import documents
-from tests.simulator.seeds import overrides_of, share
+from tests.simulator.seeds import share
 from tests.simulator.simulate import simulate
 
 __all__ = ["postgres_url"]
 SEEDS = range(min(200, share(5)))
 
 
-def test_the_last_documents_of_any_product_equal_the_answer_of_postgres(postgres_url: str) -> None:
+@pytest.mark.parametrize("shape", ["any", "compared"])
+def test_the_last_documents_of_any_product_equal_the_answer_of_postgres(postgres_url: str, shape: str) -> None:
     faults = 0
     entities = load({"entities.yaml": json.dumps(ENTITIES)}).entities
     with oracle(postgres_url, f"any_{uuid.uuid4().hex[:8]}", entities) as postgres:
         for seed in SEEDS:
-            run = simulate(seed, overrides=overrides_of(seed, "products"))
+            run = simulate(seed, overrides={"shape": f"{shape} {seed}"})
             (product,) = run.shape.definitions.products.values()
             assert run.problem is None, f"seed {seed}: {run.problem}\n{describe_product(product)}"
             tables = tables_after(run.shape, run.events)

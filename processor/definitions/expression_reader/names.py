@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from processor.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
 from processor.product.expressions.expression import Column, Expression, Path, Shown, Type
 from processor.product.product import BareValue, Join
-from processor.records.entity import ColumnType, Entity
+from processor.records.entity import ColumnType, Compare, Entity
 
 _IDENTIFIER = r"[^\W\d][\w$]*"
 _PART = re.compile(rf'({_IDENTIFIER})|"((?:[^"]|"")+)"')
@@ -118,6 +118,22 @@ def expression_type(expression: Expression, scope: NameScope) -> Type:
         assert scope.above is not None
         scope = scope.above
     return _column_type(expression.name, scope_at_path(expression.path, scope))
+
+
+def compare_of(node: Column | Shown, scope: NameScope) -> Compare:
+    """How the text of a column or of a join's value compares, in the scope that its path begins at."""
+    if isinstance(node, Column):
+        for _ in range(node.up):
+            assert scope.above is not None
+            scope = scope.above
+        column = (scope_at_path(node.path, scope).columns or {}).get(node.name)
+        return column.compare if column else ()
+    above = scope_at_path(node.path[:-1], scope)
+    join = above.joins[node.path[-1]]
+    if join is None or not isinstance(join.selection, BareValue):
+        return ()
+    shown = join.selection.expression
+    return compare_of(shown, above.below(join)) if isinstance(shown, Column) else shown.compare
 
 
 def scope_at_path(path: Path, scope: NameScope) -> NameScope:

@@ -5,16 +5,16 @@ that the overload takes. Every other conversion needs a cast.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
 from processor.definitions.problems import WrongDefinition, suggest
 from processor.product.expressions.arithmetic import to_float, without_exponent
-from processor.product.expressions.catalogue import FUNCTIONS, OVERLOADS
+from processor.product.expressions.catalogue import FUNCTIONS, OVERLOADS, compared_function, fold_function
 from processor.product.expressions.expression import Call, ExpressionNode, Literal, Type
 from processor.product.expressions.function import Function
-from processor.records.entity import ColumnType, TypeName
+from processor.records.entity import ColumnType, Compare, TypeName, united
 from processor.records.values import canonical_value
 
 _NUMBERS: Final[tuple[TypeName, ...]] = ("int", "decimal", "float")
@@ -29,15 +29,18 @@ SAME_TYPE: Final = frozenset(
     ["=", "<>", "<", "<=", ">", ">=", "is distinct from", "in", "nullif", "coalesce", "greatest", "least"]
 )
 """Functions whose arguments all have the same type."""
+_COMPARISONS: Final = frozenset(["=", "<>", "<", "<=", ">", ">=", "is distinct from", "in"])
 
 
 @dataclass(frozen=True, slots=True)
 class TypedNode:
-    """A node and its type. `loose`: the node is a text literal, which may still become a value of another type."""
+    """A node and its type. `loose`: the node is a text literal, which may still become a value of another type. `compare`: how
+    its text compares."""
 
     node: ExpressionNode
     type: Type
     loose: bool = False
+    compare: Compare = ()
 
 
 def make_literal(value: str | int | Decimal | bool | None) -> TypedNode:
@@ -60,6 +63,48 @@ def make_literal(value: str | int | Decimal | bool | None) -> TypedNode:
 
 def apply_function(name: str, args: Sequence[TypedNode]) -> TypedNode:
     """The call of a function or an operator. Raises: WrongDefinition where no overload takes these arguments."""
+    compare = united(arg.compare for arg in args)
+    return _apply_compared(name, args, compare) if compare else _apply(name, args)
+
+
+def fold(arg: TypedNode, compare: Compare) -> TypedNode:
+    """Text as it compares; another value as it is."""
+    if arg.type != "string" or not compare:
+        return arg
+    function = FUNCTIONS[fold_function(compare)]
+    if isinstance(arg.node, Literal):
+        return replace(arg, node=replace(arg.node, value=function.run(arg.node.value)), compare=())
+    return TypedNode(Call(function=function.key, args=(arg.node,), type="string"), "string")
+
+
+def _apply_compared(name: str, args: Sequence[TypedNode], compare: Compare) -> TypedNode:
+    """The call where text compares so. Text that a function makes of it compares in the same way."""
+    if name in _COMPARISONS:
+        return _apply(name, [fold(arg, compare) for arg in args])
+    if name == "nullif" and len(args) == 2:
+        same = _apply("=", [fold(arg, compare) for arg in args])
+        return _apply_compared("case", [same, make_literal(None), args[0]], compare)
+    if name in ("greatest", "least"):
+        nodes, _ = unify_types(args, f"`{name}`")
+        call = Call(function=compared_function(name, compare), args=nodes, type="string")
+        return TypedNode(call, "string", compare=compare)
+    if name == "like" and "ci" in compare:
+        args = [*(fold(arg, ("ci",)) for arg in args[:2]), _checked_escape(args[2])]
+    made = _apply(name, args)
+    return replace(made, compare=compare) if made.type == "string" else made
+
+
+def _checked_escape(escape: TypedNode) -> TypedNode:
+    """The escape of a pattern in lower case, in which a letter would stand for itself, too."""
+    text = str(escape.node.value) if isinstance(escape.node, Literal) else ""
+    if text.upper() != text.lower():
+        raise WrongDefinition(
+            f"`escape '{text}'` is a letter, in a pattern without upper and lower case", "write a sign"
+        )
+    return escape
+
+
+def _apply(name: str, args: Sequence[TypedNode]) -> TypedNode:
     if name in SAME_TYPE and args:
         return _apply_same_type(name, args)
     if name == "case":

@@ -11,12 +11,20 @@ from processor.definitions.expression_reader.names import (
     NameScope,
     UnknownColumn,
     aggregated_column,
+    compare_of,
     find_many,
     parse_path,
     resolve,
     scope_at_path,
+    write_path,
 )
-from processor.definitions.expression_reader.overloads import TypedNode, apply_function, apply_overload, make_literal
+from processor.definitions.expression_reader.overloads import (
+    TypedNode,
+    apply_function,
+    apply_overload,
+    fold,
+    make_literal,
+)
 from processor.definitions.expression_reader.scales import keep_scales
 from processor.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
 from processor.definitions.sql_reader.parsed_expression import ParsedCall, ParsedConstant, ParsedExpression, ParsedName
@@ -32,6 +40,7 @@ from processor.product.expressions.expression import (
     Path,
     Shown,
     Type,
+    node_of,
 )
 
 AGGREGATES: Final = ("count", "sum", "min", "max", "avg")
@@ -91,7 +100,17 @@ def _read(text: str, scope: NameScope, may_aggregate: bool, stored: bool) -> tup
         (node,) = node.args
     if isinstance(node, Column):
         return node, typed.type
-    return Computed(text=text, node=node), typed.type
+    return Computed(text=text, node=node, compare=typed.compare), typed.type
+
+
+def folded(expression: Expression, scope: NameScope) -> Expression:
+    """The expression as an order compares it: its text folded. The author's text stays."""
+    compare = compare_of(expression, scope) if isinstance(expression, Column) else expression.compare
+    if not compare:
+        return expression
+    node = fold(TypedNode(node_of(expression), "string"), compare).node
+    text = write_path(expression) if isinstance(expression, Column) else expression.text
+    return expression if isinstance(node, Column) else Computed(text=text, node=node)
 
 
 def _is_word(path: Path, scope: NameScope) -> bool:
@@ -137,16 +156,20 @@ class _Reader:
         if len(parts) == 1 and parts[0].lower() in _VOLATILE and parts[0] not in _known_names(self.scope):
             raise _volatile_error(parts[0])
         if self.over and parts[: len(self.over)] == self.over:
-            node, type_ = resolve(parts[len(self.over) :], scope_at_path(self.over, self.scope))
+            below = scope_at_path(self.over, self.scope)
+            node, type_ = resolve(parts[len(self.over) :], below)
+            compare = compare_of(node, below)
         else:
             node, type_ = resolve(parts, self.scope)
+            compare = compare_of(node, self.scope)
             if self.over and not isinstance(node, Column):
                 what = f"an aggregate over `{'.'.join(self.over)}` cannot use the value of the join `{'.'.join(parts)}`"
                 raise WrongDefinition(what, "move the join's value out of the aggregate")
             if isinstance(node, Column):
                 node = replace(node, up=node.up + len(self.over))
         stored = f"as stored({type_})"
-        return TypedNode(Call(function=stored, args=(node,), type=type_) if stored in FUNCTIONS else node, type_)
+        read = Call(function=stored, args=(node,), type=type_) if stored in FUNCTIONS else node
+        return TypedNode(read, type_, compare=compare)
 
     def _call(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
         if name in _VOLATILE:
@@ -262,7 +285,9 @@ def _apply_aggregate(name: str, argument: TypedNode, over: Path) -> TypedNode:
             raise WrongDefinition(
                 f"`{name}` cannot take {type_ or 'null'}", "it takes numbers, text, dates and timestamps"
             )
-    return TypedNode(Aggregate(function=name, argument=argument.node, over=over, type=type_), type_)
+    compare = argument.compare if type_ == "string" else ()
+    aggregate = Aggregate(function=name, argument=argument.node, over=over, type=type_, compare=compare)
+    return TypedNode(aggregate, type_, compare=compare)
 
 
 def _apply_average(argument: TypedNode, over: Path) -> TypedNode:

@@ -27,7 +27,7 @@ from processor.product.expressions.function import (
 )
 from processor.product.expressions.function import OVERLOADS as OVERLOADS
 from processor.product.expressions.function import SCALARS as SCALARS
-from processor.records.entity import TypeName
+from processor.records.entity import Compare, TypeName
 from processor.records.record import Value
 from processor.records.times import to_microseconds
 
@@ -149,6 +149,54 @@ def _texts() -> None:
     define("like", "string string string", "bool", text.like, "({0} LIKE {1} ESCAPE {2})", constant=frozenset({1, 2}))
 
 
+def fold_function(compare: Compare) -> str:
+    """The key of the function that folds text which compares so."""
+    return f"fold {'+'.join(compare)}(string)"
+
+
+def compared_function(name: str, compare: Compare) -> str:
+    """The key of `greatest` or `least` over text that compares so."""
+    return f"{name} {'+'.join(compare)}(string,...)"
+
+
+def _folds() -> None:
+    """What reads compare with: texts are equal if their folded texts are. No author can name these functions. Of equal texts,
+    `greatest` and `least` compare code points, so that the result is the same in every order of the rows."""
+    for words, fold in text_functions.FOLDS.items():
+        written = folded_text("{0}", words)
+        define(f"fold {words}", "string", "string", fold, written)
+        rank = partial(_folded_rank, fold)
+        for name, pick, direction in (("greatest", max, "DESC"), ("least", min, "ASC")):
+            run = partial(_picked_by, pick, rank)
+            sql = partial(_picked_from, words, direction)
+            define(f"{name} {words}", "string", "string", run, sql, strict=False, variadic=True)
+
+
+def folded_text(sql: str, words: str) -> str:
+    """SQL for the folded text, as `text_functions.FOLDS` folds it."""
+    lowered = f'lower({sql} COLLATE "default")' if "ci" in words else sql
+    return f"rtrim({lowered}, ' ')" if "trimmed" in words else lowered
+
+
+def folded_order(sql: str, words: str, direction: str) -> str:
+    """SQL for an order by the folded text, then by code points."""
+    return f"{folded_text(sql, words)}{COLLATE} {direction}, {sql}{COLLATE} {direction}"
+
+
+def _folded_rank(fold: Callable[[str], str], value: str) -> tuple[str, str]:
+    return fold(value), value
+
+
+def _picked_by(pick: Callable[..., Value], rank: Callable[[str], tuple[str, str]], *values: str | None) -> Value:
+    return pick((value for value in values if value is not None), key=rank, default=None)
+
+
+def _picked_from(words: str, direction: str, args: Sequence[str]) -> str:
+    rows = ", ".join(f"({arg})" for arg in args)
+    order = folded_order("v", words, direction)
+    return f"(SELECT v FROM (VALUES {rows}) AS r(v) WHERE v IS NOT NULL ORDER BY {order} LIMIT 1)"
+
+
 def _int32_arguments(function: Callable[..., Value]) -> Callable[..., Value]:
     """The function, which gives None for a count or position beyond PostgreSQL's 32-bit integer."""
 
@@ -239,5 +287,5 @@ def _fit(args: Sequence[str]) -> str:
     return within(f"abs(v) < 1e{int(precision) - int(scale)}", f"round({number}, {scale})")
 
 
-for _group in (_operators, _comparisons, _logic, _numbers, _texts, _times, _casts):
+for _group in (_operators, _comparisons, _logic, _numbers, _texts, _folds, _times, _casts):
     _group()

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any, Final, Protocol
 
 from processor.product.expressions import arithmetic
-from processor.product.expressions.catalogue import FUNCTIONS
+from processor.product.expressions.catalogue import FUNCTIONS, compared_function
 from processor.product.expressions.expression import (
     Aggregate,
     Call,
@@ -160,7 +160,7 @@ def _level_at(path: Path, level: RowLevel) -> RowLevel:
 def _compile_aggregate(node: Aggregate, level: RowLevel) -> Evaluate:
     over = _level_at(node.over, level)
     argument = None if node.argument is None else _compile_node(node.argument, over)
-    total = _TOTALS[node.function]
+    total = _folded_total(node) if node.compare else _TOTALS[node.function]
     find = _level_at(node.over[:-1], level).rows(node.over[-1]) if node.over else _find_group
 
     def aggregate(scope: Scope) -> Value:
@@ -176,6 +176,12 @@ def _compile_aggregate(node: Aggregate, level: RowLevel) -> Evaluate:
     none = 0 if node.function == "count" else None
     reached = _through_joins(node.over[:-1], level, lambda scope: (aggregate(scope),))
     return lambda scope: found[0] if (found := reached(scope)) else none
+
+
+def _folded_total(node: Aggregate) -> Callable[[Sequence[Value], Type], Value]:
+    """The `min` or `max` of texts by their folded text; of those that are equal, by their code points."""
+    pick = FUNCTIONS[compared_function({"min": "least", "max": "greatest"}[node.function], node.compare)].run
+    return lambda values, _: pick(*values)
 
 
 def _find_group(scope: Scope) -> list[Match]:

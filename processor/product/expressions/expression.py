@@ -6,7 +6,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from processor.records.entity import TypeName
+from processor.records.entity import Compare, TypeName
 from processor.records.record import Value
 
 Type = TypeName | None
@@ -45,12 +45,13 @@ class Call:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
     """`count`, `sum`, `min` or `max` of `argument` over the rows of the `many` at `over`; an empty `over` takes the level's own
-    rows. `argument` None: the rows are counted."""
+    rows. `argument` None: the rows are counted. `compare`: how the text of `min` and `max` compares."""
 
     function: str
     argument: "ExpressionNode | None"
     over: Path
     type: Type
+    compare: Compare = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +67,11 @@ ExpressionNode = Column | Literal | Call | Aggregate | Shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computed:
-    """An expression other than a bare column: the author's text, and its meaning."""
+    """An expression other than a bare column: the author's text, its meaning, and how its text compares."""
 
     text: str
     node: Literal | Call | Aggregate | Shown
+    compare: Compare = ()
 
 
 Expression = Column | Computed

@@ -1,9 +1,10 @@
 """PostgreSQL's functions over text. They count code points, and map each character to one upper or lower case character."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import lru_cache
+from typing import Final
 
 from processor.product.expressions.arithmetic import Number, without_exponent
 
@@ -33,6 +34,18 @@ def _upper(character: str) -> str:
         if len(mapped) == 1:
             return mapped
     return character
+
+
+def _trimmed(text: str) -> str:
+    return text.rstrip(" ")
+
+
+FOLDS: Final[Mapping[str, Callable[[str], str]]] = {
+    "ci": lower,
+    "trimmed": _trimmed,
+    "ci+trimmed": lambda text: lower(text).rstrip(" "),
+}
+"""The words by which text compares -> the folded text. Texts are equal if their folded texts are, and have the same order."""
 
 
 def substring(text: str, start: int, length: int | None = None) -> str | None:

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Protocol
 
-from processor.product.expressions.catalogue import FUNCTIONS
+from processor.product.expressions.catalogue import FUNCTIONS, folded_order
 from processor.product.expressions.expression import Aggregate, Call, Column, ExpressionNode, Literal, Path, Type
 from processor.product.expressions.function import timestamp_text, within_range
 from processor.product.sql_printer.sql_text import literal, sql_type
@@ -59,6 +59,9 @@ def write_aggregate(aggregate: Aggregate, value: str, order: str) -> str:
             return f"sum({value} ORDER BY {order})"
         case Aggregate(function="sum"):
             return f"sum({value}::numeric)"
+        case Aggregate(compare=compare) if compare:
+            order = folded_order(value, "+".join(compare), "ASC" if aggregate.function == "min" else "DESC")
+            return f"(array_agg({value} ORDER BY {order}) FILTER (WHERE {value} IS NOT NULL))[1]"
         case Aggregate(type="string"):
             return f'{aggregate.function}({value} COLLATE "C") COLLATE "default"'
         case _:

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, field
 
+from processor.product.expressions.catalogue import folded_text
 from processor.product.expressions.expression import Column, Path
 from processor.product.join_fields import array_of, parse_element, type_of
 from processor.product.product import Join
 from processor.product.sql_printer.sql_text import as_json, literal, quote, sql_name, subquery
-from processor.records.entity import ColumnType, Entity
+from processor.records.entity import ColumnType, Compare, Entity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,11 @@ def join_condition(join: Join, row: SqlRow, above: SqlRow, elements: str) -> str
     an array of its own, one of that array's elements has to join."""
     array = array_of(join.child_columns)
     elements = f"e_{row.alias}" if array else elements
-    pairs = (_equal(operand(row, child, elements), operand(above, parent, elements)) for child, parent in join.on)
+    compares = join.compare or ((),) * len(join.on)
+    pairs = (
+        _equal(operand(row, child, elements), operand(above, parent, elements), compare)
+        for (child, parent), compare in zip(join.on, compares, strict=True)
+    )
     condition = "\n  AND ".join(pairs)
     if array is None:
         return condition
@@ -74,13 +79,24 @@ def operand(row: SqlRow, field: str, elements: str) -> tuple[str, ColumnType]:
     return f"{elements}.v" if read.member is None else f"{elements}.v -> {literal(read.member)}", column
 
 
-def _equal(*sides: tuple[str, ColumnType]) -> str:
+def _equal(one: tuple[str, ColumnType], other: tuple[str, ColumnType], compare: Compare) -> str:
     """The condition that two sides are equal. A float is compared with an int or a decimal by its shortest decimal form, so that
-    nothing is rounded to a double. A json value is compared with the json form of the other side."""
+    nothing is rounded to a double. A json value is compared with the json form of the other side. `compare`: how text compares;
+    json other than text then joins nothing."""
+    sides = (one, other)
     names = {column.name for _, column in sides}
-    if "json" in names:
+    if compare:
+        left, right = (folded_text(_as_text(e, column), "+".join(compare)) for e, column in sides)
+    elif "json" in names:
         left, right = (e if column.name == "json" else f"to_jsonb({as_json(e, column)})" for e, column in sides)
     else:
         mixed = "float" in names and len(names) > 1
         left, right = (f"{e}::text::numeric" if mixed and column.name == "float" else e for e, column in sides)
     return f"{left} = {right}"
+
+
+def _as_text(written: str, column: ColumnType) -> str:
+    """A text, or the text of a json value."""
+    if column.name != "json":
+        return written
+    return f"CASE WHEN jsonb_typeof({written}) = 'string' THEN {written} #>> '{{}}' END"

@@ -40,6 +40,7 @@ ENTITIES: dict[str, Any] = {
     "link": {"key": ["a", "b"], "columns": {"a": "int", "b": "int", "n": "int", "s": "string"}},
 }  # fmt: skip
 TEXTS = ["a", "b", "B", "é", "", "ab"]
+COMPARES: list[Any] = [None, "ci", "trimmed", ["ci", "trimmed"]]
 DRAWN: dict[str, list[Any]] = {
     "int": [0, 1, 2, 3, -1, 2**63 - 1],
     "string": TEXTS,
@@ -277,6 +278,25 @@ def draw_definitions(rng: Random) -> Definitions:
     """The four tables, and one product."""
     product = Author(rng).product()
     return load({"entities.yaml": json.dumps(ENTITIES), "p.json": json.dumps(product, ensure_ascii=False)})
+
+
+def draw_compared_definitions(rng: Random) -> Definitions:
+    """The same with columns that say how their text compares."""
+    product, entities = Author(rng).product(), json.loads(json.dumps(ENTITIES))
+    for entity in entities.values():
+        for name, kind in entity["columns"].items():
+            if kind.startswith("string") and (compare := rng.choice(COMPARES)):
+                entity["columns"][name] = {"type": kind, "compare": compare}
+    return load({"entities.yaml": json.dumps(entities), "p.json": json.dumps(product, ensure_ascii=False)})
+
+
+def respell(rng: Random, value: Any) -> Any:
+    """The value with another spelling of its texts, which columns may compare as the same."""
+    if isinstance(value, dict):
+        return {name: respell(rng, part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [respell(rng, part) for part in value]
+    return rng.choice([value, value.upper(), f"{value} ", f"{value.upper()}  "]) if value in TEXTS else value
 
 
 def draw_history(rng: Random, steps: int) -> list[tuple[str, Mapping[str, Any], Row | None]]:

@@ -17,6 +17,8 @@ ENTITY = {
         "id": "int", "a": "int", "b": "int", "d": "decimal", "e": "decimal(12,2)", "f": "float", "g": "float",
         "s": "string", "t": "string", "p": "bool", "q": "bool", "x": "date", "y": "date", "m": "timestamp",
         "n": "timestamp", "data": "json", "tags": "string[]", "order": "int", "end": "int",
+        "ci": {"type": "string", "compare": "ci"}, "trimmed": {"type": "string", "compare": "trimmed"},
+        "both": {"type": "string", "compare": ["ci", "trimmed"]},
     },
 }  # fmt: skip
 VALUES: dict[str, list[Any]] = {
@@ -82,10 +84,18 @@ x is distinct from y | d is distinct from e | x is null | d is null | f is null 
 extract(month from m) | extract(year from x) | p::bool | x::date | a::int | m::timestamp
 not a = b | not s like 'a%' | a + b < 3 | a % 2 = 1 and d > 0 or p | s || t like '%b%' | a - b - 1 | a - (b - 1) | d / (e / d) | -a + b | - (a + b)
 """.replace("avg_free", "d / e")  # noqa: E501
+COMPARED = """
+{0} = t | {0} <> t | {0} < t | {0} <= s | {0} > 'ab' | {0} >= t | {0} in ('ABC', t) | {0} not in ('abc ', null) | {0} between 'A' and 'c'
+{0} is distinct from s | nullif({0}, t) | nullif(t, {0}) | greatest({0}, t, 'B') | least({0}, t, null) | {0} like 'AB%' | {0} ilike '%b _'
+case {0} when 'ABC' then 1 when t then 2 else 0 end | coalesce({0}, t) = 'abc ' | {0} || t = 'ABCb' | upper({0}) = 'abc' | {0} = ci || both
+"""  # noqa: E501
+"""Of each column that says how its text compares."""
 
 
 def expressions() -> list[str]:
-    return [text.strip() for line in EXPRESSIONS.splitlines() for text in line.split(" | ") if text.strip()]
+    compared = "".join(COMPARED.format(name) for name in ("ci", "trimmed", "both"))
+    lines = f"{EXPRESSIONS}{compared}".splitlines()
+    return [text.strip() for line in lines for text in line.split(" | ") if text.strip()]
 
 
 def rows() -> list[dict[str, Any]]:
@@ -100,6 +110,8 @@ def rows() -> list[dict[str, Any]]:
                 zip(pair, values[(n * 7) % len(values) if pair != ("s", "t") else n % len(values)], strict=True)
             )
         row |= {name: VALUES[name][n % len(VALUES[name])] for name in ("data", "tags", "order", "end")}
+        padded = row["s"] if row["s"] is None else row["s"] + " " * (n % 3)
+        row |= {"ci": row["s"], "trimmed": padded, "both": padded}
         for name in ("d", "e"):
             row[name] = None if row[name] is None else Decimal(row[name])
         found.append(row)

@@ -2,7 +2,7 @@
 are valid by the product's schema."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -15,10 +15,20 @@ from processor.definitions.describe import describe_product
 from processor.definitions.load import load
 from processor.inspect.oracle import Oracle, oracle
 from processor.product.json_schema import document_schema
+from processor.product.product import Definitions
 from processor.records import canonical_json
 from processor.records.record import Record
-from tests.integration.product.products import ENTITIES, draw_definitions, draw_history
+from tests.integration.product.products import (
+    ENTITIES,
+    Row,
+    draw_compared_definitions,
+    draw_definitions,
+    draw_history,
+    respell,
+)
 from tests.integration.product.published import last_documents, plain
+
+History = Sequence[tuple[str, Mapping[str, Any], Row | None]]
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +45,24 @@ def test_any_product_over_any_history_ends_in_the_documents_of_postgres(tables: 
     assert_equal(tables, rng)
 
 
+@pytest.mark.rest
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(rng=st.randoms(use_true_random=False))
+def test_any_product_over_columns_that_compare_in_their_own_way_ends_in_the_documents_of_postgres(
+    tables: Oracle, rng: Random
+) -> None:
+    history = [
+        (entity, respelled := respell(rng, key), row and respell(rng, row) | respelled)
+        for entity, key, row in draw_history(rng, rng.choice([10, 25, 40]))
+    ]
+    compare_histories(tables, rng, draw_compared_definitions(rng), history)
+
+
 def assert_equal(tables: Oracle, rng: Random) -> None:
-    definitions = draw_definitions(rng)
-    history = draw_history(rng, rng.choice([10, 25, 40]))
+    compare_histories(tables, rng, draw_definitions(rng), draw_history(rng, rng.choice([10, 25, 40])))
+
+
+def compare_histories(tables: Oracle, rng: Random, definitions: Definitions, history: History) -> None:
     last: dict[str, dict[str, Any]] = {entity: {} for entity in ENTITIES}
     records = []
     for offset, (entity, key, row) in enumerate(history):

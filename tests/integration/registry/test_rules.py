@@ -46,6 +46,10 @@ REFUSED = {
         "INSERT INTO assignments VALUES ('user', 5, '{nobody}', 'planned')",
         "entity user declares no column nobody, which GSI_5 uses",
     ),
+    "an assignment of folded text of a column that is not declared": (
+        "INSERT INTO assignments VALUES ('user', 5, '{nobody::ci}', 'planned')",
+        "entity user declares no column nobody::ci, which GSI_5 uses",
+    ),
     "an assignment of elements": (
         "INSERT INTO assignments VALUES ('user', 5, '{username[]}', 'planned')",
         "entity user declares no column username",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.product.join_fields import array_of, join_keys, parse_element, typed_field
+from processor.product.join_fields import array_of, join_keys, parse_compared, parse_element, typed_field
 from processor.records.column_types import parse_type
 from processor.records.entity import Entity
 from registry.column_of import column_of
@@ -43,16 +43,31 @@ def test_a_field_names_the_column_that_it_reads() -> None:
     ]  # fmt: skip
     assert array_of(("x", "a[].b", "a[].c")) == "a"
     assert array_of(("x", "y")) is None
-    assert parse_element("a.b[].c d") == ("a.b", "c d", None)
+    assert parse_element("a.b[].c d") == ("a.b", "c d", None, None)
 
 
 def test_only_json_takes_the_kind_of_the_other_side() -> None:
     types = {"ids": parse_type("int[]"), "inner": parse_type("json[]"), "id": parse_type("int")}
     entity = Entity(name="team", topic="team", key=("id",), columns=types)
     fields = ("ids[]", "inner[].id", "inner[]", "id")
-    assert [typed_field(field, entity, parse_type("decimal(9,2)")) for field in fields] == [
+    assert [typed_field(field, entity, parse_type("decimal(9,2)"), ()) for field in fields] == [
         "ids[]", "inner[].id::number", "inner[]::number", "id",
     ]  # fmt: skip
+
+
+def test_a_field_says_how_its_text_compares() -> None:
+    fields = ("a::ci", "a::ci+trimmed", "a[]::ci", "a[].b::trimmed", "a[].b::string+ci", "a::cc", "a::b::ci")
+    assert [column_of(field) for field in fields] == ["a", "a", "a", "a", "a", "a::cc", "a::b"]
+    assert list(map(parse_compared, fields)) == [
+        ("a", "ci"), ("a", "ci+trimmed"), None, None, None, None, ("a::b", "ci"),
+    ]  # fmt: skip
+    assert parse_element("a[].b+ci") == ("a", "b+ci", None, None)
+    assert parse_element("a[].b::string+ci+trimmed") == ("a", "b", "string", "ci+trimmed")
+    row = {"a": "De ", "l": ["De ", None, "fr"], "j": [{"k": "De"}, {"k": 1}, None]}
+    assert join_keys(("a::ci+trimmed",), row, ("a::ci+trimmed",)) == ["de"]
+    assert join_keys(("a::ci", "a"), row, ("a::ci",)) == ["de #De "]
+    assert join_keys(("l[]::ci",), row) == ["de ", None, "fr"]
+    assert join_keys(("j[].k::string+ci",), row) == ["de", None, None]
 
 
 names = st.text("a%#=[]!", min_size=1, max_size=4)
