@@ -96,7 +96,7 @@ class Decoder:
 
     __slots__ = (
         "_adjusted", "_debezium", "_kept", "_marks", "_not_null", "_open", "_placeholder", "_plain", "_text_key",
-        "entity", "forms",
+        "_values", "entity", "forms",
     )  # fmt: skip
 
     def __init__(self, entity: Entity, forms: ColumnForms = NO_FORMS) -> None:
@@ -112,7 +112,8 @@ class Decoder:
         self._adjusted = adjusted_names(entity.columns)
         self._placeholder = placeholder_of(entity.unavailable)
         self._marks = tuple(text.encode() for text in self._placeholder.plain)
-        self._not_null = tuple(name for name in entity.columns if name in entity.not_null and name not in entity.key)
+        self._values = tuple(name for name in entity.columns if name not in entity.key)
+        self._not_null = tuple(name for name in self._values if name in entity.not_null)
         self._kept = frozenset(name for name in entity.columns if entity.absent_choice(name) == "keep")
         self._text_key = len(entity.key) == 1 and str(entity.columns[entity.key[0]]) == "string"
 
@@ -148,14 +149,13 @@ class Decoder:
                 transaction=transaction,
             )
         shows = shown_forms(self._open, key_value, image, self.entity) if self._open else {}
-        change = Change(self.entity.name, key, None if image.deleted else row, record, {}, shows, None, transaction)
-        if self._not_null and not image.deleted:
+        if image.deleted:
+            return Change(self.entity.name, key, None, record, shows=shows, transaction=transaction)
+        absent = self._absent(image, row) if len(row) > len(image.row) else None
+        former = None if image.before is None else self._former_key(image.before, image, key)
+        if self._not_null:
             row |= {name: UNAVAILABLE for name in self._not_null if row[name] is None}
-        if len(row) > len(image.row) and not image.deleted:
-            change = change._replace(absent=self._absent(image, row))
-        if image.before is not None:
-            change = change._replace(former=self._former_key(image, key))
-        return change
+        return Change(self.entity.name, key, row, record, {}, shows, None, transaction, absent, former)
 
     def _with_columns(self, image: DebeziumImage) -> DebeziumImage:
         """The image under the names of the columns, where Debezium adjusted them to Avro."""
@@ -166,21 +166,23 @@ class Decoder:
     def _absent(self, image: DebeziumImage, row: dict[str, Value]) -> AbsentColumns | None:
         """The declared columns that the record lacks, without those of the key. The row keeps the stored values of those of
         which the entity says it."""
-        known = image.schemas or {}  # a reader may leave out a field that is null
-        names = [
-            name
-            for name in self.entity.columns
-            if name not in image.row and name not in known and name not in self.entity.key
-        ]
-        row |= {name: UNAVAILABLE for name in names if name in self._kept}
+        names = [name for name in self._values if name not in image.row]
+        if names and image.schemas:  # a reader may leave out a field that is null
+            names = [name for name in names if name not in image.schemas]
+        if self._kept:
+            row |= {name: UNAVAILABLE for name in names if name in self._kept}
         sure = image.schemas is not None or image.reading is DEBEZIUM
         return AbsentColumns(tuple(names), sure) if names else None
 
-    def _former_key(self, image: DebeziumImage, key: tuple[Value, ...]) -> tuple[Value, ...] | None:
+    def _former_key(
+        self, before: Mapping[str, Value], image: DebeziumImage, key: tuple[Value, ...]
+    ) -> tuple[Value, ...] | None:
         """The key that the row had before the record, if it is another one. None where the old image does not show it: it lacks
         what the table's replica identity lacks."""
-        before = image.before or {}
-        if all(name not in before or before[name] == image.row.get(name) for name in self.entity.key):
+        for name in self.entity.key:
+            if name in before and before[name] != image.row.get(name):
+                break
+        else:
             return None
         try:
             found = self._row(image._replace(row=before, deleted=True))
