@@ -12,7 +12,7 @@ become canonical for their declared types; declared columns that are missing are
     begins with byte 0                by the schema that a registry keeps (processor/records/framing.py)
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final, NamedTuple
@@ -25,9 +25,10 @@ from processor.records.change_formats import (
     read_image,
     unwrap,
 )
-from processor.records.entity import ColumnType, Entity
+from processor.records.entity import ColumnType, DecimalForm, Entity
 from processor.records.framing import NO_SCHEMAS, FramedReader, SchemedValue, is_framed
 from processor.records.mismatch import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
+from processor.records.numbers import text_form
 from processor.records.placeholders import placeholder_of
 from processor.records.record import (
     UNAVAILABLE,
@@ -43,7 +44,6 @@ from processor.records.record import (
 from processor.records.schemas.adjusted_names import adjusted_names, with_columns
 from processor.records.schemas.schema_readings import Schemas, schema_reading
 from processor.records.settled_form import NO_FORMS, ColumnForms
-from processor.records.shown_forms import shown_forms
 from processor.records.source_transaction import read_transaction
 from processor.records.values import DEBEZIUM, PLAIN, Convert, Reading, converter
 
@@ -148,7 +148,7 @@ class Decoder:
                 plain=plain_reason(error),
                 transaction=transaction,
             )
-        shows = shown_forms(self._open, key_value, image, self.entity) if self._open else {}
+        shows = _shown_forms(self._open, key_value, image, self.entity) if self._open else {}
         if image.deleted:
             return Change(self.entity.name, key, None, record, shows=shows, transaction=transaction)
         absent = self._absent(image, row) if len(row) > len(image.row) else None
@@ -319,6 +319,33 @@ def _untold_reading(entity: Entity, column: str, reading: Reading, forms: Column
         case "bytes":
             return Reading(text="bytes", scale=entity.columns[column].scale)
     return replace(reading, settled=forms[column]) if reading is DEBEZIUM and column in forms else reading
+
+
+def _shown_forms(columns: Sequence[str], key: Value, image: DebeziumImage, entity: Entity) -> Mapping[str, DecimalForm]:
+    """The forms that the text of these columns shows in a record of Debezium, where no schema says how to read it. `key`: the
+    value of its Kafka key. Decode has read each text, so none has two meanings."""
+    found: dict[str, DecimalForm] = {}
+    if image.reading is not DEBEZIUM:
+        return found
+    for name in columns:
+        if name in entity.key:
+            parts, schema = unwrap(key, entity)
+            part = parts.get(name) if type(parts) is dict else parts
+            _note_form(found, name, part, entity.columns[name], key_schemas(schema, entity.key))
+        _note_form(found, name, image.row.get(name), entity.columns[name], image.schemas)
+    return found
+
+
+def _note_form(
+    found: dict[str, DecimalForm], name: str, value: Value, column_type: ColumnType, schemas: Schemas | None
+) -> None:
+    """Notes the form of a value: of the first text in an array that shows one."""
+    if type(value) not in (str, list) or (schemas is not None and name in schemas):
+        return
+    for text in value if type(value) is list else [value]:
+        form = text_form(text, column_type) if type(text) is str else None
+        if form == "text" or form == "bytes":
+            found.setdefault(name, form)
 
 
 def _parsed(what: str, data: bytes | None, schemas: FramedReader) -> Value:
