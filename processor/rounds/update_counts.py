@@ -1,5 +1,5 @@
-"""What a task counts of the rows of an entity: the writes that change nothing that an index shows, which is the reason to read its
-rows before the job writes them, and the rows that lack declared columns."""
+"""What a task counts of the rows of an entity: the writes that change nothing that an index shows, which is the reason to read
+its rows before the job writes them, and the rows that lack declared columns."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
