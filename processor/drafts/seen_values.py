@@ -57,7 +57,11 @@ class SeenValues:
             return DraftColumn("int" if kinds == {"int"} else "decimal")
         if kinds <= {"string", "bytes", "date", "timestamp"} and len(kinds) > 1:
             return DraftColumn("string")
-        return DraftColumn(*kinds) if len(kinds) == 1 else DraftColumn("json", f"it holds {', '.join(sorted(kinds))}")
+        return (
+            DraftColumn(next(iter(kinds)))
+            if len(kinds) == 1
+            else DraftColumn("json", f"it holds {', '.join(sorted(kinds))}")
+        )
 
 
 def _kind(value: Value) -> str:
