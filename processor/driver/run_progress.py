@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
+from processor.driver.absent_columns import AbsentReport
 from processor.driver.clock import Clock
 from processor.errors import Fenced
 from processor.gates.held_roots import HeldRoots
@@ -33,7 +34,6 @@ from processor.progress.open_changes import OpenChanges
 from processor.progress.segment import open_items
 from processor.progress.walk import PARTITION as WALKS
 from processor.progress.walks import Walks
-from processor.rounds.absent_columns import AbsentReport
 from processor.rounds.index_lag import count_lags
 from processor.rounds.job_event import JobEvent, Level, Report, no_report
 from processor.rounds.round import LaneResult, PublishSetup, StageResult

@@ -30,10 +30,9 @@ from processor.progress.segment import DueSegment, Segment
 from processor.progress.walk import TruncateGoal, WalkedPage
 from processor.records.dead_letters import RefusedBy
 from processor.records.message import MAX_MESSAGE_BYTES
-from processor.rounds.absent_columns import AbsentCounts
 from processor.rounds.freshness import RootTimes
 from processor.rounds.step_runner import StepRunner
-from processor.rounds.update_counts import UpdateCounts
+from processor.rounds.update_counts import AbsentCounts, UpdateCounts
 
 CHUNK = 500
 """Steps that run side by side: enough to fill batched reads, few enough to bound the memory of a task. Reads are shared

@@ -23,14 +23,13 @@ from processor.records import canonical_json
 from processor.records.dead_letters import reject_message
 from processor.records.entity import Entity
 from processor.records.record import Change, Record, Rejected, Truncated
-from processor.rounds.absent_columns import count_absent
 from processor.rounds.account import DEAD_LETTERS, count_records
 from processor.rounds.keep_changes import keep_segment
 from processor.rounds.round import CHUNK, Round, StageResult
 from processor.rounds.settled_decode import SettledDecode
 from processor.rounds.split_erased import is_erased_letter, split_erased
 from processor.rounds.step_runner import Outbox, StepRunner
-from processor.rounds.update_counts import count_updates
+from processor.rounds.update_counts import count_absent, count_updates
 from processor.steps.dedupe import NetChange, dedupe, net_change
 from processor.steps.find_roots import find_roots
 from processor.steps.keep_edges import RowKeys, keep_edges

@@ -12,7 +12,7 @@ become canonical for their declared types; declared columns that are missing are
     begins with byte 0                by the schema that a registry keeps (processor/records/framing.py)
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final, NamedTuple
@@ -26,9 +26,10 @@ from processor.records.change_formats import (
     read_image,
     unwrap,
 )
-from processor.records.entity import ColumnType, Entity
+from processor.records.entity import ColumnType, DecimalForm, Entity
 from processor.records.framing import NO_SCHEMAS, FramedReader, Part, SchemedValue, is_framed, refuse_other_registry
 from processor.records.mismatch import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
+from processor.records.numbers import text_form
 from processor.records.placeholders import placeholder_of
 from processor.records.record import (
     UNAVAILABLE,
@@ -44,7 +45,6 @@ from processor.records.record import (
 from processor.records.schemas.adjusted_names import adjusted_names, with_columns
 from processor.records.schemas.schema_readings import Schemas, schema_reading
 from processor.records.settled_form import NO_FORMS, ColumnForms
-from processor.records.shown_forms import shown_forms
 from processor.records.source_transaction import read_transaction
 from processor.records.values import DEBEZIUM, PLAIN, Convert, Reading, converter
 
@@ -102,7 +102,7 @@ class Decoder:
 
     __slots__ = (
         "_adjusted", "_debezium", "_kept", "_marks", "_not_null", "_open", "_outside", "_placeholder", "_plain",
-        "_text_key", "entity", "forms",
+        "_text_key", "_values", "entity", "forms",
     )  # fmt: skip
 
     def __init__(self, entity: Entity, forms: ColumnForms = NO_FORMS) -> None:
@@ -118,9 +118,10 @@ class Decoder:
         self._adjusted = adjusted_names(entity.columns)
         self._placeholder = placeholder_of(entity.unavailable)
         self._marks = tuple(text.encode() for text in self._placeholder.plain)
-        self._not_null = tuple(name for name in entity.columns if name in entity.not_null and name not in entity.key)
+        self._values = tuple(name for name in entity.columns if name not in entity.key)
+        self._not_null = tuple(name for name in self._values if name in entity.not_null)
         self._kept = frozenset(name for name in entity.columns if entity.absent_choice(name) == "keep")
-        self._outside = frozenset(entity.columns).difference(entity.key)
+        self._outside = frozenset(self._values)
         self._text_key = len(entity.key) == 1 and str(entity.columns[entity.key[0]]) == "string"
 
     def decode(self, record: Record, schemas: FramedReader) -> Decoded:
@@ -158,15 +159,14 @@ class Decoder:
                 plain=plain_reason(error),
                 transaction=transaction,
             )
-        shows = shown_forms(self._open, key_value, image, self.entity) if self._open else {}
-        change = Change(self.entity.name, key, None if image.deleted else row, record, {}, shows, None, transaction)
-        if self._not_null and not image.deleted:
+        shows = _shown_forms(self._open, key_value, image, self.entity) if self._open else {}
+        if image.deleted:
+            return Change(self.entity.name, key, None, record, shows=shows, transaction=transaction)
+        absent = self._absent(image, row) if len(row) > len(image.row) else None
+        former = None if image.before is None else self._former_key(image.before, image, key)
+        if self._not_null:
             row |= {name: UNAVAILABLE for name in self._not_null if row[name] is None}
-        if len(row) > len(image.row) and not image.deleted:
-            change = change._replace(absent=self._absent(image, row))
-        if image.before is not None:
-            change = change._replace(former=self._former_key(image, key))
-        return change
+        return Change(self.entity.name, key, row, record, {}, shows, None, transaction, absent, former)
 
     def _with_columns(self, image: DebeziumImage) -> DebeziumImage:
         """The image under the names of the columns, where Debezium adjusted them to Avro."""
@@ -177,21 +177,23 @@ class Decoder:
     def _absent(self, image: DebeziumImage, row: dict[str, Value]) -> AbsentColumns | None:
         """The declared columns that the record lacks, without those of the key. The row keeps the stored values of those of
         which the entity says it."""
-        known = image.schemas or {}  # a reader may leave out a field that is null
-        names = [
-            name
-            for name in self.entity.columns
-            if name not in image.row and name not in known and name not in self.entity.key
-        ]
-        row |= {name: UNAVAILABLE for name in names if name in self._kept}
+        names = [name for name in self._values if name not in image.row]
+        if names and image.schemas:  # a reader may leave out a field that is null
+            names = [name for name in names if name not in image.schemas]
+        if self._kept:
+            row |= {name: UNAVAILABLE for name in names if name in self._kept}
         sure = image.schemas is not None or image.reading is DEBEZIUM
         return AbsentColumns(tuple(names), sure) if names else None
 
-    def _former_key(self, image: DebeziumImage, key: tuple[Value, ...]) -> tuple[Value, ...] | None:
+    def _former_key(
+        self, before: Mapping[str, Value], image: DebeziumImage, key: tuple[Value, ...]
+    ) -> tuple[Value, ...] | None:
         """The key that the row had before the record, if it is another one. None where the old image does not show it: it lacks
         what the table's replica identity lacks."""
-        before = image.before or {}
-        if all(name not in before or before[name] == image.row.get(name) for name in self.entity.key):
+        for name in self.entity.key:
+            if name in before and before[name] != image.row.get(name):
+                break
+        else:
             return None
         try:
             found = self._row(image._replace(row=before, deleted=True))
@@ -334,6 +336,33 @@ def _untold_reading(entity: Entity, column: str, reading: Reading, forms: Column
         case "bytes":
             return Reading(text="bytes", scale=entity.columns[column].scale)
     return replace(reading, settled=forms[column]) if reading is DEBEZIUM and column in forms else reading
+
+
+def _shown_forms(columns: Sequence[str], key: Value, image: DebeziumImage, entity: Entity) -> Mapping[str, DecimalForm]:
+    """The forms that the text of these columns shows in a record of Debezium, where no schema says how to read it. `key`: the
+    value of its Kafka key. Decode has read each text, so none has two meanings."""
+    found: dict[str, DecimalForm] = {}
+    if image.reading is not DEBEZIUM:
+        return found
+    for name in columns:
+        if name in entity.key:
+            parts, schema = unwrap(key, entity)
+            part = parts.get(name) if type(parts) is dict else parts
+            _note_form(found, name, part, entity.columns[name], key_schemas(schema, entity.key))
+        _note_form(found, name, image.row.get(name), entity.columns[name], image.schemas)
+    return found
+
+
+def _note_form(
+    found: dict[str, DecimalForm], name: str, value: Value, column_type: ColumnType, schemas: Schemas | None
+) -> None:
+    """Notes the form of a value: of the first text in an array that shows one."""
+    if type(value) not in (str, list) or (schemas is not None and name in schemas):
+        return
+    for text in value if type(value) is list else [value]:
+        form = text_form(text, column_type) if type(text) is str else None
+        if form == "text" or form == "bytes":
+            found.setdefault(name, form)
 
 
 def _refuse_whole_key(text: str) -> None:

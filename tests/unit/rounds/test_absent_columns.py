@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load
+from processor.driver.absent_columns import SIGN, AbsentReport
 from processor.job.monitor import JobMonitor
 from processor.metrics.read_metrics import read_metrics
 from processor.metrics.wrong_states import wrong_in_report
 from processor.plan.planning import plan_alone
 from processor.records.record import AbsentColumns, Change, Record
-from processor.rounds.absent_columns import SIGN, AbsentCounts, AbsentReport, count_absent
 from processor.rounds.job_event import JobEvent
+from processor.rounds.update_counts import AbsentCounts, count_absent
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from tests.unit.metrics.run_report import monitored

@@ -12,29 +12,10 @@ from typing import Final, NamedTuple
 
 from processor.plan.plan import Plan
 from processor.records.entity import AbsentChoice
-from processor.records.record import AbsentColumns, Change
+from processor.rounds.update_counts import AbsentCounts
 
 SIGN: Final = 1_000
 """Plain rows in a row without a column that earlier rows had."""
-
-
-class AbsentCounts(NamedTuple):
-    """The rows of an entity that a task read, and how many of them lacked which columns."""
-
-    rows: int
-    lacking: Mapping[AbsentColumns, int]
-
-
-def count_absent(changes: Iterable[Change]) -> Mapping[str, AbsentCounts]:
-    """The counts by entity."""
-    rows: Counter[str] = Counter()
-    lacking: dict[str, Counter[AbsentColumns]] = {}
-    for change in changes:
-        if change.row is not None:
-            rows[change.entity] += 1
-            if change.absent is not None:
-                lacking.setdefault(change.entity, Counter())[change.absent] += 1
-    return {name: AbsentCounts(count, lacking.get(name, {})) for name, count in rows.items()}
 
 
 class AbsentColumn(NamedTuple):
