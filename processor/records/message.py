@@ -12,3 +12,16 @@ class Message(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+HIGHEST_SEQUENCE = 2**53 - 1
+"""The highest sequence of a message that can be ours: a root has at most one message in each batch. JSON of every language holds
+it exactly, and a landing in an index has the ten bits above it for itself."""
+
+
+def read_sequence(header: bytes | None) -> int | None:
+    """The sequence in a header `statestore.sequence`; None for a text that no job wrote."""
+    if not header or len(header) > 16 or not header.isdigit():
+        return None
+    sequence = int(header)
+    return sequence if 0 < sequence <= HIGHEST_SEQUENCE else None

@@ -12,7 +12,7 @@ from registry.edits.edit import Signature
 from registry.errors import UnknownRevision
 from registry.repository import Registry, migrate
 
-HEAD = "0003_gates"
+HEAD = "0004_landings"
 NEXT = """
 import sqlalchemy as sa
 from alembic import op
