@@ -1,6 +1,6 @@
 """The landings that the registry knows: each target that holds documents of a product, until a person removes it."""
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from registry.job_tables import landings
@@ -22,8 +22,10 @@ class KnownLandings:
             connection.execute(seen.on_conflict_do_update(index_elements=["id"], set_={**given, "seen_at": func.now()}))
 
     def all(self) -> tuple[KnownLanding, ...]:
-        """The landings, in the order in which they were made."""
+        """The landings, in the order in which they were made. A registry that an earlier release migrated knows none."""
         with self._database.reading() as connection:
+            if connection.scalar(text("SELECT to_regclass('landings') IS NULL")):
+                return ()
             found = connection.execute(select(landings).order_by(landings.c.made_at, landings.c.id)).mappings()
             return tuple(KnownLanding(**row) for row in found)
 
