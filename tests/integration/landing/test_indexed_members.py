@@ -107,7 +107,7 @@ def test_a_column_that_somebody_made_stays(scene: LandingScene) -> None:
 @pytest.mark.parametrize("member", MEMBERS)
 def test_a_name_that_no_column_can_have(member: str) -> None:
     columns = ", ".join(f"{one}: string" for one in MEMBERS)
-    product = {"entities.yaml": ENTITIES % columns, "p.yaml": f"{{product: {PRODUCT}, root: person}}"}
+    product = {"entities.yaml": ENTITIES % columns, "p.yaml": f"{{product: {PRODUCT}, root: person, topic: people}}"}
     plan = plan_alone(load(product), 5)
     with pytest.raises(SettingError, match=f"--index {member}: .*let the product show the member under"):
         open_target("postgresql://me@host/db", PRODUCT, plan, PRODUCT, [member])
