@@ -46,8 +46,11 @@ alter table statestore_landing_refused add primary key (table_name, key_hash);
 """Also brings the tables of an earlier release to this one."""
 
 OWN_TABLE: Final = "statestore_landing"
-NEWEST: Final = "select to_regclass('statestore_landing') is not null and exists (select from pg_attribute where "
-NEWEST += "attrelid = to_regclass('statestore_landing') and attname = 'earlier' and not attisdropped)"
+NEWEST: Final = """
+    select exists (select from pg_attribute
+        where attrelid = to_regclass('statestore_landing') and attname = 'earlier' and not attisdropped)
+"""
+"""Whether the tables of landings are those of this release."""
 SCHEMA: Final = """
     select coalesce((select nspname from pg_class join pg_namespace as schema on schema.oid = relnamespace
         where pg_class.oid = to_regclass(quote_ident(%s))), current_schema())

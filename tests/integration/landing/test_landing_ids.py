@@ -114,7 +114,9 @@ def test_processes_of_two_copies_with_one_id_end(
     with closing(scene.target()) as one, closing(other.target()) as copy:
         opened, _ = one.open(scene.topic), copy.open(scene.topic)
         other.sql(f"update statestore_landing set id = '{opened.id}'")
-        monkeypatch.setattr("processor.landing.landing_tables.ORIGIN", "select origin from statestore_landing where table_name = %s")
+        monkeypatch.setattr(
+            "processor.landing.landing_tables.ORIGIN", "select origin from statestore_landing where table_name = %s"
+        )
         landings = [s.landing(t, once=False, stopping=Event(), opened=opened) for s, t in ((scene, one), (other, copy))]
         copy.open(scene.topic)
         publisher = Thread(target=publish_until, args=[scene, landings[0].stopping])
