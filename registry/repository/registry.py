@@ -31,7 +31,7 @@ from registry.repository import identity_store as identities
 from registry.repository import lease_store as leases
 from registry.repository.connection import Database, addresses_of
 from registry.repository.kept_statistics import KeptStatistics
-from registry.repository.known_landings import KnownLandings
+from registry.repository.landing_notes import LandingNotes
 from registry.repository.look import look, may_edit
 from registry.repository.migrate import migrate
 from registry.repository.read import has_run, read
@@ -71,7 +71,7 @@ class Registry:
         self.runs = RunNotes(database)
         self.statistics = KeptStatistics(database)
         self.replays = RequestedReplays(database)
-        self.landings = KnownLandings(database)
+        self.landings = LandingNotes(database)
 
     def __enter__(self) -> Self:
         return self

@@ -42,7 +42,7 @@ def led_to(scene: LandingScene, postgres_url: str, path: str) -> LandingScene:
 
 
 def run_together(*landings: Landing) -> list[BaseException]:
-    """Runs landings until each ends; returns their errors."""
+    """Runs landings until each ends; the first that ends stops those that run on. Returns their errors."""
     errors: list[BaseException] = []
 
     def run(landing: Landing) -> None:
@@ -50,6 +50,9 @@ def run_together(*landings: Landing) -> list[BaseException]:
             landing.run()
         except BaseException as error:
             errors.append(error)
+        for one in landings:
+            if not one.once:
+                one.stopping.set()
 
     threads = [Thread(target=run, args=[landing]) for landing in landings]
     for thread in threads:
@@ -121,7 +124,7 @@ def test_processes_of_two_copies_with_one_id_end(
         copy.open(scene.topic)
         publisher = Thread(target=publish_until, args=[scene, landings[0].stopping])
         publisher.start()
-        errors = run_until_one_ends(*landings)
+        errors = run_together(*landings)
         publisher.join()
         (error, *_) = errors
         assert isinstance(error, LandingError)
@@ -138,26 +141,6 @@ def publish_until(scene: LandingScene, stopping: Event) -> None:
         scene.publish(n % 30, {"n": n})
         n += 1
         sleep(0.02)
-
-
-def run_until_one_ends(*landings: Landing) -> list[BaseException]:
-    """Runs landings until one of them fails; then stops the others."""
-    errors: list[BaseException] = []
-
-    def run(landing: Landing) -> None:
-        try:
-            landing.run()
-        except BaseException as error:
-            errors.append(error)
-        for one in landings:
-            one.stopping.set()
-
-    threads = [Thread(target=run, args=[landing]) for landing in landings]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return errors
 
 
 @pytest.mark.parametrize("idle", [False, True])

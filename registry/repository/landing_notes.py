@@ -8,7 +8,7 @@ from registry.model import KnownLanding
 from registry.repository.connection import Database
 
 
-class KnownLandings:
+class LandingNotes:
     """The landings; each method is one transaction, and no edit: the version stays."""
 
     def __init__(self, database: Database) -> None:
