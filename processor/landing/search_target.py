@@ -157,7 +157,12 @@ class SearchTarget:
 
     def _meta(self) -> dict[str, Any]:
         path = f"/{self._index}/_mapping?filter_path=*.mappings._meta"
-        found = orjson.loads(self._client.send("GET", path))
+        data = self._client.find(path)
+        if data is None:
+            raise LandingError(
+                f"{self.place} is gone: readers have an index of a later version, or somebody deleted this one"
+            )
+        found = orjson.loads(data)
         return dict(found.get(self._index, {}).get("mappings", {}).get("_meta", {}))
 
     def _bound(self) -> tuple[LandedTopic, int]:

@@ -62,17 +62,17 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--verify", action="store_true", help="land nothing: compare target and topic; 1 if they differ"
     )
-    parser.add_argument(
-        "--new-id", action="store_true", help="the target is a copy of another landing's: give it an id of its own"
-    )
-    parser.add_argument(
-        "--remove",
-        metavar="ID",
-        help="land nothing: take the landing with this id, as `status` shows it, out of the registry; its target stays",
-    )
+    rare = {
+        parser.add_argument("--new-id", action="store_true", help=argparse.SUPPRESS): (
+            "the target is a copy of another landing's: give it an id of its own"
+        ),
+        parser.add_argument("--remove", metavar="ID", help=argparse.SUPPRESS): (
+            "land nothing: take the landing with this id, as `status` shows it, out of the registry; its target stays"
+        ),
+    }
     add_definitions(parser, required=False, otherwise="the definitions of the registry")
     add_log_flags(parser)
-    add_settings(parser, *KAFKA, *REGISTRY, "status_port", "status_host")
+    add_settings(parser, *KAFKA, *REGISTRY, "status_port", "status_host", rare=rare)
     parser.set_defaults(run=run)
 
 
@@ -100,26 +100,18 @@ def _target(options: argparse.Namespace, settings: Settings, plan: Plan) -> "Tar
     if options.embedded and options.to == OPENSEARCH:
         url = _embedded_search(options)
     else:
-        url = _address(options.to) if options.to else settings.registry
+        url = resolve_reference("--to", options.to) if options.to else settings.registry
     if options.definitions and url.startswith("http"):
         raise SettingError("--definitions has no version of the product, which names the index: leave the flag out")
     into = options.into or options.product
-    return open_target(url, into, plan, options.product, options.index, versions=not options.definitions)
-
-
-def _address(given: str) -> str:
-    """The address of --to. Raises SettingError for a password in the command itself, where other users may read it."""
-    if not is_reference(given) and PASSWORD.search(given):
-        other = (
-            ""
-            if given.startswith("http")
-            else ", or leave the password out and set PGPASSWORD, or give it in ~/.pgpass"
-        )
+    target = open_target(url, into, plan, options.product, options.index, versions=not options.definitions)
+    if options.to and not is_reference(options.to) and PASSWORD.search(options.to):
+        other = "" if url.startswith("http") else ", or leave the password out and set PGPASSWORD, or use ~/.pgpass"
         raise SettingError(
             "--to: the address holds a password, which other users of this machine can see: put the whole address into a "
-            f"variable or a file, and give --to env:NAME, --to file:PATH or --to secret:ARN{other}"
+            f"variable or a file, and give --to env:NAME or --to file:PATH{other}"
         )
-    return resolve_reference("--to", given)
+    return target
 
 
 def _embedded_search(options: argparse.Namespace) -> str:

@@ -252,7 +252,7 @@ def test_a_verify_finds_a_partition_that_nobody_lands(
         ("postgresql://me:hidden@host/db", "set PGPASSWORD"),
         ("postgresql://me@host/db?password=hidden", "--to env:NAME"),
         ("postgresql://me@host/db?sslmode=require&sslpassword=hidden", "--to file:PATH"),
-        ("https://me:hidden@host:9200", "--to secret:ARN"),
+        ("https://me:hidden@host:9200", "--to file:PATH"),
     ],
 )
 def test_a_password_in_the_command_is_refused_with_the_cure(
