@@ -1,4 +1,4 @@
-"""The registry's tables of what jobs leave: leases, epochs, the progress of walks, statistics. They are no edits."""
+"""The registry's tables of what jobs and landings leave: leases, epochs, the progress of walks, statistics. They are no edits."""
 
 from sqlalchemy import (
     JSON,
@@ -92,4 +92,16 @@ join_statistics = Table(
     Column("most", BigInteger, nullable=False, comment="rows found for one value"),
     Column("value", Text, comment="the value with most rows; null: no row has one"),
     CheckConstraint("direction IN ('down', 'up')", name="join_statistics_direction_ck"),
+)
+
+landings = Table(
+    "landings",
+    metadata,
+    Column("id", Text, primary_key=True, comment="random, also kept in the target"),
+    Column("product", Text, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("place", Text, nullable=False, comment="the target's address, without user and password"),
+    Column("made_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("seen_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    comment="the targets that hold documents of products; no edit",
 )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 GATE = "publish"
 """The member of a product's definition that says when its documents go out."""
@@ -285,3 +285,15 @@ class Progress:
     of: int
     done: bool
     seconds: float
+
+
+class KnownLanding(NamedTuple):
+    """A landing: a target that holds documents of a product. `id`: random, also kept in the target; `place`: its address, without
+    user and password; `seen_at`: when a process of it ran last."""
+
+    id: str
+    product: str
+    topic: str
+    place: str
+    made_at: datetime
+    seen_at: datetime

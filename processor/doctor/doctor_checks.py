@@ -195,7 +195,7 @@ TOPICS = (
         looks_at="the processes of `land`",
         look=check_landings,
         cure=KAFKA,
-        needs=("kafka login",),
+        needs=("kafka login", "registry"),
     ),
     DoctorCheck(
         name="schemas",

@@ -24,7 +24,7 @@ from processor.stores.kinds import kind_of, open_store
 from processor.stores.postgres_kind import PostgresProbe
 from processor.stores.store_kind import Effort
 from registry.job_status import JobStatus
-from registry.model import Binding, EpochBoundary, Snapshot
+from registry.model import Binding, EpochBoundary, KnownLanding, Snapshot
 from registry.registry_state import RegistryState
 from statestore.store import Store
 from statestore.table import TableState
@@ -45,6 +45,14 @@ class RegistryQuestions(Protocol):
     def binding(self) -> Binding: ...
     def jobs(self) -> tuple[JobStatus, ...]: ...
     def epochs(self, topics: Collection[str], entities: Collection[str] = ()) -> Sequence[EpochBoundary]: ...
+    @property
+    def landings(self) -> "LandingQuestions": ...
+
+
+class LandingQuestions(Protocol):
+    """The landings of the registry."""
+
+    def all(self) -> Sequence[KnownLanding]: ...
 
 
 class KafkaQuestions(Protocol):

@@ -85,15 +85,18 @@ def check_landings(around: Surroundings) -> Iterator[Finding]:
     """The landings of documents."""
     from processor.landing.landing_states import PREFIX, landings_of
 
-    found = landings_of(around.kafka.groups(PREFIX))
+    existing_registry(around)
+    found = landings_of(around.registry.landings.all(), around.kafka.groups(PREFIX))
     if not found:
         raise NothingToCheck("there is no landing")
     for one in found:
-        if one.behind and not one.processes:
-            text = f"{one.product} does not land in {one.place}: {one.behind:,} messages wait"
-            yield warning(text, "start `statestore land` again, or delete its group in Kafka")
+        behind = "nobody knows how many messages" if one.behind is None else f"{one.behind:,} messages"
+        if one.processes or one.behind == 0:
+            yield ok(f"{one.product} lands in {one.place}, {behind} behind")
         else:
-            yield ok(f"{one.product} lands in {one.place}, {one.behind:,} messages behind")
+            remove = f"`statestore land {one.product} --remove {one.id}`" if one.id else "delete its group in Kafka"
+            text = f"{one.product} does not land in {one.place}: {behind} wait"
+            yield warning(text, f"start `statestore land` again, or {remove}")
 
 
 def _grouped(found: Iterable[tuple[str, Finding]]) -> Iterator[Finding]:

@@ -41,6 +41,13 @@ class Admin:
             raise client_error(error.args[0], f"cannot list the topics at {self._bootstrap}") from None
         return frozenset(name for name in found if not name.startswith("__"))
 
+    def cluster(self) -> str:
+        """The id of the cluster, which outlasts its brokers."""
+        try:
+            return str(self._admin.list_topics(timeout=TIMEOUT).cluster_id or "")
+        except KafkaException as error:
+            raise client_error(error.args[0], f"cannot reach the cluster at {self._bootstrap}") from None
+
     def topics(self, names: Sequence[str], seconds: float = TIMEOUT) -> dict[str, TopicDescription]:
         """The topics among `names` that exist. `seconds`: the longest wait."""
         found: dict[str, TopicDescription] = {}

@@ -61,6 +61,16 @@ class GroupReader:
         if stored:
             self._consumer.commit(offsets=stored, asynchronous=True)
 
+    def shown(self) -> dict[int, int]:
+        """The offsets that the group has stored, of all partitions that have one. Raises KafkaError."""
+        partitions = list_partitions(self._consumer, self._topic, self._bootstrap, ASK_SECONDS)
+        asked = [TopicPartition(self._topic, one) for one in partitions]
+        try:
+            found = self._consumer.committed(asked, timeout=ASK_SECONDS)
+        except KafkaException as error:
+            raise client_error(error.args[0], f"cannot read the group at {self._bootstrap}") from None
+        return {one.partition: one.offset for one in found if one.offset >= 0}
+
     def behind(self) -> int:
         """How many offsets lie between this reader and the ends of its partitions, as its client knows them."""
         ends = {

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import KafkaError as ClientError
 from confluent_kafka.admin import AdminClient
 
 from processor.kafka.admin import Admin
@@ -45,6 +46,17 @@ def group_states(bootstrap: str, extra: Mapping[str, str], prefix: str) -> list[
             notes = tuple(one.metadata for one in known.values() if one.metadata)
             states += [GroupState(name, members[name], topic, behind, notes)] if known else []
     return states
+
+
+def delete_group(bootstrap: str, extra: Mapping[str, str], name: str) -> None:
+    """Removes a group without processes, if there is one. Raises KafkaError."""
+    with setting_errors():
+        client = AdminClient(settings(bootstrap, extra))
+    try:
+        client.delete_consumer_groups([name], request_timeout=ASK_SECONDS)[name].result()
+    except KafkaException as error:
+        if error.args[0].code() != ClientError.GROUP_ID_NOT_FOUND:
+            raise client_error(error.args[0], f"cannot delete group {name} at {bootstrap}") from None
 
 
 def _offsets(client: AdminClient, name: str) -> list[Any]:

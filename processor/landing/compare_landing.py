@@ -4,13 +4,17 @@ The target is read at one moment, with its offsets; the topic from its beginning
 offsets is on its way, and not compared. So a landing may go on meanwhile.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Final, NamedTuple
 
-from processor.landing.landed_message import LandedMessage, fingerprint
+from processor.landing.landed_message import LandedMessage, fingerprint, shortened
 from processor.landing.target import LandedDocument, Moment, RefusedDocument
 
+LOOKS: Final = 60
+LOOK_SECONDS: Final = 0.5
+"""So often, and so far apart, a comparison looks whether somebody lands a partition. A batch takes a second or two."""
 SAMPLE: Final = 5
 """So many keys of each kind of difference are shown."""
 
@@ -25,8 +29,8 @@ class _Last(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class LandingComparison:
-    """`equal`: how many documents are the same. `waiting`: how many keys have a later message that has not landed. Each list has
-    keys as JSON text."""
+    """`equal`: how many documents are the same. `waiting`: how many keys have a later message that has not landed. `missed`: a
+    line for each partition whose messages nobody lands here. Each other list has keys as JSON text."""
 
     equal: int = 0
     waiting: int = 0
@@ -34,6 +38,7 @@ class LandingComparison:
     extra: list[str] = field(default_factory=list)
     different: list[str] = field(default_factory=list)
     refused: list[RefusedDocument] = field(default_factory=list)
+    missed: Sequence[str] = ()
 
     def lines(self) -> Iterator[str]:
         """The result for people: the counts, then some keys of each kind of difference."""
@@ -41,21 +46,22 @@ class LandingComparison:
         counts = {"equal": self.equal, "on the way": self.waiting} | {words: len(keys) for words, keys in found.items()}
         yield ", ".join(f"{words} {count:,}" for words, count in {**counts, "refused": len(self.refused)}.items())
         for words, keys in found.items():
-            yield from (f"{words}: {key}" for key in keys[:SAMPLE])
+            yield from (f"{words}: {shortened(key)}" for key in keys[:SAMPLE])
         for one in self.refused[:SAMPLE]:
-            yield f"refused: {one.key}, sequence {one.sequence}: {one.reason}"
+            yield f"refused: {shortened(one.key)}, sequence {one.sequence}: {one.reason}"
+        yield from self.missed
 
     @property
     def right(self) -> bool:
         """Whether the target holds what the topic holds."""
-        return not (self.missing or self.extra or self.different or self.refused)
+        return not (self.missing or self.extra or self.different or self.refused or self.missed)
 
 
 def compare_landing(moment: Moment, messages: Iterable[LandedMessage]) -> LandingComparison:
     """Compares. `messages`: all messages of the topic, read after the moment. Holds a hash of each document of the topic."""
     last: dict[bytes, _Last] = {}
     waiting: set[bytes] = set()
-    refused = {fingerprint(one.key): one.sequence for one in moment.refused}
+    refused = {one.key_hash: one.sequence for one in moment.refused}
     held = {fingerprint(one.key): one for one in map(_hashed, moment.documents)}
     for message in messages:
         key = fingerprint(message.key)
@@ -67,7 +73,11 @@ def compare_landing(moment: Moment, messages: Iterable[LandedMessage]) -> Landin
     result = LandingComparison(waiting=len(waiting), refused=list(moment.refused))
     for key, one in last.items():
         found = held.get(key)
-        if key in waiting or refused.get(key) == one.sequence or (one.document is None and found is None):
+        if (
+            key in waiting
+            or refused.get(sha256(one.key.encode()).digest()) == one.sequence
+            or (one.document is None and found is None)
+        ):
             continue
         if found is None:
             result.missing.append(one.key)
@@ -79,6 +89,35 @@ def compare_landing(moment: Moment, messages: Iterable[LandedMessage]) -> Landin
             result.equal += 1
     result.extra += [one.key for key, one in held.items() if key not in last and key not in waiting]
     return result
+
+
+def missed_partitions(
+    ends: Mapping[int, int],
+    before: Mapping[int, int],
+    offsets: Callable[[Collection[int]], Mapping[int, int]],
+    *,
+    runs: bool,
+    sleep: Callable[[float], None],
+) -> list[str]:
+    """A line for each partition whose messages nobody lands. `ends`: of the topic; `before`: the offsets of the target then;
+    `offsets`: those of now; `runs`: whether a process of the landing runs. Without one, a partition is missed where others have
+    landed and it never has."""
+    waiting = {one: end - before.get(one, 0) for one, end in ends.items() if before.get(one, 0) < end}
+    if not runs:
+        why = "nothing of it has ever landed, and other partitions have"
+        return [_missed(one, waiting[one], why) for one in sorted(waiting) if before and one not in before]
+    for _ in range(LOOKS):
+        now = offsets(waiting)
+        waiting = {one: count for one, count in waiting.items() if now.get(one, 0) <= before.get(one, 0)}
+        if not waiting:
+            return []
+        sleep(LOOK_SECONDS)
+    why = f"the landing runs, and took none of them for {LOOKS * LOOK_SECONDS:g} s"
+    return [_missed(one, waiting[one], why) for one in sorted(waiting)]
+
+
+def _missed(partition: int, count: int, why: str) -> str:
+    return f"missed: {count:,} messages of partition {partition} wait: {why}"
 
 
 def _hashed(one: LandedDocument) -> _Last:

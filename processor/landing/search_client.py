@@ -50,15 +50,17 @@ class SearchClient:
     def __init__(self, url: str) -> None:
         try:
             parts = urlsplit(url)
-            host = f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
+            name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else str(parts.hostname)
+            host = f"{name}:{parts.port}" if parts.port else name
             if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
                 raise ValueError
         except ValueError:  # the message of urlsplit may hold the password
             raise LandingError(
                 "--to is no address of OpenSearch: give https://user@host:9200, or postgresql://... for Postgres"
             ) from None
-        self.host: Final = host
-        self._base = f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
+        self.hostname: Final = parts.hostname
+        self.host: Final = f"{host}{parts.path.rstrip('/')}"
+        self._base = f"{parts.scheme}://{self.host}"
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else None
         self._pool = urllib3.PoolManager(
             headers=urllib3.make_headers(keep_alive=True, basic_auth=login), timeout=TIMEOUT, retries=False

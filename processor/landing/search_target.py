@@ -5,6 +5,8 @@
 3. The offsets follow when the index has answered all writes of the batch: a batch that comes again changes nothing.
 4. When the index holds all that the topic held, each document in the version of the product, the alias of readers moves to it.
    The index before then loses the alias by which its landing writes, so that this landing ends.
+
+The id of the landing is the one that the server itself gave to the index: random, and another one for each copy of the index.
 """
 
 import re
@@ -21,12 +23,23 @@ from processor.landing import search_index as entries
 from processor.landing.landed_message import LandedMessage, write_latest
 from processor.landing.search_client import BAD_VALUE, IndexWrite, SearchClient
 from processor.landing.search_index import OWN
-from processor.landing.target import LandedDocument, LandedTopic, LandingError, Moment, RefusedDocument
+from processor.landing.target import (
+    LandedDocument,
+    LandedTopic,
+    LandingError,
+    Moment,
+    Opened,
+    RefusedDocument,
+    TopicReplaced,
+    is_created_again,
+    located,
+)
 
 PAGE: Final = 1_000
 """So many entries come with each answer of a search."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,199}")
 _KEEP_ALIVE: Final = "5m"
+CURE: Final = "delete the index"
 
 
 class SearchTarget:
@@ -40,35 +53,54 @@ class SearchTarget:
             raise LandingError(f"the documents have a member {OWN}, which a landing needs itself: give it another name")
         self._client, self._name, self._version, self._mapping = SearchClient(url), name, version, mapping
         self._index, self._write_alias = f"{name}-v{version}", f"{name}-v{version}-write"
+        self._topic_id, self._incarnation = "", 0
 
     @property
     def place(self) -> str:
-        return f"index {self._index} at {self._client.host}"
+        return located(f"index {self._index} at {self._client.host}", self._client.hostname)
 
-    def open(self, topic: LandedTopic) -> None:
+    def open(self, topic: LandedTopic, *, new_id: bool = False) -> Opened:
+        if new_id:
+            raise LandingError("--new-id is for Postgres: the server itself gives each copy of an index another id")
         if not self._exists():
             self._create(topic)
-        self._check(topic)
+        bound, incarnation = self._bound()
+        if is_created_again(self.place, bound, topic, CURE):
+            incarnation += 1
+            self._bind(topic, incarnation)
+        elif bound != topic:
+            self._bind(topic, incarnation)
+        self._topic_id, self._incarnation = topic.id, incarnation
         if self._client.find(f"/_alias/{self._write_alias}") is None:
             raise LandingError(
                 f"{self.place} is closed to landings: the alias {self._name} has moved to a later version"
             )
         self._forget()
+        return Opened(self._id(), incarnation > 0 and self._count(entries.earlier_incarnations(incarnation)) > 0)
 
-    def check(self, topic: LandedTopic) -> None:
+    def check(self, topic: LandedTopic) -> str:
         if not self._exists():
             raise LandingError(f"{self.place} holds no documents yet: run `statestore land` without --verify first")
-        self._check(topic)
+        bound, self._incarnation = self._bound()
+        if is_created_again(self.place, bound, topic, CURE):
+            raise LandingError(
+                f"{self.place} holds an earlier topic {topic.name}, which was created again: start `statestore land`, which "
+                "begins it"
+            )
+        return self._id()
 
     def offsets(self, partitions: Collection[int]) -> Mapping[int, int]:
         found = self._get([f"offset-{partition}" for partition in partitions]).values()
-        return {own["partition"]: own["next_offset"] for own in found}
+        return {own["partition"]: own["next_offset"] for own in found if self._is_of_this(own)}
 
     def land(self, messages: Sequence[LandedMessage], ends: Mapping[int, int]) -> Counter[str]:
-        counts = Counter[str]()
+        counts, incarnation = Counter[str](), self._incarnation
+        bound, _ = self._bound()
+        if bound.id != self._topic_id:
+            raise TopicReplaced(f"another process of the landing has found another topic {bound.name}")
         refused = write_latest(messages, lambda latest: self._write(latest, counts))
-        self._bulk([entries.refused_entry(message, reason) for message, reason in refused])
-        self._bulk([entries.offset_entry(partition, end) for partition, end in ends.items()])
+        self._bulk([entries.refused_entry(message, reason, incarnation) for message, reason in refused])
+        self._bulk([entries.offset_entry(partition, end, incarnation) for partition, end in ends.items()])
         counts["refused"] = len({message.key for message, _ in refused})
         counts["superseded"] = len(messages) - sum(counts.values())
         counts["later"] = sum(message.version > self._version for message in messages)
@@ -77,14 +109,22 @@ class SearchTarget:
     def show(self) -> str:
         self.refused()  # a document that a later message replaced does not wait
         self._refresh()
-        count = self._client.send("POST", f"/{self._index}/_count", entries.earlier_versions(self._version))
-        waiting = orjson.loads(count)["count"]
-        if waiting:
+        if waiting := self._count(entries.earlier_versions(self._version)["query"]):
             return f"{waiting:,} documents are of earlier versions of the product"
         found = orjson.loads(self._client.find(f"/_alias/{self._name}") or b"{}")
         if self._index not in found:
             self._move_alias(list(found))
         return ""
+
+    def forget_earlier(self) -> int:
+        self._refresh()
+        version = entries.version_of(self._incarnation, 0)
+        found = [
+            (id_, entry[OWN]["kind"])
+            for id_, entry in self._search(entries.earlier_incarnations(self._incarnation), own_only=True)
+        ]
+        self._bulk([IndexWrite(id_, version, None) for id_, _ in found])
+        return sum(kind == "document" for _, kind in found)
 
     def refused(self) -> int:
         self._refresh()
@@ -95,7 +135,7 @@ class SearchTarget:
     def moment(self) -> Moment:
         self._refresh()
         own = [entry[OWN] for _, entry in self._search(entries.of_kind("offset"))]
-        offsets = {int(one["partition"]): int(one["next_offset"]) for one in own}
+        offsets = {int(one["partition"]): int(one["next_offset"]) for one in own if self._is_of_this(one)}
         return Moment(offsets, self._documents(), self._refused()[0])
 
     def close(self) -> None:
@@ -115,26 +155,47 @@ class SearchTarget:
             if not self._exists():  # else another process made it meanwhile
                 raise
 
-    def _check(self, topic: LandedTopic) -> None:
-        found = orjson.loads(self._client.send("GET", f"/{self._index}/_mapping"))
-        bound = found[self._index]["mappings"].get("_meta", {}).get(OWN) if self._index in found else None
+    def _meta(self) -> dict[str, Any]:
+        path = f"/{self._index}/_mapping?filter_path=*.mappings._meta"
+        data = self._client.find(path)
+        if data is None:
+            raise LandingError(
+                f"{self.place} is gone: readers have an index of a later version, or somebody deleted this one"
+            )
+        found = orjson.loads(data)
+        return dict(found.get(self._index, {}).get("mappings", {}).get("_meta", {}))
+
+    def _bound(self) -> tuple[LandedTopic, int]:
+        """The topic that the index holds, and how often it was created again."""
+        bound = self._meta().get(OWN)
         if bound is None:
             raise LandingError(f"{self.place} is there, and no landing made it: choose another --into")
-        if bound != topic._asdict():
-            earlier = (bound["product"], bound["name"]) == topic[:2]
-            held = (
-                f"an earlier topic {topic.name}" if earlier else f"topic {bound['name']} of product {bound['product']}"
-            )
-            raise LandingError(
-                f"{self.place} holds {held}: choose another --into, or delete the index to land all documents again"
-            )
+        given = {name: bound[name] for name in LandedTopic._fields if name in bound}
+        return LandedTopic(**given), entries.incarnation_of(bound)
+
+    def _bind(self, topic: LandedTopic, incarnation: int) -> None:
+        body = entries.bound_body(self._meta(), topic, incarnation)
+        self._client.send("PUT", f"/{self._index}/_mapping", body)
+
+    def _id(self) -> str:
+        found = orjson.loads(self._client.send("GET", f"/{self._index}/_settings/index.uuid"))
+        return str(found[self._index]["settings"]["index"]["uuid"])
+
+    def _count(self, query: Mapping[str, Any]) -> int:
+        answer = self._client.send("POST", f"/{self._index}/_count", {"query": query})
+        return int(orjson.loads(answer)["count"])
+
+    def _is_of_this(self, own: Mapping[str, Any]) -> bool:
+        """Whether an entry is of the topic that the index holds, and of no earlier one of its name."""
+        return entries.incarnation_of(own) == self._incarnation
 
     def _write(self, messages: Sequence[LandedMessage], counts: Counter[str]) -> list[tuple[LandedMessage, str]]:
         """Writes one message of each root. Returns those that the index refuses, with the reason."""
-        made = [(message, entries.entry_of(message)) for message in messages]
+        incarnation = self._incarnation
+        made = [(message, entries.entry_of(message, incarnation)) for message in messages]
         refused = [(message, "the document is no JSON object") for message, entry in made if entry is None]
         sent = [(message, entry) for message, entry in made if entry is not None]
-        ended = [entries.end_of_refused(message) for message in messages if message.document is None]
+        ended = [entries.end_of_refused(message, incarnation) for message in messages if message.document is None]
         answers = self._client.bulk(self._write_alias, [*(entry for _, entry in sent), *ended])
         for (message, _), answer in zip(sent, answers[: len(sent)], strict=True):
             if answer.status == BAD_VALUE:
@@ -171,18 +232,18 @@ class SearchTarget:
         held = self._get([id_.removeprefix("refused-") for id_, _ in notes])
         standing, ended = [], []
         for id_, entry in notes:
-            one, after = entries.refused_of(entry), held.get(id_.removeprefix("refused-"))
-            if after is not None and int(after["sequence"]) >= one.sequence:
-                ended.append(IndexWrite(id_, one.sequence, None))
+            after, version = held.get(id_.removeprefix("refused-")), entries.stored_version(entry[OWN])
+            if after is not None and entries.stored_version(after) >= version:
+                ended.append(IndexWrite(id_, version, None))
             else:
-                standing.append(one)
+                standing.append(entries.refused_of(id_, entry))
         return sorted(standing), ended
 
     def _forget(self) -> None:
         """Removes old tombstones, and notes of documents that a later message replaced."""
         self._refresh()
-        old = [(id_, int(entry[OWN]["sequence"])) for id_, entry in self._search(entries.forgotten())]
-        self._bulk([IndexWrite(id_, sequence, None) for id_, sequence in old])
+        old = [(id_, entries.stored_version(entry[OWN])) for id_, entry in self._search(entries.forgotten())]
+        self._bulk([IndexWrite(id_, version, None) for id_, version in old])
         self._bulk(self._refused()[1])
 
     def _refresh(self) -> None:
@@ -197,9 +258,11 @@ class SearchTarget:
         found = orjson.loads(self._client.send("POST", path, {"ids": list(ids)}))["docs"]
         return {one["_id"]: one["_source"][OWN] for one in found if one.get("found")}
 
-    def _search(self, query: Mapping[str, Any]) -> Generator[tuple[str, dict[str, Any]], None, None]:
-        """The entries of a query at one moment, with their ids. Their numbers are exact."""
-        request = {"query": query, "size": PAGE, "sort": ["_doc"]}
+    def _search(
+        self, query: Mapping[str, Any], *, own_only: bool = False
+    ) -> Generator[tuple[str, dict[str, Any]], None, None]:
+        """The entries of a query at one moment, with their ids. Their numbers are exact. `own_only`: without their documents."""
+        request = {"query": query, "size": PAGE, "sort": ["_doc"], "_source": [OWN] if own_only else True}
         answer = self._client.send("POST", f"/{self._index}/_search?scroll={_KEEP_ALIVE}", request)
         scroll = ""
         try:

@@ -237,7 +237,7 @@ LANDING_METRICS = (
         "landing_messages_total",
         "messages",
         LANDING,
-        "Messages that this process took. Outcome: landed, deleted, refused, superseded, or foreign: of another product.",
+        "Messages that this process took. Outcome: landed, deleted, refused, superseded, or foreign: not of the product.",
         "outcome",
     ),
     _metric(

@@ -45,7 +45,7 @@ def find_leftovers(job: Job, entity: str, key: tuple[Value, ...]) -> Leftovers:
     asked = {*former, *(topic for _, topic in left | joined)}
     there = job.admin.topics(sorted(asked)) if asked else {}
     gone = sorted({one.name for one in past if one.root == entity} - plan.products.keys())
-    landings = landing_states(job.settings.bootstrap_servers, dict(job.settings.kafka))
+    landings = landing_states(job.registry.landings.all(), job.settings.bootstrap_servers, dict(job.settings.kafka))
     root = keys.encode(key) or ""
     numbers = job.registry.snapshot().numbers
     places = {name: LedgerPlace(entity, numbers[entity, name]) for name in gone}

@@ -1,4 +1,4 @@
-"""The roles of a registry in Postgres, as SQL: an operator, a job and a reader, each with the rights that its work needs.
+"""The roles of a registry in Postgres, as SQL: an operator, a job, a lander and a reader, each with the rights of its work.
 
 The owner is the user who migrates. Each role is a group without login, named after the schema, which an administrator grants to
 users. The rules of the schema hold for every role. Only the owner may change the schema, its triggers and its functions.
@@ -9,13 +9,14 @@ from typing import Final
 
 from registry.migrations.edit_rules import DERIVED, EDITED
 
-ROLES: Final = ("reader", "job", "operator")
+ROLES: Final = ("reader", "job", "operator", "lander")
 
 _ALL: Final = "INSERT, UPDATE, DELETE"
 _OPERATOR: Final = {
     **dict.fromkeys(EDITED, _ALL),
     "replay_requests": "INSERT, UPDATE",
     "replay_letters": "INSERT",
+    "landings": _ALL,
 }
 _JOB: Final = {
     "assignments": "UPDATE, DELETE",
@@ -33,6 +34,7 @@ _JOB: Final = {
     "replay_requests": "INSERT, UPDATE",
     "replay_letters": "INSERT, UPDATE",
 }
+_LANDER: Final = {"landings": _ALL}
 _EDITOR: Final = {"meta": "UPDATE", "history": "INSERT", **dict.fromkeys(DERIVED, "INSERT, UPDATE")}
 """The rights of everybody who edits: the version, and the tables that triggers write."""
 
@@ -44,7 +46,7 @@ def role_statements(schema: str) -> list[str]:
     statements = [_create(f"{schema}_{role}") for role in ROLES]
     statements += [f"REVOKE ALL ON {tables} FROM {names}", f"GRANT SELECT ON {tables} TO {names}"]
     statements.append(f'GRANT USAGE ON SCHEMA "{schema}" TO {names}')
-    for role, rights in (("job", _JOB | _EDITOR), ("operator", _OPERATOR | _EDITOR)):
+    for role, rights in (("job", _JOB | _EDITOR), ("operator", _OPERATOR | _EDITOR), ("lander", _LANDER)):
         statements += [f'GRANT {right} ON "{schema}".{table} TO "{schema}_{role}"' for table, right in rights.items()]
     return statements
 

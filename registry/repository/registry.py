@@ -31,6 +31,7 @@ from registry.repository import identity_store as identities
 from registry.repository import lease_store as leases
 from registry.repository.connection import Database, addresses_of
 from registry.repository.kept_statistics import KeptStatistics
+from registry.repository.landing_notes import LandingNotes
 from registry.repository.look import look, may_edit
 from registry.repository.migrate import migrate
 from registry.repository.read import has_run, read
@@ -54,6 +55,7 @@ class Registry:
     that write raise RegistryBusy when another edit stays open for 30 s.
 
     runs: what it notes of the runs of jobs. statistics: of the state, the last ones. replays: that operators ask the job for.
+    landings: the targets that hold documents.
     """
 
     def __init__(self, url: str, schema: str = "statestore") -> None:
@@ -69,6 +71,7 @@ class Registry:
         self.runs = RunNotes(database)
         self.statistics = KeptStatistics(database)
         self.replays = RequestedReplays(database)
+        self.landings = LandingNotes(database)
 
     def __enter__(self) -> Self:
         return self
@@ -96,7 +99,7 @@ class Registry:
             migrate(connection, self._database.schema, slots)
 
     def create_roles(self) -> None:
-        """Creates the roles `<schema>_reader`, `<schema>_job` and `<schema>_operator`, or brings their rights to this release.
+        """Creates the roles of the schema (`registry.migrations.roles`), or brings their rights to this release.
         Only the owner of the schema may do it, with the right to create roles."""
         with self._database.transaction() as connection:
             for statement in role_statements(self._database.schema):

@@ -9,6 +9,7 @@ RIGHTS = {
     "reader": "reads the registry",
     "job": "runs the job: reads, reports, and takes the steps of edits",
     "operator": "edits: apply, move, retire, add-slots, pause, republish, remove, undo",
+    "lander": "lands documents: reads, and notes its landings",
 }
 
 

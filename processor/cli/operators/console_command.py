@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
             letters=LetterShelf(settings, table.reader).letters,
             price_board=prices.prices,
             known_prices=prices.known,
-            landings=LandingShelf(settings).landings,
+            landings=LandingShelf(settings, shared.landings.all).landings,
             widening=SlotWidening(settings),
         )
         parts.warm()

@@ -1,8 +1,12 @@
-"""`statestore land PRODUCT --to URL`: keeps the product's documents in Postgres or OpenSearch, or compares both."""
+"""`statestore land PRODUCT --to URL`: keeps the product's documents in Postgres or OpenSearch, or compares both.
+
+The registry knows each landing: the verb notes it there before its first document. `--remove` takes out one that ended for good.
+"""
 
 import argparse
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from threading import Event
 from typing import TYPE_CHECKING
@@ -25,11 +29,16 @@ from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone, product_of
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import Troubles
+from processor.settings.open_registry import open_registry
 from processor.settings.resolve_secrets import resolve_reference
-from processor.settings.settings import Settings
+from processor.settings.secret_references import is_reference
+from processor.settings.settings import PASSWORD, Settings
+from processor.wording.visible_text import visible_line
 
 if TYPE_CHECKING:
+    from processor.kafka.admin import Admin
     from processor.landing.target import LandedTopic, Target
+    from registry.repository import Registry
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -53,19 +62,32 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     parser.add_argument(
         "--verify", action="store_true", help="land nothing: compare target and topic; 1 if they differ"
     )
+    rare = {
+        parser.add_argument("--new-id", action="store_true", help=argparse.SUPPRESS): (
+            "the target is a copy of another landing's: give it an id of its own"
+        ),
+        parser.add_argument("--remove", metavar="ID", help=argparse.SUPPRESS): (
+            "land nothing: take the landing with this id, as `status` shows it, out of the registry; its target stays"
+        ),
+    }
     add_definitions(parser, required=False, otherwise="the definitions of the registry")
     add_log_flags(parser)
-    add_settings(parser, *KAFKA, *REGISTRY, "status_port", "status_host")
+    add_settings(parser, *KAFKA, *REGISTRY, "status_port", "status_host", rare=rare)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     with reachable_settings(options) as settings:
         require_settings(settings, "bootstrap_servers")
+        if options.remove:
+            return _remove(options, settings)
         plan = plan_alone(load_definitions(options), settings.slots) if options.definitions else stored_plan(settings)
         with closing(_target(options, settings, plan)) as target:
             topic = _topic(options, settings, plan)
-            return _verify(settings, topic, target) if options.verify else _land(options, settings, topic, target)
+            if options.verify:
+                return _verify(settings, topic, target)
+            with open_registry(settings) as registry:
+                return _land(options, settings, registry, topic, target)
 
 
 def _target(options: argparse.Namespace, settings: Settings, plan: Plan) -> "Target":
@@ -78,10 +100,18 @@ def _target(options: argparse.Namespace, settings: Settings, plan: Plan) -> "Tar
     if options.embedded and options.to == OPENSEARCH:
         url = _embedded_search(options)
     else:
-        url = resolve_reference("--to", options.to or settings.registry)
+        url = resolve_reference("--to", options.to) if options.to else settings.registry
     if options.definitions and url.startswith("http"):
         raise SettingError("--definitions has no version of the product, which names the index: leave the flag out")
-    return open_target(url, options.into or options.product, plan, options.product, options.index)
+    into = options.into or options.product
+    target = open_target(url, into, plan, options.product, options.index, versions=not options.definitions)
+    if options.to and not is_reference(options.to) and PASSWORD.search(options.to):
+        other = "" if url.startswith("http") else ", or leave the password out and set PGPASSWORD, or use ~/.pgpass"
+        raise SettingError(
+            "--to: the address holds a password, which other users of this machine can see: put the whole address into a "
+            f"variable or a file, and give --to env:NAME or --to file:PATH{other}"
+        )
+    return target
 
 
 def _embedded_search(options: argparse.Namespace) -> str:
@@ -105,15 +135,26 @@ def _topic(options: argparse.Namespace, settings: Settings, plan: Plan) -> "Land
         raise StatestoreError(
             f"product {product.name} publishes {product.format}, and `land` reads JSON: give it `format: json`"
         )
-    found = Admin(settings.bootstrap_servers, dict(settings.kafka)).topics([product.topic])
+    admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
+    found = admin.topics([product.topic])
     if product.topic not in found:
         raise StatestoreError(
             f"there is no topic {product.topic} at {settings.bootstrap_servers}: a job creates it when it starts"
         )
-    return LandedTopic(product.name, product.topic, found[product.topic].id)
+    return LandedTopic(product.name, product.topic, found[product.topic].id, admin.cluster())
 
 
-def _land(options: argparse.Namespace, settings: Settings, topic: "LandedTopic", target: "Target") -> int:
+def _look(admin: "Admin", before: "LandedTopic") -> "LandedTopic | None":
+    """The topic of this name as the broker has it now."""
+    found = admin.topics([before.name]).get(before.name)
+    if found is None or found.id == before.id:
+        return None if found is None else before
+    return before._replace(id=found.id, cluster=admin.cluster())
+
+
+def _land(
+    options: argparse.Namespace, settings: Settings, registry: "Registry", topic: "LandedTopic", target: "Target"
+) -> int:
     from processor.kafka.admin import Admin
     from processor.kafka.group_reader import GroupReader
     from processor.landing.landing import Landing, landed_text
@@ -121,23 +162,33 @@ def _land(options: argparse.Namespace, settings: Settings, topic: "LandedTopic",
     from processor.landing.landing_states import group_of
 
     log, kafka = JobLog(form=options.log, quiet=options.quiet), dict(settings.kafka)
-    target.open(topic)
-    log(JobEvent(what="landing", text=f"topic {topic.name} lands in {target.place}"))
+    admin = Admin(settings.bootstrap_servers, kafka)
+    opened = target.open(topic, new_id=options.new_id)
+    group = group_of(topic.product, opened.id)
+
+    def note() -> None:
+        registry.landings.note(opened.id, product=topic.product, topic=topic.name, place=target.place)
+
+    _first_note(note, settings)
+    log(JobEvent(what="landing", text=f"topic {topic.name} lands in {target.place}, id {opened.id}"))
     landing = Landing(
-        product=topic.product,
+        topic=topic,
         target=target,
-        join=lambda offsets: GroupReader(
-            settings.bootstrap_servers, kafka, topic.name, group_of(topic.product, target.place), offsets
-        ),
+        look=lambda: _look(admin, topic),
+        ends=lambda: admin.stable_ends(topic.name),
+        join=lambda offsets: GroupReader(settings.bootstrap_servers, kafka, topic.name, group, offsets),
+        note=note,
         troubles=Troubles(log),
         report=log,
         stopping=Event(),
-        goal=Admin(settings.bootstrap_servers, kafka).stable_ends(topic.name),
+        goal=admin.stable_ends(topic.name),
         once=options.once,
+        earlier=opened.earlier,
     )
     page = served_page(settings, log, landing_state(landing), LANDING_PAGES)
     with _stopped_by_signals(landing.stopping), page:
         landing.run()
+    landing.say_foreign()
     log(JobEvent(what="ended", text=landed_text(landing.tally), fields=landing.tally))
     refused = target.refused()
     if refused:
@@ -146,15 +197,60 @@ def _land(options: argparse.Namespace, settings: Settings, topic: "LandedTopic",
     return 1 if options.once and (refused or not landing.shown) else 0
 
 
-def _verify(settings: Settings, topic: "LandedTopic", target: "Target") -> int:
-    from processor.kafka.reader import read_topic
-    from processor.landing.compare_landing import compare_landing
-    from processor.landing.landed_message import read_message
+def _first_note(note: Callable[[], None], settings: Settings) -> None:
+    """Notes the landing before its first document. Raises StatestoreError where the user of the registry may not."""
+    from registry.errors import RegistryError
 
-    target.check(topic)
+    try:
+        note()
+    except RegistryError as error:
+        if "permission denied" not in str(error):
+            raise
+        role = f"{settings.registry_schema}_lander"
+        raise StatestoreError(
+            f"the registry must know this landing, and its user may not note it: GRANT {role} TO this user "
+            f"(`statestore roles` makes the role): {error}"
+        ) from error
+
+
+def _remove(options: argparse.Namespace, settings: Settings) -> int:
+    """Takes a landing out of the registry, and its group out of Kafka. Its target may be gone."""
+    from processor.kafka.group_states import delete_group
+    from processor.landing.landing_states import group_of, landing_states
+
+    with open_registry(settings) as registry:
+        states = landing_states(registry.landings.all(), settings.bootstrap_servers, dict(settings.kafka))
+        found = next((one for one in states if (one.product, one.id) == (options.product, options.remove)), None)
+        if found is None:
+            known = ", ".join(one.id for one in states if one.product == options.product and one.id)
+            raise SettingError(
+                f"--remove {options.remove}: the registry knows no such landing of {options.product}; it knows "
+                + (known or "none")
+            )
+        if found.processes:
+            raise StatestoreError(f"{found.processes} processes of landing {found.id} run: stop them first")
+        delete_group(settings.bootstrap_servers, dict(settings.kafka), group_of(found.product, found.id))
+        registry.landings.remove(found.id)
+    print(visible_line(f"landing {found.id} of {found.product} is gone; {found.place} keeps what it holds"))
+    return 0
+
+
+def _verify(settings: Settings, topic: "LandedTopic", target: "Target") -> int:
+    from processor.kafka.admin import Admin
+    from processor.kafka.group_states import group_states
+    from processor.kafka.reader import read_topic
+    from processor.landing.compare_landing import compare_landing, missed_partitions
+    from processor.landing.landed_message import read_messages
+    from processor.landing.landing_states import group_of
+
+    kafka, group = dict(settings.kafka), group_of(topic.product, target.check(topic))
+    ends = Admin(settings.bootstrap_servers, kafka).stable_ends(topic.name)
     moment = target.moment()
-    records = read_topic(settings.bootstrap_servers, dict(settings.kafka), topic.name)
-    result = compare_landing(moment, filter(None, (read_message(record, topic.product) for record in records)))
+    records = read_topic(settings.bootstrap_servers, kafka, topic.name)
+    result = compare_landing(moment, read_messages(records, topic.product))
+    groups = [one for one in group_states(settings.bootstrap_servers, kafka, group) if one.name == group]
+    runs = any(one.members for one in groups)
+    result.missed = missed_partitions(ends, moment.offsets, target.offsets, runs=runs, sleep=time.sleep)
     for line in result.lines():
         print(line)
     return 0 if result.right else 1

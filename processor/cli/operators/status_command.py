@@ -1,5 +1,5 @@
 """`statestore status`: what runs, how far it is behind, and what is wrong. The verb needs only the registry: the running job
-writes its state into its lease every 5 s. Where the settings name a broker, the verb asks it for the landings.
+writes its state into its lease every 5 s. Where the settings name a broker, the verb asks it how far the landings are.
 
 `processor.metrics.wrong_states` says which states are wrong. A job that waits for a part outside of it is degraded: it goes
 on by itself, so the exit status stays 0.
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _print_status(registry: "Registry", settings: Settings, options: argparse.Namespace) -> int:
     """Prints the state of the registry's job, without its former names. Returns the exit status."""
-    landings, unknown = _landings(settings)
+    landings, unknown = _landings(registry, settings)
     snapshot, bound = registry.snapshot(), registry.binding().job
     jobs = [job for job in registry.jobs() if bound in ("", job.job)]
     problems = [line for job in jobs for line in wrong_lines(job)]
@@ -66,23 +66,26 @@ def _print_status(registry: "Registry", settings: Settings, options: argparse.Na
     return 1 if problems else 0
 
 
-def _landings(settings: Settings) -> tuple[list["LandingState"], list[str]]:
-    """The landings, where the settings name a broker; and a line where it does not say which there are."""
-    from processor.landing.landing_states import landing_states
+def _landings(registry: "Registry", settings: Settings) -> tuple[list["LandingState"], list[str]]:
+    """The landings; and a line where the broker does not say how far they are."""
+    from processor.landing.landing_states import landing_states, landings_of
 
-    if not settings.bootstrap_servers:
-        return [], []
+    known = registry.landings.all()
     try:
-        return landing_states(settings.bootstrap_servers, dict(settings.kafka)), []
+        return landing_states(known, settings.bootstrap_servers, dict(settings.kafka)), []
     except KafkaError as error:
-        return [], [f"landings: unknown, {error}"]
+        return landings_of(known, ()), [f"landings: how far they are is unknown, {error}"]
 
 
 def landing_line(one: "LandingState") -> str:
     """A landing in one line, for people."""
     runs = f"{one.processes} processes" if one.processes else "does not run"
-    last = moment(datetime.fromtimestamp(one.landed_at))
-    return f"landing of {one.product} in {one.place}: {runs}, {one.behind:,} messages behind, the last landed at {last}"
+    behind = "its lag is unknown" if one.behind is None else f"{one.behind:,} messages behind"
+    facts = [runs, behind]
+    facts += [f"the last landed at {moment(datetime.fromtimestamp(one.landed_at))}"] if one.landed_at else []
+    facts += [f"seen at {moment(datetime.fromtimestamp(one.seen_at))}"] if one.seen_at else []
+    facts.append(f"id {one.id}" if one.id else "the registry does not know it: start its `land` of this release")
+    return f"landing of {one.product} in {one.place}: {', '.join(facts)}"
 
 
 def status_text(

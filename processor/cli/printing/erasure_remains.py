@@ -1,5 +1,6 @@
 """What an erasure leaves, where, and until when: the second half of its certificate."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from processor.settings.settings import Settings
 from processor.stores.kinds import kind_of
 
 if TYPE_CHECKING:
+    from processor.landing.landing_states import LandingState
     from processor.upkeep.run_erase import ErasureReport
 
 FOR_EVER = "for ever"
@@ -114,10 +116,15 @@ def _in_documents(plan: Plan, report: "ErasureReport") -> Iterator[Remain]:
 def _in_landings(report: "ErasureReport") -> Iterator[Remain]:
     for one in report.leftovers.landings:
         what = f"documents of {one.product}, until the landing reads their next messages; then a hash of the key"
-        runs = "it runs" if one.processes else "no process of it runs, so start it, or remove what it holds"
-        yield _item(
-            one.place, what, f"the landing has read {one.behind:,} more messages ({runs}); the hash: 7 days more"
-        )
+        runs = "it runs" if one.processes else f"no process of it runs{_removal(one)}"
+        more = "all messages of the topic" if one.behind is None else f"{one.behind:,} more messages"
+        yield _item(one.place, what, f"the landing has read {more} ({runs}); the hash: 7 days more")
+
+
+def _removal(one: "LandingState") -> str:
+    """What to do about a landing that does not run."""
+    command = f", then `statestore land {shlex.quote(one.product)} --remove {one.id}`" if one.id else ""
+    return f", so start it, or remove what it holds{command}"
 
 
 def _in_letters(settings: Settings, at: datetime, report: "ErasureReport") -> Iterator[Remain]:

@@ -116,7 +116,8 @@ def _topics(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _landing(one: LandingState) -> dict[str, Any]:
     """A landing, as `status --json` has it, with its age."""
-    return {**one._asdict(), "landed": f"{duration_text(time() - one.landed_at)} ago"}
+    landed = "unknown" if one.landed_at is None else f"{duration_text(time() - one.landed_at)} ago"
+    return {**one._asdict(), "landed": landed}
 
 
 def _words(walk: Mapping[str, Any]) -> dict[str, str]:

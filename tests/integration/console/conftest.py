@@ -90,7 +90,7 @@ class ConsoleScene:
             letters=self.page,
             price_board=prices.prices,
             known_prices=prices.known,
-            landings=LandingShelf(self.settings).landings,
+            landings=LandingShelf(self.settings, shared.landings.all).landings,
             widening=self.widening,
         )
         return console_app(parts, SCREENS, people or OwnUser("ada"), GuardRules(**rules))

@@ -43,7 +43,7 @@ def opened_page(scene: Scene, path: str) -> Iterator[tuple[Any, str]]:
             letters=LetterShelf(scene.settings, table.reader).letters,
             price_board=prices.prices,
             known_prices=prices.known,
-            landings=LandingShelf(scene.settings).landings,
+            landings=LandingShelf(scene.settings, scene.registry.landings.all).landings,
             widening=SlotWidening(scene.settings),
         )
         with served(console_app(parts, SCREENS, OwnUser("ada"), GuardRules(rate=10_000))) as address:

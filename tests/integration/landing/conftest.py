@@ -12,20 +12,22 @@ from uuid import uuid4
 import psycopg
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from processor.kafka.admin import Admin
 from processor.kafka.group_reader import GroupReader
 from processor.kafka.reader import read_topic
 from processor.landing.compare_landing import LandingComparison, compare_landing
-from processor.landing.landed_message import read_message
+from processor.landing.landed_message import read_messages
 from processor.landing.landing import Landing
 from processor.landing.landing_states import group_of
 from processor.landing.postgres_target import PostgresTarget
 from processor.landing.search_client import SearchClient
 from processor.landing.search_target import SearchTarget
-from processor.landing.target import LandedTopic, Target
+from processor.landing.target import LandedTopic, Opened, Target
 from processor.local.kafka_broker import start_kafka
 from processor.local.opensearch import start_opensearch
+from processor.records.message import MAX_MESSAGE_BYTES
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import Troubles
 
@@ -53,9 +55,13 @@ class LandingScene:
     events: list[JobEvent] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._producer = Producer({"bootstrap.servers": self.broker})
+        self.connect()
         self.sequences: dict[str, int] = {}
         self.last: dict[str, Any] = {}
+
+    def connect(self) -> None:
+        """A new producer: the one before knows only the topic before."""
+        self._producer = Producer({"bootstrap.servers": self.broker, "message.max.bytes": MAX_MESSAGE_BYTES})
 
     def publish(
         self,
@@ -65,11 +71,13 @@ class LandingScene:
         sequence: int | None = None,
         partition: int | None = None,
         product: str = PRODUCT,
+        forged: Mapping[str, bytes | None] | None = None,
     ) -> None:
-        """Writes a message as a job does. `document`: None for a tombstone. Without `sequence` the next one of this root."""
+        """Writes a message as a job does. `document`: None for a tombstone. Without `sequence` the next one of this root.
+        `forged`: another `key`, another `value`, and other texts of headers."""
         key = json.dumps({"id": id_}, separators=(",", ":"))
         given = self.sequences.get(key, 0) + 1 if sequence is None else sequence
-        if given > self.sequences.get(key, 0):
+        if given > self.sequences.get(key, 0) and not forged:
             self.sequences[key], self.last[key] = given, document
         headers = {
             "product": product,
@@ -78,39 +86,55 @@ class LandingScene:
             "registry_version": "1",
             "batch": "0",
         }
+        made = {
+            "key": key.encode(),
+            "value": None if document is None else json.dumps(document).encode(),
+            **{name: text.encode() for name, text in headers.items()},
+            **(forged or {}),
+        }
         self._producer.produce(
             self.topic.name,
-            key=key,
-            value=None if document is None else json.dumps(document).encode(),
+            key=made.pop("key"),
+            value=made.pop("value"),
             partition=sum(key.encode()) % PARTITIONS if partition is None else partition,
-            headers=[(f"statestore.{name}", text.encode()) for name, text in headers.items()],
+            headers=[(f"statestore.{name}", text) for name, text in made.items()],
         )
         self._producer.flush()
 
     def target(self, indexes: Mapping[str, str] | None = None) -> Target:
         return PostgresTarget(self.url, PRODUCT, indexes or {})
 
-    def landing(self, target: Target, *, once: bool = True, stopping: Event | None = None) -> Landing:
+    def landing(
+        self, target: Target, *, once: bool = True, stopping: Event | None = None, opened: Opened | None = None
+    ) -> Landing:
+        """A process of the landing. `opened`: as its target was opened, by default for this topic."""
+        opened = opened or target.open(self.topic)
+        admin, topic = Admin(self.broker, {}), self.topic
         return Landing(
-            product=PRODUCT,
+            topic=topic,
             target=target,
-            join=lambda offsets: GroupReader(
-                self.broker, {}, self.topic.name, group_of(PRODUCT, self.topic.name), offsets
-            ),
+            look=lambda: topic_now(admin, topic),
+            ends=lambda: admin.stable_ends(topic.name),
+            join=lambda offsets: GroupReader(self.broker, {}, topic.name, group_of(PRODUCT, opened.id), offsets),
+            note=lambda: None,
             troubles=Troubles(self.events.append),
             report=self.events.append,
             stopping=stopping or Event(),
-            goal=Admin(self.broker, {}).stable_ends(self.topic.name),
+            goal=admin.stable_ends(topic.name),
             once=once,
+            earlier=opened.earlier,
         )
 
     def land(self, indexes: Mapping[str, str] | None = None) -> Landing:
         """Lands what the topic holds now."""
         with closing(self.target(indexes)) as target:
-            target.open(self.topic)
             landing = self.landing(target)
             landing.run()
         return landing
+
+    def said(self, what: str) -> bool:
+        """Whether a landing said this."""
+        return any(event.what == what for event in self.events)
 
     def sql(self, text: str) -> list[tuple[Any, ...]]:
         """The rows of a statement."""
@@ -128,8 +152,7 @@ class LandingScene:
         with closing(self.target()) as target:
             target.check(self.topic)
             records = read_topic(self.broker, {}, self.topic.name)
-            messages = filter(None, (read_message(record, PRODUCT) for record in records))
-            return compare_landing(target.moment(), messages)
+            return compare_landing(target.moment(), read_messages(records, PRODUCT))
 
     def expected(self) -> dict[str, Any]:
         """Key -> document of the last message of each root, without tombstones."""
@@ -185,6 +208,14 @@ def search(broker: str, opensearch: str) -> Iterator[SearchScene]:
     scene.ask("DELETE", f"/{PRODUCT}*")
 
 
+@pytest.fixture(params=["scene", pytest.param("search", marks=pytest.mark.rest)])
+def target_scene(request: pytest.FixtureRequest) -> LandingScene:
+    """A topic without messages, and an empty target: Postgres, or OpenSearch."""
+    scene = request.getfixturevalue(request.param)
+    assert isinstance(scene, LandingScene)
+    return scene
+
+
 def make_topic(broker: str) -> LandedTopic:
     """A topic without messages."""
     name = f"landing-{uuid4().hex[:8]}"
@@ -192,4 +223,25 @@ def make_topic(broker: str) -> LandedTopic:
     admin.ensure([name], partitions=PARTITIONS, compacted=True)
     while not (found := admin.topics([name])):  # the broker may know it a moment later
         sleep(0.1)
-    return LandedTopic(PRODUCT, name, found[name].id)
+    return LandedTopic(PRODUCT, name, found[name].id, admin.cluster())
+
+
+def create_again(scene: LandingScene) -> None:
+    """Deletes the topic of a scene, and creates it again; its sequences go on."""
+    name, admin = scene.topic.name, Admin(scene.broker, {})
+    client = AdminClient({"bootstrap.servers": scene.broker})
+    client.delete_topics([name])[name].result()
+    while admin.topics([name]):
+        sleep(0.1)
+    admin.ensure([name], partitions=PARTITIONS, compacted=True)
+    while not (found := admin.topics([name])):
+        sleep(0.1)
+    scene.topic = scene.topic._replace(id=found[name].id)
+    scene.last = {}
+    scene.connect()
+
+
+def topic_now(admin: Admin, topic: LandedTopic) -> LandedTopic | None:
+    """The topic of this name as the broker has it now."""
+    found = admin.topics([topic.name]).get(topic.name)
+    return None if found is None else topic._replace(id=found.id)

@@ -8,14 +8,6 @@ import pytest
 from tests.integration.landing.conftest import LandingScene
 
 
-@pytest.fixture(params=["scene", pytest.param("search", marks=pytest.mark.rest)])
-def target_scene(request: pytest.FixtureRequest) -> LandingScene:
-    """A topic without messages, and an empty target: Postgres, or OpenSearch."""
-    scene = request.getfixturevalue(request.param)
-    assert isinstance(scene, LandingScene)
-    return scene
-
-
 def test_an_older_message_brings_nothing_back(target_scene: LandingScene) -> None:
     """After more partitions a key has a new one, and another process may read the old partition late."""
     scene = target_scene

@@ -43,7 +43,7 @@ def test_a_user_lands_compares_and_looks(
     assert main([*land, "--verify"]) == 0
     assert capsys.readouterr().out.startswith("equal 2, on the way 0,")
     assert main(["status", *flags]) == 0
-    line = rf"landing of {PRODUCT} in index {PRODUCT}-v1 at \S+: does not run, 0 messages behind, the last landed at 20\d\d-"
+    line = rf"landing of {PRODUCT} in index {PRODUCT}-v1 at \S+ of .+: does not run, 0 messages behind, the last landed at 20"
     assert re.search(line, capsys.readouterr().out)
     main(["status", "--json", *flags])
     (landing,) = (one for one in json.loads(capsys.readouterr().out)["landings"] if one["topic"] == search.topic.name)
@@ -68,6 +68,8 @@ def test_a_refused_document_is_an_exit_status(
         (["--to", "https://h:1", "--into", "People"], "--into 'People' cannot name an index: give small letters"),
         (["--to", "https://u:secret@h:x"], "--to is no address of OpenSearch"),
         (["--to", "mysql://u:secret@h"], "--to is no address of Postgres"),
+        (["--to", "https://u:secret@h:1"], "--to: the address holds a password"),
+        (["--to", "https://h:1", "--remove", "x"], "the registry knows no such landing of person"),
         ([], "--to is missing"),
     ],
 )

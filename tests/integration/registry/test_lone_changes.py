@@ -175,6 +175,14 @@ COLUMNS: dict[str, dict[str, Lone]] = {
         "outcome": Lone("'applied'", FREE),
         "reason": Lone("'x'", FREE),
     },
+    "landings": {  # its next process writes the row again
+        "id": Lone("'x'", FREE),
+        "product": Lone("'x'", FREE),
+        "topic": Lone("'x'", FREE),
+        "place": Lone("'x'", FREE),
+        "made_at": Lone("'2020-01-01'", FREE),
+        "seen_at": Lone("'2020-01-01'", FREE),
+    },
     "entity_statistics": {
         "entity": Lone("'star'", FREE),
         "taken_at": Lone("now()", FREE),
@@ -214,6 +222,7 @@ REMOVED = {
     "attempts": "it keeps earlier runs away",
     "replay_requests": FREE,
     "replay_letters": FREE,
+    "landings": FREE,
     "entity_statistics": FREE,
     "join_statistics": FREE,
 }
@@ -238,6 +247,7 @@ def filled(registry: Registry, psql: Engine) -> Registry:
     apply("note: note")
     registry.applied(lease, 2)
     registry.replays.ask([LetterPosition("star", 0, 5, 1)], who="me")
+    registry.landings.note("f00", product="stars", topic="stars", place="table stars at host:5432/db")
     run(
         psql,
         "INSERT INTO epochs VALUES ('star', 'id', 0, 0, 1)",

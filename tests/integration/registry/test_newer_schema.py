@@ -12,7 +12,7 @@ from registry.edits.edit import Signature
 from registry.errors import UnknownRevision
 from registry.repository import Registry, migrate
 
-HEAD = "0004_compared_fields"
+HEAD = "0005_landings"
 NEXT = """
 import sqlalchemy as sa
 from alembic import op

@@ -47,7 +47,7 @@ def run(psql: Engine, role: str, statement: str) -> None:
 def test_an_operator_applies_and_a_job_takes_the_steps(
     registry_of: dict[str, Registry], required: Requirements, wider: Requirements
 ) -> None:
-    reader, job, operator = (registry_of[role] for role in ROLES)
+    reader, job, operator, _ = (registry_of[role] for role in ROLES)
     lease = job.take_lease("job", "here", 4, take_over=False, expires_after=60)
     job.bind(job.binding())
     job.applied(lease, 1)
@@ -144,6 +144,10 @@ DENIED = [
     ("operator", "UPDATE leases SET owner = NULL"),
     ("operator", "INSERT INTO epochs VALUES ('t', 'x', 0, 0, 9)"),
     ("operator", "DELETE FROM walk_progress"),
+    ("job", "DELETE FROM landings"),
+    ("reader", "INSERT INTO landings VALUES ('x', 'x', 'x', 'x')"),
+    ("lander", "UPDATE products SET paused = true"),
+    ("lander", "INSERT INTO leases (job) VALUES ('x')"),
     *((role, "UPDATE history SET who = 'nobody'") for role in ROLES),
     *((role, "DELETE FROM history") for role in ROLES),
     *((role, "DELETE FROM product_versions") for role in ROLES),
@@ -170,3 +174,14 @@ def test_nobody_writes_the_history_by_hand(roles: None, psql: Engine, schema: st
 def test_a_reader_is_refused_with_the_words_of_the_database(registry_of: dict[str, Registry]) -> None:
     with pytest.raises(RegistryError, match="permission denied"):
         registry_of["reader"].operate(Signature("me", "x"), operations.pause, None, paused=True)
+
+
+def test_a_lander_notes_and_removes_its_landings(registry_of: dict[str, Registry]) -> None:
+    lander, reader = registry_of["lander"].landings, registry_of["reader"].landings
+    for place in ("table profile at one:5432/db", "table profile at two:5432/db"):
+        lander.note("f00", product="profile", topic="profile", place=place)
+    (known,) = reader.all()
+    assert known[:4] == ("f00", "profile", "profile", "table profile at two:5432/db")
+    assert known.made_at < known.seen_at
+    assert [lander.remove("f00"), lander.remove("f00")] == [True, False]
+    assert reader.all() == ()

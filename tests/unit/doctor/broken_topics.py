@@ -318,7 +318,15 @@ FAULTS = [
         "landings",
         "warning",
         "user_profile does not land in table p: 7 messages wait",
-        "start `statestore land` again",
+        "start `statestore land` again, or `statestore land user_profile --remove f00`",
+    ),
+    Fault(
+        "a landing whose group the broker forgot",
+        set_to("kafka.landings", []),
+        "landings",
+        "warning",
+        "user_profile does not land in table p: nobody knows how many messages wait",
+        "start `statestore land` again, or `statestore land user_profile --remove f00`",
     ),
     Fault(
         "compacted dead letters",

@@ -16,7 +16,7 @@ from processor.progress.identity import write_identity
 from processor.records.record import Record
 from processor.settings.settings import Settings
 from registry.job_status import JobStatus
-from registry.model import Binding, EpochBoundary, Snapshot
+from registry.model import Binding, EpochBoundary, KnownLanding, Snapshot
 from registry.registry_state import RegistryState
 from statestore.memory import MemoryStore
 from statestore.postgres.durability import Durability
@@ -43,6 +43,12 @@ REGISTRY = RegistryState(now=NOW, user="etl", tls=True, exists=True, release=18,
 PLAN = plan_alone(load(read_directory(Path(__file__).parents[3] / "examples" / "github")), slots=20)
 
 
+LANDING = GroupState(
+    "statestore-land-user_profile-f00", 1, "user_profile", 7, (landing_note("user_profile", "table p", 1.0),)
+)
+KNOWN_LANDING = KnownLanding("f00", "user_profile", "user_profile", "table p", TIME, TIME)
+
+
 def fail(error: Exception) -> Callable[..., Any]:
     """A question that ends in an error."""
 
@@ -62,6 +68,14 @@ class RegistryDouble:
     bound: Binding = field(default_factory=lambda: Binding(identity="id", job="statestore", table="statestore"))
     leases: tuple[JobStatus, ...] = ()
     boundaries: Sequence[EpochBoundary] = ()
+    known_landings: Sequence[KnownLanding] = (KNOWN_LANDING,)
+
+    @property
+    def landings(self) -> "RegistryDouble":
+        return self
+
+    def all(self) -> Sequence[KnownLanding]:
+        return self.known_landings
 
     def addresses(self) -> list[tuple[str, int]]:
         return list(self.hosts)
@@ -108,9 +122,6 @@ def healthy_topics() -> dict[str, TopicState]:
     configs |= {product.product.topic: COMPACTED for product in PLAN.products.values()}
     configs |= {"statestore.rejects": FOREVER}
     return {name: TopicState(f"id of {name}", 2, config, RIGHTS) for name, config in configs.items()}
-
-
-LANDING = GroupState("statestore-land-p", 1, "user_profile", 7, (landing_note("user_profile", "table p", 1.0),))
 
 
 @dataclass

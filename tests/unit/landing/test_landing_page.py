@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from processor.landing.landing import Landing
 from processor.landing.landing_page import LANDING_PAGES, landing_state
-from processor.landing.target import Target
+from processor.landing.target import LandedTopic, Target
 from processor.rounds.job_event import no_report
 from processor.rounds.troubles import Troubles
 
@@ -16,9 +16,12 @@ class Place:
 
 def test_the_page_and_the_metrics() -> None:
     landing = Landing(
-        product="p",
+        topic=LandedTopic("p", "t", "id"),
         target=cast(Target, Place()),
+        look=cast(Any, None),
+        ends=cast(Any, None),
         join=cast(Any, None),
+        note=cast(Any, None),
         troubles=Troubles(no_report),
         report=no_report,
         stopping=Event(),

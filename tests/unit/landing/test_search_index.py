@@ -43,7 +43,7 @@ def test_a_tombstone_has_neither_key_nor_document() -> None:
     assert entry.source is not None
     own = orjson.loads(entry.source)["statestore"]
     assert {name: own[name] for name in ("kind", "sequence")} == {"kind": "tombstone", "sequence": 7}
-    assert own.keys() == {"kind", "sequence", "deleted_at"}
+    assert own.keys() == {"kind", "sequence", "incarnation", "deleted_at"}
     assert entry.id == MESSAGE.key_hash.hex()
 
 

@@ -70,10 +70,18 @@ def test_the_certificate_says_what_went_what_is_new_and_what_remains_until_when(
 
 
 def test_the_certificate_names_the_landings_that_hold_documents() -> None:
-    landing = LandingState("profile", "index profile-v1 at host:9200", 0.0, "profile", 3, 0)
+    landing = LandingState("profile", "index profile-v1 at host:9200", 0.0, "profile", 3, 0, "f00")
     made = make_certificate(OCCASION, replace(REPORT, leftovers=Leftovers(landings=(landing,))))
     (one,) = where(made, "remains", "index profile-v1 at host:9200")
     assert one["until"].startswith("the landing has read 3 more messages (no process of it runs, so start it")
+    assert "`statestore land profile --remove f00`" in one["until"]
+
+
+def test_the_certificate_names_a_landing_whose_group_the_broker_forgot() -> None:
+    landing = LandingState("profile", "table app.profile at host:5432/db", None, "profile", None, 0, "f00", 1.0)
+    made = make_certificate(OCCASION, replace(REPORT, leftovers=Leftovers(landings=(landing,))))
+    (one,) = where(made, "remains", "table app.profile at host:5432/db")
+    assert one["until"].startswith("the landing has read all messages of the topic (no process of it runs")
 
 
 def test_the_certificate_of_a_table_in_postgres_names_the_former_row_on_the_disk_of_the_server() -> None:

@@ -1,6 +1,7 @@
 """The landings on the overview: a broker that is slow or away holds no page up."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from threading import Event
 from typing import Any
 
@@ -11,7 +12,10 @@ from processor.console.shelves.landing_shelf import KnownLandings, LandingShelf
 from processor.errors import KafkaError
 from processor.landing.landing_states import LandingState
 from processor.settings.settings import Settings
+from registry.model import KnownLanding
 
+AT = datetime(2026, 11, 23, tzinfo=UTC)
+KNOWN = KnownLanding("f00", "profile", "profile", "db/profile", AT, AT)
 STATE = LandingState("profile", "db/profile", 1.7e9, "profile", 12, 1)
 Answer = Callable[[], list[LandingState]]
 
@@ -25,7 +29,7 @@ def shelf(monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer], LandingShelf]:
         monkeypatch.setattr(module, "landing_states", lambda *_: answer())
         return made
 
-    made = LandingShelf(Settings(bootstrap_servers="127.0.0.1:9092"))
+    made = LandingShelf(Settings(bootstrap_servers="127.0.0.1:9092"), lambda: [KNOWN])
     return make
 
 
@@ -54,5 +58,14 @@ def test_while_the_broker_is_away_the_last_answer_stays_with_the_reason(shelf: A
     assert (found.states, found.why) == ((STATE,), "cannot list groups at 127.0.0.1:9092")
 
 
-def test_without_a_broker_nothing_is_asked() -> None:
-    assert LandingShelf(Settings()).landings() == KnownLandings()
+def test_a_broker_that_never_answered_hides_no_landing(shelf: Any) -> None:
+    def away() -> list[LandingState]:
+        raise KafkaError("cannot list groups at 127.0.0.1:9092")
+
+    (one,) = settled(shelf(away)).states
+    assert (one.place, one.behind, one.seen_at) == ("db/profile", None, AT.timestamp())
+
+
+def test_without_a_broker_only_the_registry_is_asked() -> None:
+    (one,) = settled(LandingShelf(Settings(), lambda: [KNOWN])).states
+    assert (one.id, one.landed_at, one.processes) == ("f00", None, 0)
