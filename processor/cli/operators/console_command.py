@@ -31,7 +31,13 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         ("operators", "LIST", "operators: NAME and group:NAME; all others read"),
     ):
         parser.add_argument(f"--{name}", metavar=value, default="", help=text)
-    add_settings(parser, *REGISTRY, *TABLE, *KAFKA)
+    separator = parser.add_argument(
+        "--group-separator", metavar="TEXT", default=",", help=argparse.SUPPRESS, dest="group_separator"
+    )
+    text = (
+        "separates groups in --group-header, and names in --operators (default: a comma, which no group may have then)"
+    )
+    add_settings(parser, *REGISTRY, *TABLE, *KAFKA, rare={separator: text})
     parser.set_defaults(run=run)
 
 
@@ -85,13 +91,16 @@ def _people(options: argparse.Namespace) -> "PersonRules":
     from processor.console.people.person_rules import OwnUser, ProxyPeople, TokenPeople
     from processor.console.people.person_tokens import read_tokens
 
-    operators = read_operators(options.operators)
+    if not options.group_separator.strip():
+        raise SettingError("--group-separator is empty: give the text that the proxy writes between two groups")
+    operators = read_operators(options.operators, options.group_separator)
     _check_flags(options, groups=operators.name_groups())
     if options.proxy:
         return ProxyPeople(
             address=options.proxy,
             header=options.identity_header,
             group_header=options.group_header,
+            separator=options.group_separator,
             operators=operators,
         )
     if options.tokens:

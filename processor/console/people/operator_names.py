@@ -28,6 +28,6 @@ class OperatorNames:
         return READER if self.names.isdisjoint(stated) else OPERATOR
 
 
-def read_operators(text: str) -> OperatorNames:
-    """The operators in a list with commas."""
-    return OperatorNames(frozenset(name.strip() for name in text.split(",") if name.strip()))
+def read_operators(text: str, separator: str = ",") -> OperatorNames:
+    """The operators in a list. `separator`: of its names."""
+    return OperatorNames(frozenset(name.strip() for name in text.split(separator) if name.strip()))

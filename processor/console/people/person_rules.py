@@ -75,12 +75,14 @@ class TokenPeople:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyPeople:
-    """People whom the proxy at `address` has signed in. `header`: has the name; `group_header`: the groups, or is empty."""
+    """People whom the proxy at `address` has signed in. `header`: has the name; `group_header`: the groups, or is empty.
+    `separator`: of the groups. A name that has it would count as several groups, such as `cn=ops,ou=people` with a comma."""
 
     address: str
     header: str
     group_header: str
     operators: OperatorNames
+    separator: str = ","
 
     def refuses(self, scope: Scope) -> LookUpProblem | None:
         """The problem of a request that does not come from the proxy, or without a name."""
@@ -95,8 +97,9 @@ class ProxyPeople:
     def person(self, scope: Scope) -> KnownPerson:
         """The person of the header."""
         name = self._name(scope)
-        groups = ",".join(Headers(scope=scope).getlist(self.group_header)) if self.group_header else ""
-        return KnownPerson(name=name, role=self.operators.role_of(name, groups.split(",")))
+        lists = Headers(scope=scope).getlist(self.group_header) if self.group_header else []
+        groups = [group for one in lists for group in one.split(self.separator)]
+        return KnownPerson(name=name, role=self.operators.role_of(name, groups))
 
     def _name(self, scope: Scope) -> str:
         return Headers(scope=scope).get(self.header, "").strip()[:MOST_NAME]

@@ -81,11 +81,11 @@ def test_a_landing_dies_at_each_batch(scene: LandingScene, monkeypatch: pytest.M
 @pytest.mark.rest
 def test_a_connection_that_breaks_costs_nothing(scene: LandingScene) -> None:
     with closing(scene.target()) as target:
-        target.open(scene.topic)
+        opened = target.open(scene.topic)
         for n in range(5):
             scene.publish(n, {"n": n})
         scene.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'statestore land'")
-        scene.landing(target).run()
+        scene.landing(target, opened=opened).run()
     assert scene.table() == scene.expected()
     assert [event.what for event in scene.events if event.what != "landed"] == ["degraded", "recovered"]
 
