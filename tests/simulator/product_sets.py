@@ -38,7 +38,7 @@ class ProductSetSimulation(TopicSimulation):
         kinds = rng.choices(("profile", "fans", "labels"), weights, k=size)
         self.catalogue = {f"{kind}{n}": CONTENTS[kind] for n, kind in enumerate(kinds)}
         self.most = rng.choice((1, size, size))
-        with replacing((planning, "load", _remembering))():
+        with replacing((planning, "load_stored", _remembering))():
             TopicSimulation.run(self)
         self.facts["two groups"] += max(self.world.registry.snapshot.numbers.values(), default=0) >= 20
 
