@@ -14,7 +14,7 @@ from typing import Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from processor.listeners.request_host import LOCAL_NAMES, is_named
+from processor.listeners.host import LOCAL_NAMES, is_named
 from processor.serve.credentials import read_credentials
 from processor.serve.problem import LookUpProblem
 from processor.serve.problem_answer import problem_answer

@@ -1,7 +1,7 @@
 """Runs an ASGI application: on loopback, or elsewhere with a token or with certificates of its clients.
 
 uvicorn has no time-out for a request that never becomes complete, and no limit by address. So the table of connections
-(`processor.listeners.connection_table`) has both, and the application says when work begins and ends. Lines about requests are
+(`processor.listeners.connections`) has both, and the application says when work begins and ends. Lines about requests are
 few, however many clients send nonsense.
 """
 
@@ -18,9 +18,8 @@ import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from processor.errors import SettingError
-from processor.listeners.connection_table import ConnectionLimits, ConnectionTable, Peer
-from processor.listeners.listening_socket import BACKLOG, listen
-from processor.listeners.request_host import is_loopback
+from processor.listeners.connections import BACKLOG, ConnectionLimits, ConnectionTable, Peer, listen
+from processor.listeners.host import is_loopback
 
 LOGGERS: Final = ("uvicorn.error", "asyncio")
 LINE_SECONDS: Final = 60.0

@@ -10,7 +10,7 @@ from processor.cli.http_options import add_listener, connection_limits, owned_te
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.cli.printing.edit_report import user_name
 from processor.errors import SettingError
-from processor.listeners.request_host import LOCAL_NAMES, is_loopback, is_named, plain_name
+from processor.listeners.host import LOCAL_NAMES, is_loopback, is_named, plain_name
 from processor.local.console_process import CONSOLE_PORT, PACKAGES
 from processor.settings.open_registry import open_registry
 

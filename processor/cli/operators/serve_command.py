@@ -9,7 +9,7 @@ from processor.cli.arguments import positive
 from processor.cli.http_options import add_listener, add_token, connection_limits, require_packages, token_of
 from processor.cli.options import REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.errors import SettingError
-from processor.listeners.request_host import LOCAL_NAMES, plain_name
+from processor.listeners.host import LOCAL_NAMES, plain_name
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
 

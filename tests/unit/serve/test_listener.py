@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from processor.errors import SettingError
-from processor.listeners.connection_table import ConnectionLimits, ConnectionTable
+from processor.listeners.connections import ConnectionLimits, ConnectionTable
 from processor.local.readiness import free_port
 from processor.serve import listener as module
 from processor.serve.guard import Guard, GuardRules

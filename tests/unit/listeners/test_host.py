@@ -2,7 +2,7 @@
 
 import pytest
 
-from processor.listeners.request_host import LOCAL_NAMES, is_named, plain_name
+from processor.listeners.host import LOCAL_NAMES, is_named, plain_name
 
 
 @pytest.mark.parametrize(
