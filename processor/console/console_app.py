@@ -24,9 +24,8 @@ from processor.console.screen import Screen
 from processor.console.static_files import StaticFile, static_files
 from processor.console.visit import Person, Visit
 from processor.records import canonical_json
-from processor.serve.guard import Guard, GuardRules
+from processor.serve.guard import HEADERS_OF, Guard, GuardRules, problem_answer
 from processor.serve.problem import LookUpProblem
-from processor.serve.problem_answer import HEADERS_OF, problem_answer
 
 MOST_FIELDS: Final = 600
 CONTENT_POLICY: Final = (

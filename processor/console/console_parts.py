@@ -13,9 +13,8 @@ from processor.console.slot_widening import SlotWidening
 from processor.job.binding import look_up_stores
 from processor.pricing.preview import Preview
 from processor.pricing.price_list import DEFAULT, Prices
-from processor.serve.plan_view import PlanView
-from processor.serve.state_reader import StateReader
-from processor.serve.store_pool import StorePool
+from processor.serve.reader import StateReader, StorePool
+from processor.serve.views import PlanView
 from processor.settings.settings import Settings
 
 if TYPE_CHECKING:

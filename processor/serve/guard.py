@@ -1,4 +1,5 @@
-"""The doorkeeper of every application of this process: the token, the limits on requests, and the headers of safety.
+"""The doorkeeper of every application of this process: the token, the limits on requests and the headers of safety; and the
+answer of HTTP to a problem.
 
 Knows nothing of documents, so any ASGI application can be behind it. The application gets a request that is complete: a body that
 still comes is no work, so slow clients keep nobody out. It gets the path as the client wrote it, with its escapes: after them, a
@@ -6,18 +7,60 @@ path would end at its last `\\n`, and a `/` of a key would look like one of the 
 """
 
 import hmac
+from base64 import b64decode
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from http import HTTPStatus
 from time import monotonic
-from typing import Final
+from typing import Final, NamedTuple
 
+import orjson
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from processor.listeners.host import LOCAL_NAMES, is_named
-from processor.serve.credentials import read_credentials
 from processor.serve.problem import LookUpProblem
-from processor.serve.problem_answer import problem_answer
+
+
+class ShownCredentials(NamedTuple):
+    """The token that a request shows, empty for none, and the name that its sender states."""
+
+    token: str = ""
+    name: str = ""
+
+
+def read_credentials(header: str) -> ShownCredentials:
+    """The credentials in the header `Authorization`; empty ones where nobody can read it."""
+    scheme, _, given = header.partition(" ")
+    match scheme.lower():
+        case "bearer":
+            return ShownCredentials(token=given.strip())
+        case "basic":
+            try:
+                name, _, token = b64decode(given.strip(), validate=True).decode().partition(":")
+            except ValueError:
+                return ShownCredentials()
+            return ShownCredentials(token=token, name=name)
+    return ShownCredentials()
+
+
+HEADERS_OF: Final = {
+    401: {"WWW-Authenticate": 'Bearer, Basic realm="statestore", charset="UTF-8"'},
+    429: {"Retry-After": "1"},
+    503: {"Retry-After": "1"},
+}
+"""The headers that go with a status."""
+
+
+def problem_answer(problem: LookUpProblem) -> Response:
+    """The problem as RFC 9457 has it."""
+    title = HTTPStatus(problem.status).phrase
+    body = {"type": "about:blank", "title": title, "status": problem.status, "detail": str(problem), **problem.more}
+    return Response(
+        orjson.dumps(body), problem.status, HEADERS_OF.get(problem.status), media_type="application/problem+json"
+    )
+
 
 MOST_BODY_BYTES: Final = 64 * 1024
 HEADERS: Final = {

@@ -9,7 +9,7 @@ from starlette.types import Scope
 
 from processor.console.people.operator_names import OperatorNames
 from processor.console.people.person_tokens import PersonTokens
-from processor.serve.credentials import read_credentials
+from processor.serve.guard import read_credentials
 from processor.serve.problem import LookUpProblem
 
 MOST_NAME: Final = 100

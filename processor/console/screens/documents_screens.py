@@ -15,7 +15,7 @@ from processor.gates.wait import wait_lines
 from processor.records import canonical_json
 from processor.records.entity import Entity
 from processor.serve.problem import LookUpProblem
-from processor.serve.state_reader import FoundDocument, StateReader
+from processor.serve.reader import FoundDocument, StateReader
 from processor.wording.durations import duration_text
 
 MOST_KEYS: Final = 20

@@ -14,7 +14,7 @@ from processor.kafka.topic_page import TopicPage, read_page
 from processor.progress.replays import replay_key
 from processor.records.dead_letters import DeadLetter, read_dead_letters
 from processor.serve.problem import LookUpProblem
-from processor.serve.state_reader import StateReader
+from processor.serve.reader import StateReader
 from processor.settings.settings import Settings
 from processor.topics.letter_fates import with_fates
 

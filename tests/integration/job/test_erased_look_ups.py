@@ -9,11 +9,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from processor.cli.main import main
-from processor.serve.document_app import document_app
+from processor.serve.app import document_app
 from processor.serve.guard import GuardRules
-from processor.serve.plan_view import PlanView
-from processor.serve.state_reader import StateReader
-from processor.serve.store_pool import StorePool
+from processor.serve.reader import StateReader, StorePool
+from processor.serve.views import PlanView
 from processor.stores.kinds import open_store
 from tests.integration.job.plain_engine import plain_engine
 from tests.integration.job.test_postgres_job import set_environment

@@ -1,13 +1,16 @@
-"""What a reader knows of open changes, and what this costs it."""
+"""What a reader knows of open changes, what this costs it, and how old the state is at most."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from processor.progress.segment import OpenChange, changes_key, make_segments
-from processor.serve import open_view
-from processor.serve.open_view import OpenView
+from processor.serve import views
 from processor.serve.problem import LookUpProblem
+from processor.serve.views import Cached, OpenView, state_age
+from registry.job_status import JobStatus
 from statestore.item_attributes import write_note
 from statestore.keys import Key
 from statestore.metered import MeteredStore
@@ -44,7 +47,7 @@ class OpenedTable:
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> OpenedTable:
     table = OpenedTable(MeteredStore(3), OpenView())
-    monkeypatch.setattr(open_view, "monotonic", lambda: table.now)
+    monkeypatch.setattr(views, "monotonic", lambda: table.now)
     return table
 
 
@@ -63,7 +66,7 @@ def test_a_change_that_closed_or_came_late_counts_with_the_next_whole_look(table
     table.store.delete(Delete(key=changes_key(1, 5, "0", 0)))
     table.opens(1, 4, "late")
     assert table.sees("closed", "late", "new") == ["closed", "new"]
-    table.now += open_view.WHOLE_SECONDS
+    table.now += views.WHOLE_SECONDS
     assert table.sees("closed", "late", "new") == ["late", "new"]
 
 
@@ -71,7 +74,7 @@ def test_open_changes_that_the_view_knows_cost_a_look_nothing(table: OpenedTable
     empty = table.units()
     for round_ in range(20):
         table.opens(1, round_, *(f"{round_}-{n}" for n in range(600)))
-    table.now += open_view.WHOLE_SECONDS
+    table.now += views.WHOLE_SECONDS
     whole = table.units()
     table.opens(1, 20, "next")
     table.sees("next")
@@ -80,15 +83,69 @@ def test_open_changes_that_the_view_knows_cost_a_look_nothing(table: OpenedTable
 
 
 def test_more_open_changes_than_a_process_holds(table: OpenedTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_view, "MOST_CHANGES", 2)
+    monkeypatch.setattr(views, "MOST_CHANGES", 2)
     table.opens(1, 1, "a", "b", "c")
     with pytest.raises(LookUpProblem, match="3 changes are open, more than 2: wait until the job settles"):
         table.sees("a")
     table.store.delete(Delete(key=changes_key(1, 1, "0", 0)))
-    table.now += open_view.WHOLE_SECONDS
+    table.now += views.WHOLE_SECONDS
     assert table.sees("a") == []
 
 
 def test_a_durable_item_without_changes_is_nothing(table: OpenedTable) -> None:
     table.store.write(write_note(changes_key(1, 1, "erase", 0), {}))
     assert table.sees("b") == []
+
+
+def job(report: Any, age: float | None = 2.0) -> JobStatus:
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    return JobStatus(
+        job="one",
+        owner=None,
+        alive=False,
+        generation=1,
+        applied_version=1,
+        renewed_at=moment,
+        report=report,
+        report_age=age,
+    )
+
+
+def report(**seconds: float | None) -> dict[str, Any]:
+    return {
+        "at": 104.0,
+        "looked": 100.0,
+        "topics": {name: {"records": 1, "seconds": one} for name, one in seconds.items()},
+    }
+
+
+def test_the_age_of_the_report_of_the_look_at_kafka_and_of_the_oldest_unread_record() -> None:
+    assert state_age([job(report(user=0.0, star=30.0, repo=90.0))], {"user", "star"}) == 2 + 4 + 30
+    assert state_age([job(report(user=0.0))], {"user"}) == 6
+
+
+def test_the_newest_report_counts() -> None:
+    assert state_age([job(report(user=9.0), 500.0), job(report(user=0.0), 1.0)], {"user"}) == 5
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [[], [job(None, None)], [job(report(user=None))], [job(report(star=1.0))], [job({"at": 1.0, "topics": {}})]],
+)
+def test_without_a_report_of_each_topic_the_age_is_unknown(jobs: list[JobStatus]) -> None:
+    assert state_age(jobs, {"user"}) is None
+
+
+def test_a_value_is_read_again_after_its_seconds_and_an_error_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, answers = [0.0], iter(["old", "new"])
+    monkeypatch.setattr(views, "monotonic", lambda: now[0])
+    cached = Cached[str]()
+
+    def fails() -> str:
+        raise LookUpProblem(503, "no answer")
+
+    seen = [cached.get(1.0, lambda: next(answers)) for now[0] in (0.0, 0.9)]
+    now[0] = 1.0
+    with pytest.raises(LookUpProblem):
+        cached.get(1.0, fails)
+    assert [*seen, cached.get(1.0, lambda: next(answers))] == ["old", "old", "new"]

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from mcp import Client
 
-from processor.serve.mcp_server import mcp_server
+from processor.serve.mcp import mcp_server
 from tests.unit.serve.scene import ServedState
 
 NUMBERS = ["1.50", "5.00", "0.1", "12345678901234567890.12", "12345678901234567890.0", "-7", "1E+400"]

@@ -11,10 +11,10 @@ import pytest
 from openapi_spec_validator import validate
 from starlette.testclient import TestClient
 
-from processor.serve import gate_view, open_view, plan_view, state_reader
-from processor.serve.document_app import document_app
+from processor.serve import reader, views
+from processor.serve.app import document_app
 from processor.serve.guard import GuardRules
-from processor.serve.store_pool import StorePool
+from processor.serve.reader import StorePool
 from statestore.errors import Transient
 from statestore.keys import Key
 from statestore.memory import MemoryStore
@@ -36,9 +36,7 @@ def state() -> ServedState:
 
 @pytest.fixture
 def client(state: ServedState, monkeypatch: pytest.MonkeyPatch) -> TestClient:
-    monkeypatch.setattr(plan_view, "PLAN_SECONDS", 0.0)
-    monkeypatch.setattr(open_view, "LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(gate_view, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(views, "LOOK_SECONDS", 0.0)
     return TestClient(document_app(state.reader(), GuardRules()), base_url=LOCAL)
 
 
@@ -323,6 +321,6 @@ def test_an_unexpected_error_shows_no_value(state: ServedState, monkeypatch: pyt
     def fails(*_: Any) -> Any:
         raise ZeroDivisionError("ada's secret")
 
-    monkeypatch.setattr(state_reader, "encoded_document", fails)
+    monkeypatch.setattr(reader, "encoded_document", fails)
     client = TestClient(document_app(state.reader(), GuardRules()), base_url=LOCAL)
     assert problem(client.get("/documents/person/ada")) == (500, "unexpected ZeroDivisionError: please report it")

@@ -14,7 +14,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 from processor.records import canonical_json
 from processor.serve.problem import problem_of
-from processor.serve.state_reader import StateReader, document_object
+from processor.serve.reader import StateReader, document_object
 from processor.settings.installed_release import statestore_version
 
 ToolResult = Annotated[CallToolResult, dict[str, Any]]

@@ -1,14 +1,16 @@
 """Looks documents and rows up in the table, by the definitions of the registry.
 
-Promises: a look-up works by a version of the registry that is at most a second old (`processor.serve.plan_view`), and has a store
-for itself. It reads the table and the registry, and nothing of a job. Open changes are laid over index answers
-(`processor.serve.open_view`).
+Promises: a look-up works by a version of the registry that is at most a second old (`processor.serve.views`), and has a store for
+itself. It reads the table and the registry, and nothing of a job. Open changes are laid over index answers. No look-up reads more
+rows than its limit, and none writes.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from math import ceil
+from queue import SimpleQueue
 from time import monotonic
 from typing import Any, NamedTuple, cast
 
@@ -17,7 +19,7 @@ from processor.inspect.access_paths import explain
 from processor.inspect.lineage import lineage
 from processor.inspect.listing import document_keys, page_of
 from processor.inspect.row_text import row_object
-from processor.inspect.stored_row import absence_text, former_topics
+from processor.inspect.stored_row import FormerTopics, absence_text, former_topics, origin_at
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.product_plan import ProductPlan
 from processor.product.document_key import read_root_key
@@ -32,30 +34,83 @@ from processor.progress.ledger import (
     read_run,
     run_key,
 )
+from processor.progress.overlay import SegmentGroup
+from processor.progress.segment import OpenChange
 from processor.records import canonical_json
 from processor.records.entity import Entity
 from processor.records.message import MAX_MESSAGE_BYTES
 from processor.rounds.publish_stage import encoded_document
 from processor.rounds.step_runner import StepRunner
-from processor.serve.bounded_reads import BoundedReads
-from processor.serve.gate_view import GateView
-from processor.serve.open_row import open_change_object, open_changes_of
-from processor.serve.open_view import OpenView
-from processor.serve.plan_view import PlanView
 from processor.serve.problem import LookUpProblem
-from processor.serve.state_age import state_age
-from processor.serve.store_pool import StorePool
+from processor.serve.views import GateView, OpenView, PlanView, state_age
 from registry.model import EpochBoundary
 from statestore import keys
+from statestore.items import slot_name
 from statestore.keys import Key
-from statestore.store import Item, Store
+from statestore.store import Item, Page, Read, Store
+
+
+class StorePool:
+    """Lends stores. The look-up beyond the last one waits until another look-up ends."""
+
+    def __init__(self, stores: Sequence[Store]) -> None:
+        self._free: SimpleQueue[Store] = SimpleQueue()
+        for store in stores:
+            self._free.put(store)
+
+    @contextmanager
+    def borrow(self) -> Iterator[Store]:
+        """A store for this block alone."""
+        store = self._free.get()
+        try:
+            yield store
+        finally:
+            self._free.put(store)
+
+
+class BoundedReads:
+    """A store as the step runner uses it. Raises LookUpProblem beyond `most` items, before the store reads the rest."""
+
+    def __init__(self, store: Store, most: int) -> None:
+        self._store, self._most, self._left = store, most, most
+
+    def read(self, reads: Sequence[Read]) -> list[Page]:
+        """The pages of these reads, which go to the store together. Each stops at the limit."""
+        found = [Page([], read.after) for read in reads]
+        waiting = list(range(len(reads)))
+        while waiting:
+            limit = self._left + 1
+            asked = [reads[n]._replace(after=found[n].after, limit=reads[n].limit or limit) for n in waiting]
+            for n, page in zip(waiting, self._store.read(asked), strict=True):
+                self._take(len(page.items))
+                found[n] = Page(found[n].items + page.items, page.after)
+            waiting = [n for n in waiting if found[n].after is not None and reads[n].limit is None]
+        return found
+
+    def get(self, keys: Collection[Key]) -> dict[Key, Item]:
+        """The items with these keys."""
+        self._take(len(keys))
+        return self._store.get(keys)
+
+    def write_all(self, requests: Sequence[Any]) -> list[Any]:
+        """Writes nothing. Raises TypeError for a write."""
+        if requests:
+            raise TypeError("a look-up never writes")
+        return []
+
+    def _take(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise LookUpProblem(
+                413, f"the answer needs more than {self._most:,} rows: read the product's topic, or raise --most-rows"
+            )
 
 
 class FoundDocument(NamedTuple):
     """A document as the state has it now. `value`: as JSON; `digest`: its hash, as the ledger counts it; `sequence`: of the
     last message that the ledger knows for this root, 0 for none; `published`: whether that message shows this document; `wait`:
     why the root waits at the gate of the product, None where it does not; `age`: of the state at most, in seconds
-    (`processor.serve.state_age`), None where no job says it. `key`: of its messages."""
+    (`processor.serve.views`), None where no job says it. `key`: of its messages."""
 
     value: bytes
     digest: str
@@ -116,7 +171,7 @@ class StateReader:
         seconds = state_age(jobs, {plan.entities[name].entity.topic for name in _entities(chosen)})
         age = None if seconds is None else ceil(seconds + monotonic() - looked)
         at = group_key(chosen.ledger, root)
-        with self.stores.lent() as store:
+        with self.stores.borrow() as store:
             before = read_entry(store.get([at]).get(at), chosen.number)
             (body,) = self._runner(store, product).run([encoded_document(plan, chosen, root, Counter())])
             if body.value is None:
@@ -146,7 +201,7 @@ class StateReader:
         """The open changes of a row, by its encoded key: those that the job has not settled, or settled some seconds ago."""
         plan = self.plan()
         chosen, topics = _entity(plan, entity), former_topics(self.boundaries(plan.entities))
-        with self.stores.lent() as store:
+        with self.stores.borrow() as store:
             found = open_changes_of(chosen.key(sk), self._open.overlays(store))
         return [open_change_object(one, chosen, topics) for one in found]
 
@@ -154,13 +209,13 @@ class StateReader:
         """The keys of some documents: those that follow the text `after` in the ledger. Reads at most so many items of it."""
         chosen = _product(self.plan(), product)
         begin = group_key(chosen.ledger, after) if after else None
-        with self.stores.lent() as store:
+        with self.stores.borrow() as store:
             page = page_of(store, [group_partition(chosen.ledger)], begin, most)
         return list(document_keys(page.items, chosen.number))
 
     def items(self, keys: Collection[Key]) -> list[Item]:
         """The items with these keys, as far as the table has them."""
-        with self.stores.lent() as store:
+        with self.stores.borrow() as store:
             return list(store.get(keys).values())
 
     def access_paths(self, product: str) -> dict[str, Any]:
@@ -174,13 +229,13 @@ class StateReader:
         chosen = _product(plan, product)
         root = _encoded(plan.entities[chosen.product.root], key)
         topics = former_topics(self.boundaries(plan.entities))
-        with self.stores.lent() as store:
+        with self.stores.borrow() as store:
             (found,) = self._runner(store, product).run([lineage(plan, chosen, root, topics)])
         return asdict(found)
 
     def _row(self, plan: Plan, entity: EntityPlan, sk: str) -> dict[str, Any]:
         at = entity.key(sk)
-        with self.stores.lent() as store:
+        with self.stores.borrow() as store:
             item = store.get([at]).get(at)
         if item is None:
             raise LookUpProblem(404, absence_text(entity, sk))
@@ -241,4 +296,19 @@ def _product_object(plan: Plan, one: ProductPlan) -> dict[str, Any]:
         "root": one.product.root,
         "key": list(plan.entities[one.product.root].entity.key),
         "paused": one.paused,
+    }
+
+
+def open_changes_of(row: Key, groups: Sequence[SegmentGroup]) -> list[OpenChange]:
+    """The open changes of the row with this key, the newest first."""
+    found = {one for group in groups for one in group.changes(row) if one.key == row}
+    return sorted(found, key=lambda one: one.version, reverse=True)
+
+
+def open_change_object(change: OpenChange, entity: EntityPlan, topics: FormerTopics) -> dict[str, Any]:
+    """An open change as JSON values, with the record that made it."""
+    return {
+        "origin": asdict(origin_at(change.version, entity, topics)),
+        "slots": {slot_name(slot): key for slot, key in change.slots},
+        "former": sorted((slot_name(slot), key) for slot, key in change.former if isinstance(slot, int)),
     }

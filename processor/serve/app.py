@@ -1,6 +1,7 @@
-"""The application of `statestore serve`: its paths, and the answers to them."""
+"""The application of `statestore serve`: its paths, the answers to them, and their description in OpenAPI 3.1."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from starlette.applications import Starlette
@@ -10,12 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from processor.plan.plan import Plan
+from processor.product.json_schema import document_schema
 from processor.records import canonical_json
-from processor.serve.guard import Guard, GuardRules
-from processor.serve.openapi import openapi
+from processor.serve.guard import Guard, GuardRules, problem_answer
 from processor.serve.problem import LookUpProblem, problem_of
-from processor.serve.problem_answer import problem_answer
-from processor.serve.state_reader import StateReader
+from processor.serve.reader import StateReader
+from processor.settings.installed_release import statestore_version
 
 Answer = Callable[[Request], Response]
 _WAITS = "a newer state waits at the gate of the product"
@@ -99,3 +101,78 @@ async def _http_problem(_: Request, error: Exception) -> Response:
     answer = problem_answer(LookUpProblem(error.status_code, error.detail))
     answer.headers.update(error.headers or {})
     return answer
+
+
+PUBLISHED = (
+    "`published`: only the document that the topic of the product has. The table keeps its hash and its sequence, not its text, "
+    "so the server compares the hash of the present document. If they differ, a newer state waits for its publication, and the "
+    "answer is 409: the topic has the published text. Only for products in JSON."
+)
+AGE = (
+    "Seconds: the document shows each change that Kafka had so long ago, by the last report of the job. There is no such header "
+    "without a report, or where the job does not see the ends of the topics."
+)
+_TEXT = {"type": "string"}
+_PROBLEM = {"$ref": "#/components/responses/Problem"}
+
+
+def openapi(plan: Plan) -> dict[str, Any]:
+    """The description for this version of the registry."""
+    paths: dict[str, Any] = {
+        "/health": _path("Whether the registry answers", {"type": "object"}),
+        "/products": _path("The products", {"type": "array", "items": {"type": "object"}}),
+        "/products/{product}/schema": _path("The JSON Schema of a product", {"type": "object"}, "product"),
+        "/rows/{entity}/{key}": _path(
+            "A stored row, also the marker of a deleted one", {"type": "object"}, "entity", "key"
+        ),
+    }
+    schemas: dict[str, Any] = {}
+    for name, planned in sorted(plan.products.items()):
+        schemas[name] = document_schema(planned.product, plan.declared_entities)
+        paths[f"/documents/{name}/{{key}}"] = _document_path(name)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "statestore", "version": f"{statestore_version()}+registry.{plan.version}"},
+        "security": [{}, {"token": []}],  # an operator may ask for a token
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "responses": {
+                "Problem": {
+                    "description": "Problem details (RFC 9457)",
+                    "content": {"application/problem+json": {"schema": {"type": "object"}}},
+                }
+            },
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _path(summary: str, schema: dict[str, Any], *names: str) -> dict[str, Any]:
+    ok = {"description": summary, "content": {"application/json": {"schema": schema}}}
+    parameters = [{"name": name, "in": "path", "required": True, "schema": _TEXT} for name in names]
+    return {"get": {"summary": summary, "parameters": parameters, "responses": {"200": ok, "default": _PROBLEM}}}
+
+
+def _document_path(name: str) -> dict[str, Any]:
+    found = _path(f"A document of {name}", {"$ref": f"#/components/schemas/{name}"}, "key")
+    get = found["get"]
+    get["description"] = f"A document of {name}, assembled from the state as it is now."
+    form = {"type": "string", "enum": ["now", "published"], "default": "now"}
+    get["parameters"].append({"name": "as", "in": "query", "schema": form, "description": PUBLISHED})
+    get["parameters"].append({"name": "If-None-Match", "in": "header", "schema": _TEXT})
+    get["responses"]["200"]["headers"] = {
+        "ETag": {"schema": _TEXT},
+        "Statestore-Sequence": {"schema": {"type": "integer"}, "description": "of the last message of this key"},
+        "Statestore-Published": {
+            "schema": {"type": "boolean"},
+            "description": "whether that message has this document",
+        },
+        "Statestore-Waits": {
+            "schema": {"type": "boolean"},
+            "description": "whether this document waits at the gate of its product (`publish`)",
+        },
+        "Statestore-Age": {"schema": {"type": "integer"}, "description": AGE},
+    }
+    get["responses"]["304"] = {"description": "The document has the ETag of If-None-Match"}
+    return found
