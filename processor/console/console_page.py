@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from processor.catalogue.open_templates import open_templates
+from processor.catalogue.rendering import open_templates
 from processor.console.form_tokens import FIELD
 from processor.console.screen import Content, Screen
 from processor.console.static_files import StaticFile

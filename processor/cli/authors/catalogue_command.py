@@ -3,11 +3,9 @@
 import argparse
 from pathlib import Path
 
-from processor.catalogue.examples import example_of
-from processor.catalogue.open_templates import open_templates
-from processor.catalogue.product_versions import product_versions
-from processor.catalogue.site_files import Catalogue, site_files
-from processor.catalogue.write_site import write_site
+from processor.catalogue.product import product_versions
+from processor.catalogue.rendering import open_templates
+from processor.catalogue.site import Catalogue, example_of, site_files, write_site
 from processor.cli.chosen_plan import empty_registry
 from processor.cli.options import REGISTRY, add_settings, load_settings, reachable_settings
 from processor.definitions.load import files_below, load_directory, read_tests

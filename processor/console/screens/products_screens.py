@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from processor.catalogue.document_members import document_members
-from processor.catalogue.lineage_picture import lineage_picture
-from processor.catalogue.product_versions import product_versions
+from processor.catalogue.picture import lineage_picture
+from processor.catalogue.product import document_members, product_versions
 from processor.console.console_parts import ConsoleParts
 from processor.console.screen import Content, Screen
 from processor.console.text_diff import diff_rows, value_lines

@@ -1,19 +1,25 @@
-"""The files of the site: an index with a search, and a page for each product and each entity. Pure.
+"""The site of `statestore catalogue`: an index with a search, and a page for each product and each entity.
 
-The same definitions give the same bytes: no page has a date of its own, so a repository can keep the site.
+The same definitions give the same bytes: no page has a date of its own, so a repository can keep the site. Only `write_site`
+writes files: its own pages of an earlier run go, and every other file stays. The tests of a product run in memory, and show the
+document that they expect.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
-from processor.catalogue.document_members import Member, document_members, join_text, levels_of
-from processor.catalogue.examples import Example
-from processor.catalogue.lineage_picture import lineage_picture
-from processor.catalogue.open_templates import RenderPage
-from processor.catalogue.page_names import page_names
-from processor.catalogue.product_versions import ProductVersions
+from processor.catalogue.picture import lineage_picture
+from processor.catalogue.product import Member, ProductVersions, document_members, join_text, levels_of
+from processor.catalogue.rendering import RenderPage
+from processor.definitions.product_tests import Case
+from processor.errors import SettingError
 from processor.inspect.access_paths import AccessPath, ExplainedJoin, explain
 from processor.plan.plan import Plan
 from processor.pricing.preview import Preview
@@ -23,8 +29,59 @@ from processor.pricing.product_prices import ProductPrice, product_prices
 from processor.product.product import Definitions, Note, Product
 from processor.product.sql_printer.product_query import product_sql
 from processor.product.used_columns import used_by_entity
+from processor.records import canonical_json
 from processor.records.entity import Entity
+from processor.settings.settings import Settings
+from processor.trial.run_product_tests import run_trial
 from statestore.items import slot_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A document that a test expects. `case`: the test; `key`: of the message; `document`: JSON, a line for each member."""
+
+    case: Case
+    key: str
+    document: str
+
+
+def example_of(product: str, cases: Sequence[Case], plan: Plan, settings: Settings) -> Example | None:
+    """The document of the product that its tests show the most of. None where no test has one, or none publishes it."""
+    topic = plan.products[product].product.topic
+    for case, key in _most_shown_first(case for case in cases if case.product == product):
+        messages = run_trial(case, plan, settings).published.messages
+        values = [m.value for m in messages if m.topic == topic and (m.key or b"").decode() == key]
+        if values and values[-1] is not None:
+            shown = canonical_json.dumps_indented(canonical_json.loads(values[-1]))
+            return Example(case=case, key=key, document=shown)
+    return None
+
+
+def _most_shown_first(cases: Iterable[Case]) -> list[tuple[Case, str]]:
+    """The tests with the key of each document that they expect, the longest expectation first."""
+    expected = [(case, one) for case in cases for one in case.expected if one.document is not None]
+    expected.sort(key=lambda found: len(canonical_json.dumps(found[1].document)), reverse=True)
+    return [(case, one.key) for case, one in expected]
+
+
+LONGEST = 100
+"""Characters of a name in the name of a file."""
+
+
+def page_names(names: Iterable[str]) -> dict[str, str]:
+    """The file of each name. A long name, and names that only capitals tell apart, get a hash: some file systems know no
+    difference."""
+    known = list(names)
+    alike = Counter(name.lower() for name in known)
+    return {
+        name: f"{name}.html" if len(name) <= LONGEST and alike[name.lower()] == 1 else f"{_hashed(name)}.html"
+        for name in known
+    }
+
+
+def _hashed(name: str) -> str:
+    return f"{name[:LONGEST]}-{sha256(name.encode()).hexdigest()[:8]}"
+
 
 FOLDERS: Final = ("products", "entities")
 MARK: Final = '<meta name="generator" content="statestore catalogue">'
@@ -182,3 +239,50 @@ def _joins(product: Product, explained: Sequence[ExplainedJoin]) -> list[dict[st
 
 def _path(path: AccessPath) -> str:
     return f"{path.request} {path.by}" if path.request else f"no request: {path.by}"
+
+
+MARK_BYTES = 4096
+"""The mark is near the beginning of a page."""
+
+
+def write_site(files: Mapping[str, str], directory: Path) -> None:
+    """Writes the files, by their paths below the directory, and removes pages of products and entities that are gone. Raises
+    SettingError, before it writes anything, where that would overwrite a file of others or lead out of the directory."""
+    if foreign := list(_foreign(files, directory)):
+        more = f", and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        raise SettingError(
+            f"--to: {foreign[0]}{more}; nothing was written: give an empty directory, or one of an earlier catalogue"
+        )
+    for name, text in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+    for path in (path for folder in FOLDERS for path in (directory / folder).glob("*.html")):
+        if path.relative_to(directory).as_posix() not in files and _is_page(path):
+            path.unlink()
+
+
+def _foreign(files: Mapping[str, str], directory: Path) -> Iterator[str]:
+    """What the site must not overwrite."""
+    for folder in FOLDERS:
+        if (directory / folder).is_symlink():
+            yield f"{directory / folder} is a symbolic link, which may lead anywhere"
+        elif os.path.lexists(directory / folder) and not (directory / folder).is_dir():
+            yield f"{directory / folder} is no directory"
+    for name in files:
+        path = directory / name
+        if path.is_symlink():
+            yield f"{path} is a symbolic link, which may lead anywhere"
+        elif os.path.lexists(path) and not _is_page(directory / INDEX if name in ASSETS else path):
+            yield f"{path} is no file of a catalogue"
+
+
+def _is_page(path: Path) -> bool:
+    """Whether a file is a page that `catalogue` wrote."""
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return False
+        with path.open("rb") as file:
+            return MARK.encode() in file.read(MARK_BYTES)
+    except FileNotFoundError:
+        return False

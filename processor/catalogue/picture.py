@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from processor.catalogue.document_members import Member, levels_of
+from processor.catalogue.product import Member, levels_of
 from processor.product.expressions.expression import Path
 from processor.product.product import Join, Product
 from processor.wording.first_of import shortened

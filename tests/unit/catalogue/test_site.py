@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from processor.catalogue.site_files import MARK
-from processor.catalogue.write_site import write_site
+from processor.catalogue.site import MARK, write_site
 from processor.errors import SettingError
 
 PAGE = f"<head>{MARK}</head>"
