@@ -11,7 +11,7 @@ from random import Random
 from time import time
 from typing import Any, Final
 
-from processor.console.slot_widening import SlotWidening
+from processor.console.screen import SlotWidening
 from processor.definitions.load import load, read_directory
 from processor.plan.planning import plan_of, requirements_of
 from processor.pricing.statistics import take_statistics

@@ -15,7 +15,7 @@ from processor.local.console_process import CONSOLE_PORT, PACKAGES
 from processor.settings.open_registry import open_registry
 
 if TYPE_CHECKING:
-    from processor.console.people.person_rules import PersonRules
+    from processor.console.people import PersonRules
     from processor.serve.guard import GuardRules
 
 
@@ -43,14 +43,10 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(options: argparse.Namespace) -> int:
     require_packages("console", *PACKAGES)
-    from processor.console.all_screens import SCREENS
-    from processor.console.console_app import console_app
-    from processor.console.console_parts import ConsoleParts, TableDoor
-    from processor.console.people.operator_names import READER
-    from processor.console.price_board import PriceBoard
-    from processor.console.shelves.landing_shelf import LandingShelf
-    from processor.console.shelves.letter_shelf import LetterShelf
-    from processor.console.slot_widening import SlotWidening
+    from processor.console.app import SCREENS, console_app
+    from processor.console.caches import DeadLetterCache, LandingCache, PriceCache
+    from processor.console.people import READER
+    from processor.console.screen import ConsoleParts, LazyReader, SlotWidening
     from processor.serve.listener import Listener
 
     people, known = _people(options), bool(options.tokens or options.proxy)
@@ -66,20 +62,20 @@ def run(options: argparse.Namespace) -> int:
     with (
         reachable_settings(options) as settings,
         open_registry(settings) as registry,
-        closing(TableDoor(shared := registry.acting_as(READER) if known else registry, settings)) as table,
+        closing(LazyReader(shared := registry.acting_as(READER) if known else registry, settings)) as table,
     ):
-        prices = PriceBoard(shared, settings)
+        prices = PriceCache(shared, settings)
         parts = ConsoleParts(
             registry=registry,
             settings=settings,
             open_reader=table.reader,
-            letters=LetterShelf(settings, table.reader).letters,
-            price_board=prices.prices,
+            letters=DeadLetterCache(settings, table.reader).letters,
+            event_prices=prices.prices,
             known_prices=prices.known,
-            landings=LandingShelf(settings, shared.landings.all).landings,
+            landings=LandingCache(settings, shared.landings.all).landings,
             widening=SlotWidening(settings),
         )
-        parts.warm()
+        parts.preload()
         app = console_app(parts, SCREENS, people, rules)
         listener.run(app, lambda address: print_progress(f"the console is at {address}/"))
     return 0
@@ -87,9 +83,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _people(options: argparse.Namespace) -> "PersonRules":
     """How the console knows people. Raises SettingError where flags contradict, or others reach it unnamed."""
-    from processor.console.people.operator_names import read_operators
-    from processor.console.people.person_rules import OwnUser, ProxyPeople, TokenPeople
-    from processor.console.people.person_tokens import read_tokens
+    from processor.console.people import OwnUser, ProxyPeople, TokenPeople, read_operators, read_tokens
 
     if not options.group_separator.strip():
         raise SettingError("--group-separator is empty: give the text that the proxy writes between two groups")

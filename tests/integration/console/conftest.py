@@ -12,15 +12,10 @@ import pytest
 from sqlalchemy import Engine, make_url, text
 from starlette.testclient import TestClient
 
-from processor.console.all_screens import SCREENS
-from processor.console.console_app import console_app
-from processor.console.console_parts import ConsoleParts, TableDoor
-from processor.console.people.operator_names import READER
-from processor.console.people.person_rules import OwnUser, PersonRules
-from processor.console.price_board import PriceBoard
-from processor.console.shelves.landing_shelf import LandingShelf
-from processor.console.shelves.letter_page import LetterPage, read_place
-from processor.console.slot_widening import SlotWidening
+from processor.console.app import SCREENS, console_app
+from processor.console.caches import LandingCache, LetterPage, PriceCache, read_place
+from processor.console.people import READER, OwnUser, PersonRules
+from processor.console.screen import ConsoleParts, LazyReader, SlotWidening
 from processor.definitions.load import load
 from processor.plan.planning import plan_of, requirements_of
 from processor.progress.identity import write_identity
@@ -81,16 +76,16 @@ class ConsoleScene:
     def app(self, registry: Registry, people: PersonRules | None = None, **rules: Any) -> Guard:
         """The application over the registry as a role sees it. Of named people it takes the roles."""
         shared = registry if people is None or isinstance(people, OwnUser) else registry.acting_as(READER)
-        table = self.open.enter_context(closing(TableDoor(shared, self.settings)))
-        prices = PriceBoard(shared, self.settings)
+        table = self.open.enter_context(closing(LazyReader(shared, self.settings)))
+        prices = PriceCache(shared, self.settings)
         parts = ConsoleParts(
             registry=registry,
             settings=self.settings,
             open_reader=table.reader,
             letters=self.page,
-            price_board=prices.prices,
+            event_prices=prices.prices,
             known_prices=prices.known,
-            landings=LandingShelf(self.settings, shared.landings.all).landings,
+            landings=LandingCache(self.settings, shared.landings.all).landings,
             widening=self.widening,
         )
         return console_app(parts, SCREENS, people or OwnUser("ada"), GuardRules(**rules))

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from processor.console.people.person_rules import OwnUser
-from processor.console.shelves.landing_shelf import KnownLandings, LandingShelf
+from processor.console.caches import KnownLandings, LandingCache
+from processor.console.people import OwnUser
 from processor.landing.landing_states import LandingState
 from registry.edits import operations
 from registry.edits.edit import Signature
@@ -63,7 +63,7 @@ def test_no_screen_has_a_barrier_in_light_in_dark_and_on_a_phone(
     lease = console.registry.take_lease("statestore", "host/7", 2, take_over=False, expires_after=600)
     console.registry.runs.keep_report(lease, run_state)
     state = LandingState("profile", "db/profile", 1.7e9, "profile", 1_200, 0)
-    monkeypatch.setattr(LandingShelf, "landings", lambda _: KnownLandings(states=(state,), why="away", age=1.0))
+    monkeypatch.setattr(LandingCache, "landings", lambda _: KnownLandings(states=(state,), why="away", age=1.0))
     axe = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
     with shown(console, console.registry, "ada") as address:
         for scheme, size in (("light", WIDE), ("dark", WIDE), ("light", NARROW)):

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from processor.console.shelves import letter_shelf as module
-from processor.console.shelves.letter_shelf import LetterShelf
+from processor.console import caches
+from processor.console.caches import DeadLetterCache
 from processor.kafka.topic_page import TopicPage
 from processor.settings.settings import Settings
 from tests.integration.console.conftest import ConsoleScene, at
@@ -40,15 +40,15 @@ def test_a_page_is_read_once_in_a_while_and_few_are_kept(monkeypatch: pytest.Mon
         end = where[3].get(0, 9_000)
         return TopicPage(records=(), begins={0: end - 2_000}, firsts={0: 0}, ends={0: 9_000})
 
-    monkeypatch.setattr(module, "read_page", read_page)
-    shelf = LetterShelf(Settings(bootstrap_servers="127.0.0.1:9092"), lambda: pytest.fail("no letter has a note"))
+    monkeypatch.setattr(caches, "read_page", read_page)
+    cache = DeadLetterCache(Settings(bootstrap_servers="127.0.0.1:9092"), lambda: pytest.fail("no letter has a note"))
     place = ""
     for _ in range(4):
-        page = shelf.letters(place)
-        assert shelf.letters(place) == page
+        page = cache.letters(place)
+        assert cache.letters(place) == page
         assert page.messages == 9_000
         place = page.earlier
     assert asked == [{}, {0: 7_000}, {0: 5_000}, {0: 3_000}]
     for number in range(20):
-        shelf.letters(f"0-{number + 5_000}")
-    assert len(shelf._kept) == module.MOST_PAGES
+        cache.letters(f"0-{number + 5_000}")
+    assert len(cache._kept) == caches.MOST_PAGES

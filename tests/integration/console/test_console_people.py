@@ -8,9 +8,7 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
-from processor.console.people.operator_names import read_operators
-from processor.console.people.person_rules import ProxyPeople, TokenPeople
-from processor.console.people.person_tokens import read_tokens
+from processor.console.people import ProxyPeople, TokenPeople, read_operators, read_tokens
 from registry.errors import RegistryError
 from registry.repository import Registry
 from tests.integration.console.conftest import LOCAL, PAGES, Browser, ConsoleScene, at
@@ -89,7 +87,7 @@ def test_an_operator_adds_slots_behind_the_pages(console: ConsoleScene, browsers
     path = at("/edit", edit="add-slots", number=6)
     browsers["ada"].send(path, browsers["ada"].page(path), 303, **WHY)
     console.widening.wait()
-    assert "registry version 2" in console.widening.said
+    assert "registry version 2" in console.widening.message
     assert console.registry.snapshot().slots == 6
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from processor.console.slot_widening import SlotWidening
+from processor.console.screen import SlotWidening
 from processor.settings.settings import Settings
 from registry.repository import Registry
 from statestore.memory import MemoryStore

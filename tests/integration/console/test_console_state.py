@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from processor.console.screens import documents_screens
-from processor.console.shelves.landing_shelf import KnownLandings, LandingShelf
+from processor.console import documents
+from processor.console.caches import KnownLandings, LandingCache
 from processor.landing.landing_states import LandingState
 from processor.plan.planning import plan_of
 from processor.progress.segment import make_segments, open_change
@@ -20,14 +20,14 @@ def test_the_overview_shows_landings_and_what_waits_at_gates(
     console: ConsoleScene, run_state: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = LandingState("profile", "db/profile", time() - 3_605, "profile", 1_200, 0)
-    monkeypatch.setattr(LandingShelf, "landings", lambda _: KnownLandings(states=(state,), age=1.0))
+    monkeypatch.setattr(LandingCache, "landings", lambda _: KnownLandings(states=(state,), age=1.0))
     gates = {"profile": {"waiting": 2, "since": run_state["at"] - 8, "transaction": None}}
     console.registry.runs.keep_report(lease_of(console.registry), run_state | {"gates": gates})
     page = console.browser().page("/")
     assert "gate of profile: 2 documents wait, the oldest for 8 s" in page
     assert '<th scope="row">profile</th><td>db/profile</td><td>does not run</td><td class="number">1,200</td>' in page
     assert "<td>1 h ago</td>" in page
-    monkeypatch.setattr(LandingShelf, "landings", lambda _: KnownLandings(why="no answer"))
+    monkeypatch.setattr(LandingCache, "landings", lambda _: KnownLandings(why="no answer"))
     assert "Unknown: no answer" in console.browser().page("/")
 
 
@@ -44,7 +44,7 @@ def test_a_row_shows_its_open_changes_with_the_age_of_their_records(
     for n, change in enumerate((open_change("star", row, frozenset()), former)):
         for segment in make_segments([change], 1, n, "0"):
             console.store.write(segment.write())
-    monkeypatch.setattr(documents_screens, "record_age", lambda _, origin: f"{origin['offset']} min")
+    monkeypatch.setattr(documents, "record_age", lambda _, origin: f"{origin['offset']} min")
     browser = console.browser()
     first, second = browser.data(path)["open"]
     assert (first["slots"], first["former"], first["age"]) == ({"GSI_1": moved[1]}, [], "2 min")

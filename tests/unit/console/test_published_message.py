@@ -9,8 +9,8 @@ from tests.support.required import require_schema_packages
 
 require_schema_packages()
 
-from processor.console import published_message as module  # noqa: E402
-from processor.console.published_message import PublishedMessage, published_message  # noqa: E402
+from processor.console import documents as module  # noqa: E402
+from processor.console.documents import PublishedMessage, published_message  # noqa: E402
 from processor.definitions.load import load  # noqa: E402
 from processor.plan.planning import plan_alone  # noqa: E402
 from processor.records.framing import framed  # noqa: E402

@@ -5,9 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from processor.console.console_parts import ConsoleParts
-from processor.console.screen import Content, Screen
-from processor.console.visit import Visit
+from processor.console.screen import ConsoleParts, Content, Screen, Visit
 from processor.metrics.read_metrics import READS, WRITES
 from processor.pricing.preview import Preview
 from processor.pricing.price import BATCH
@@ -32,7 +30,7 @@ PURPOSES: Final = {
 
 def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
     """What runs have spent, what events cost, and what they would cost without a product that the address names."""
-    found, prices, without = parts.price_board(), parts.prices, visit.asked("without")
+    found, prices, without = parts.event_prices(), parts.prices, visit.asked("without")
     reports = [job.report for job in parts.registry.jobs() if job.alive and job.report]
     return {
         "version": found.version,

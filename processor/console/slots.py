@@ -4,11 +4,9 @@ its size; the walks, and the last edits."""
 from collections.abc import Mapping
 from typing import Any, Final
 
-from processor.console.console_parts import ConsoleParts
-from processor.console.operator_edits import free_slots
-from processor.console.screen import Content, Screen
-from processor.console.screens.history_screens import versions_of
-from processor.console.visit import Visit
+from processor.console.edits import free_slots
+from processor.console.history import versions_of
+from processor.console.screen import ConsoleParts, Content, Screen, Visit
 from registry.edits.pending import pending_lines
 from registry.model import MAX_SLOTS, AssignedPath, Snapshot
 from registry.slot_board import board_json
@@ -34,7 +32,7 @@ def show_slots(parts: ConsoleParts, _: Visit) -> Content:
         entity["free"] = free_slots(snapshot, entity["entity"])
     return board | {
         "pending": list(pending_lines(snapshot)),
-        "widening": parts.widening.said,
+        "widening": parts.widening.message,
         "more": list(range(snapshot.slots + 1, MAX_SLOTS + 1)),
         "last": list(versions_of(registry.history(ENTRIES)))[:LAST],
         "counted_at": statistics.taken_at.isoformat(timespec="seconds") if statistics else None,

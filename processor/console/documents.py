@@ -1,21 +1,27 @@
 """Documents and rows by key: a document as the state has it now, with the published one, their difference, what it waits for, and
-the row of each field; a row with its slots, its former keys and its open changes."""
+the row of each field; a row with its slots, its former keys and its open changes.
+
+The table keeps no published text and no times, so the broker says both. A page never reads a whole topic: it looks for the
+published document among the last messages of the topic.
+"""
 
 from collections.abc import Mapping
 from time import time
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from processor.console.console_parts import ConsoleParts
-from processor.console.published_message import published_message
-from processor.console.screen import Content, Screen
-from processor.console.shelves.record_age import record_age
-from processor.console.text_diff import diff_rows, value_lines
-from processor.console.visit import Visit
+from processor.console.screen import ConsoleParts, Content, Screen, Visit, diff_rows, value_lines
+from processor.errors import KafkaError, SchemaRegistryAway, SettingError
 from processor.gates.wait import wait_lines
+from processor.kafka.reader import read_record, read_sample
+from processor.product.product import Product
 from processor.records import canonical_json
 from processor.records.entity import Entity
+from processor.records.record import Record
+from processor.schema_registry.document_schemas import NO_REGISTRY, as_json
 from processor.serve.problem import LookUpProblem
 from processor.serve.reader import FoundDocument, StateReader
+from processor.settings.resolve_secrets import resolve_schema_registry
+from processor.settings.settings import Settings
 from processor.wording.durations import duration_text
 
 MOST_KEYS: Final = 20
@@ -124,6 +130,63 @@ def _line(entity: Entity, key: str) -> str:
 def _short(row: dict[str, Any]) -> dict[str, Any]:
     """The row with its values as lines, cut where they are long."""
     return row | {name: value_lines(row[name]) for name in ("columns", "undeclared")}
+
+
+MOST_MESSAGES: Final = 2_000
+
+
+class PublishedMessage(NamedTuple):
+    """The last message of a key. `found`: whether it is among those that were read; `value`: its document, None for a tombstone;
+    `why`: the reason where it was not found."""
+
+    found: bool
+    value: Any = None
+    why: str = ""
+
+
+def published_message(
+    settings: Settings, product: Product, entities: Mapping[str, Entity], key: bytes
+) -> PublishedMessage:
+    """The last message of a key, among the last MOST_MESSAGES of the product's topic. A message in Avro needs the registry of its
+    schema."""
+    if not settings.bootstrap_servers:
+        return PublishedMessage(False, why="give --bootstrap-servers, and the console looks for it in the topic")
+    try:
+        records = read_sample(settings.bootstrap_servers, dict(settings.kafka), product.topic, MOST_MESSAGES)
+        mine = [record for record in records if record.key == key]
+        if not mine:
+            why = f"it is not among the last {MOST_MESSAGES:,} messages of topic {product.topic}"
+            return PublishedMessage(False, why=why)
+        return PublishedMessage(True, _document(settings, product, entities, mine[-1]))
+    except (KafkaError, SchemaRegistryAway, SettingError) as error:
+        return PublishedMessage(False, why=str(error))
+    except ValueError:
+        why = f"topic {product.topic} has a message that is no document of this version, or of another program"
+        return PublishedMessage(False, why=why)
+
+
+def _document(settings: Settings, product: Product, entities: Mapping[str, Entity], message: Record) -> Any:
+    """The document of a message; None of a tombstone. Raises ValueError for bytes that are none."""
+    if product.format == "avro":
+        if not settings.schema_registry:
+            raise SettingError(NO_REGISTRY)
+        (message,) = as_json([message], product, entities, resolve_schema_registry(settings.schema_registry))
+    return None if message.value is None else canonical_json.loads(message.value)
+
+
+def record_age(settings: Settings, origin: Mapping[str, Any]) -> str:
+    """The age of the record at this position, as its topic dates it; else why it is unknown."""
+    if not settings.bootstrap_servers:
+        return "unknown: give --bootstrap-servers"
+    try:
+        found = read_record(
+            settings.bootstrap_servers, dict(settings.kafka), origin["topic"], origin["partition"], origin["offset"]
+        )
+    except KafkaError as error:
+        return f"unknown: {error}"
+    if found is None:
+        return "unknown: the topic has no such record any more"
+    return duration_text(time() - found.timestamp / 1000)
 
 
 DOCUMENTS = (

@@ -1,14 +1,12 @@
 """The overview: what runs, how far it is behind, what is wrong with its cure, what waits, and how old these numbers are."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from time import time
-from typing import Any
+from typing import Any, Final
 
-from processor.console.console_parts import ConsoleParts
-from processor.console.screen import Content, Screen
-from processor.console.small_chart import small_chart
-from processor.console.visit import Visit
+from processor.console.screen import ConsoleParts, Content, Screen, Visit
 from processor.landing.landing_states import LandingState
 from processor.metrics.freshness_text import freshness_text
 from processor.metrics.gate_text import gate_lines
@@ -125,6 +123,29 @@ def _words(walk: Mapping[str, Any]) -> dict[str, str]:
     left = walk["seconds_left"]
     known = "unknown" if left is None else f"about {duration_text(left)}"
     return {"rows_text": f"{walk['rows']:,}{of}", "left": known}
+
+
+WIDTH: Final = 240
+HEIGHT: Final = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallChart:
+    """A chart. `points`: of the line, for SVG; `text`: what the chart shows, in words."""
+
+    name: str
+    points: str
+    text: str
+
+
+def small_chart(name: str, times: Sequence[float], values: Sequence[float]) -> dict[str, Any]:
+    """The chart of these values at these times; at least two of them."""
+    begin, length, most = times[0], max(times[-1] - times[0], 1.0), max(*values, 1.0)
+    places = [
+        (WIDTH * (at - begin) / length, HEIGHT - HEIGHT * value / most) for at, value in zip(times, values, strict=True)
+    ]
+    text = f"{name} in the last {duration_text(length)}: {min(values):g} to {max(values):g}, {values[-1]:g} at the end"
+    return asdict(SmallChart(name=name, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in places), text=text))
 
 
 OVERVIEW = Screen(path="/", menu="Overview", template="overview.html", show=show_overview)

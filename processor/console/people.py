@@ -1,16 +1,92 @@
-"""Who sends a request to the console, and with which role of the registry: the user of this process, the person of a token, or
-the person whom a proxy names."""
+"""The people who reach the console: who sends a request, and with which role of the registry. It is the user of this process, the
+person of a token, or the person whom a proxy names. The person who starts the console names the operators.
+"""
 
+import hmac
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final, Protocol
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from processor.console.people.operator_names import OperatorNames
-from processor.console.people.person_tokens import PersonTokens
+from processor.errors import SettingError
 from processor.serve.guard import read_credentials
 from processor.serve.problem import LookUpProblem
+
+READER: Final = "reader"
+OPERATOR: Final = "operator"
+GROUP: Final = "group:"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorNames:
+    """The operators: names of people, and `group:NAME` for a group. Everybody else is a reader: the proxy or a token let them in,
+    and the least role that works is enough to look."""
+
+    names: frozenset[str] = frozenset()
+
+    def name_groups(self) -> bool:
+        """Whether a group is among them."""
+        return any(name.startswith(GROUP) for name in self.names)
+
+    def role_of(self, name: str, groups: Iterable[str] = ()) -> str:
+        """The role of a person of these groups."""
+        stated = {f"{GROUP}{group.strip()}" for group in groups}
+        if not name.startswith(GROUP):
+            stated.add(name)
+        return READER if self.names.isdisjoint(stated) else OPERATOR
+
+
+def read_operators(text: str, separator: str = ",") -> OperatorNames:
+    """The operators in a list. `separator`: of its names."""
+    return OperatorNames(frozenset(name.strip() for name in text.split(separator) if name.strip()))
+
+
+LEAST_TOKEN: Final = 16
+"""Characters of a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersonTokens:
+    """The names of people by the SHA-256 of their tokens."""
+
+    names: Mapping[bytes, str]
+
+    def name_of(self, token: str) -> str:
+        """The person of a token; empty for nobody. Compares it with every token, each in constant time."""
+        shown, found = _hash(token), ""
+        for kept, name in self.names.items():
+            if hmac.compare_digest(kept, shown):
+                found = name
+        return found
+
+
+def read_tokens(text: str, place: str) -> PersonTokens:
+    """The tokens in a text from this place. Raises SettingError, which names a line and no token."""
+    names: dict[bytes, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        name, _, token = (part.strip() for part in line.partition("="))
+        if not name or len(token) < LEAST_TOKEN:
+            raise SettingError(
+                f"--tokens: line {number} of {place} is not NAME=TOKEN, with a random token of {LEAST_TOKEN} characters or more"
+            )
+        if _hash(token) in names:
+            raise SettingError(
+                f"--tokens: line {number} of {place} has the token of another line: give each person a token"
+            )
+        names[_hash(token)] = name
+    if not names:
+        raise SettingError(f"--tokens: {place} is empty: write a line NAME=TOKEN for each person")
+    return PersonTokens(names)
+
+
+def _hash(token: str) -> bytes:
+    return sha256(token.encode("utf-8", "surrogatepass")).digest()
+
 
 MOST_NAME: Final = 100
 """Characters of a name."""

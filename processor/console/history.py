@@ -4,11 +4,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any, Final
 
-from processor.console.console_parts import ConsoleParts
-from processor.console.planned_edit import MovedOn, plan_content
-from processor.console.screen import Content, EditDone, Screen
-from processor.console.text_diff import diff_rows
-from processor.console.visit import Visit
+from processor.console.edits import PlanOutOfDate, plan_content
+from processor.console.screen import ConsoleParts, Content, EditDone, Screen, Visit, diff_rows
 from processor.inspect.history_lines import OF_DATABASE, entry_line
 from processor.serve.problem import LookUpProblem
 from processor.upkeep.undo_version import UndoPlan, plan_undo, undo
@@ -50,12 +47,12 @@ def undo_version(parts: ConsoleParts, visit: Visit) -> EditDone:
     by, version = visit.signature(), visit.number("of")
     plan = plan_undo(parts.registry, version)
     if plan_id(plan.after) != visit.asked("plan"):
-        raise MovedOn
+        raise PlanOutOfDate
     _check_typed(visit, plan)
     reason = Signature(by.who, f"undo of version {version}: {by.why}")
     applied = undo(parts.registry, plan, parts.settings.rejects_topic, reason)
     return EditDone(
-        to="/history", said=f"Registry version {applied.version} undoes {version}: {'; '.join(applied.changes)}"
+        to="/history", message=f"Registry version {applied.version} undoes {version}: {'; '.join(applied.changes)}"
     )
 
 

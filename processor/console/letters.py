@@ -1,18 +1,18 @@
-"""Dead letters: grouped by topic, reason and column; those of a group, tried by the present definitions; one letter in full."""
+"""Dead letters: grouped by topic, reason and column; those of a group, tried by the present definitions; one letter in full. A
+person marks some, and replays or drops them, as `rejects replay` and `rejects drop` do.
+"""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from time import time
 from typing import Any, Final, NamedTuple
 
-from processor.console.console_parts import ConsoleParts
-from processor.console.letter_acts import act_on_letters
-from processor.console.screen import Content, Screen
-from processor.console.visit import Visit
+from processor.console.screen import ConsoleParts, Content, EditDone, Screen, Visit
+from processor.job.binding import readable_store
 from processor.metrics.state_json import requests_json
 from processor.plan.plan import Plan
-from processor.progress.replays import replay_key
+from processor.progress.replays import drop, letter_position, replay_key
 from processor.records.dead_letters import DeadLetter
 from processor.records.record import Rejected
 from processor.records.reject_reasons import REASONS
@@ -22,6 +22,7 @@ from processor.topics.letter_fates import LetterFate, record_position
 from processor.topics.readable_bytes import readable_lines
 from processor.wording.durations import duration_text
 from processor.wording.first_of import shortened
+from registry.edits.edit import Signature
 
 MOST_SHOWN: Final = 200
 """Letters of a group on a page."""
@@ -173,6 +174,59 @@ def _columns(rejected: Rejected, plan: Plan) -> Iterator[str]:
         yield f"declared, and not in the record: {', '.join(compared.missing)}"
     if compared.undeclared:
         yield f"in the record, and not declared: {', '.join(compared.undeclared)}"
+
+
+DROP = "drop"
+
+
+def act_on_letters(parts: ConsoleParts, visit: Visit) -> EditDone:
+    """Asks the running job to replay the chosen letters, or drops them."""
+    by = visit.signature()
+    chosen = _chosen(parts, visit)
+    match visit.asked("act"):
+        case "replay":
+            message = _replay(parts, by, chosen)
+        case "drop" if visit.asked("typed") == DROP:
+            message = _drop(parts, by, chosen)
+        case "drop":
+            raise LookUpProblem(400, f"type `{DROP}`, since no replay takes these letters any more")
+        case _:
+            raise LookUpProblem(400, "choose `replay` or `drop`")
+    before = visit.asked("before")
+    return EditDone(to=f"/letters?before={before}" if before else "/letters", message=message)
+
+
+def _chosen(parts: ConsoleParts, visit: Visit) -> list[DeadLetter]:
+    """The letters that the person marked, and that still wait."""
+    marked = set(visit.form.get("letter", ()))
+    waiting = {
+        replay_key(one.rejected.record).sk: one
+        for one, fate in parts.letters(visit.asked("before")).letters
+        if not fate
+    }
+    chosen = [waiting[at] for at in sorted(marked & waiting.keys())]
+    if not chosen:
+        raise LookUpProblem(
+            400, "no chosen dead letter waits any more: mark some" if marked else "mark some dead letters"
+        )
+    return chosen
+
+
+def _replay(parts: ConsoleParts, by: Signature, letters: Sequence[DeadLetter]) -> str:
+    job = next((one for one in parts.registry.jobs() if one.alive), None)
+    if job is None:
+        cure = "start it, or use `statestore rejects replay`"
+        raise LookUpProblem(409, f"no job runs, and only a running job replays; {cure}")
+    places = [letter_position(letter.rejected.record) for letter in letters]
+    number = parts.registry.replays.ask(places, who=by.who, why=by.why)
+    return f"Request {number}: job {job.job} replays {len(letters)} dead letters, in turn with its batches"
+
+
+def _drop(parts: ConsoleParts, by: Signature, letters: Sequence[DeadLetter]) -> str:
+    with readable_store(parts.settings, parts.registry) as store:
+        for letter in letters:
+            store.write(drop(letter.rejected.record, who=by.who, why=by.why, at=datetime.now(UTC)))
+    return f"{len(letters)} dead letters are dropped: no replay takes them"
 
 
 LETTERS = (

@@ -6,10 +6,7 @@ from typing import Any
 
 from processor.catalogue.picture import lineage_picture
 from processor.catalogue.product import document_members, product_versions
-from processor.console.console_parts import ConsoleParts
-from processor.console.screen import Content, Screen
-from processor.console.text_diff import diff_rows, value_lines
-from processor.console.visit import Visit
+from processor.console.screen import ConsoleParts, Content, Screen, Visit, diff_rows, value_lines
 from processor.inspect.access_paths import explain
 from processor.plan.planning import plan_of
 from processor.pricing.price_list import Prices

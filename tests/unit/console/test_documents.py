@@ -5,9 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from processor.console.console_parts import ConsoleParts
-from processor.console.screens.documents_screens import show_document, show_row
-from processor.console.visit import Person, Visit
+from processor.console.documents import show_document, show_row
+from processor.console.screen import ConsoleParts, Person, Visit
 from processor.serve.problem import LookUpProblem
 from tests.unit.serve.scene import ServedState
 

@@ -1,10 +1,9 @@
-"""What a console makes before its first visit."""
+"""What a console loads before its first visit."""
 
 from queue import Queue
 from typing import Any
 
-from processor.console.console_parts import ConsoleParts
-from processor.console.slot_widening import SlotWidening
+from processor.console.screen import ConsoleParts, SlotWidening
 from processor.errors import KafkaError
 from processor.settings.settings import Settings
 
@@ -24,9 +23,9 @@ def test_a_part_that_fails_keeps_no_other_from_its_start() -> None:
         settings=Settings(),
         open_reader=part("table"),
         letters=part("letters"),
-        price_board=part("prices"),
+        event_prices=part("prices"),
         known_prices=part("known prices"),
         landings=part("landings"),
         widening=SlotWidening(Settings()),
-    ).warm()
+    ).preload()
     assert {begun.get(timeout=30) for _ in range(3)} == {"table", "letters", "prices"}
