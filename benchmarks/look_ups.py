@@ -18,12 +18,12 @@ from processor.plan.planning import plan_alone
 from processor.pricing.price_list import DEFAULT
 from processor.records import canonical_json
 from processor.records.record import Record
-from processor.serve.app import document_app
-from processor.serve.guard import GuardRules
-from processor.serve.reader import StateReader, StorePool
-from processor.serve.views import PlanView
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
+from processor.web.guard import GuardRules
+from processor.web.serve.app import document_app
+from processor.web.serve.reader import StateReader, StorePool
+from processor.web.serve.views import PlanView
 from registry.model import Snapshot
 from statestore.metered import MeteredStore
 

@@ -19,14 +19,14 @@ from unittest.mock import patch
 
 import pytest
 
-from processor.console import documents
-from processor.console.caches import KnownLandings, LandingCache
-from processor.console.documents import PublishedMessage
-from processor.console.people import OwnUser
 from processor.landing.landing_states import LandingState
 from processor.local.postgres_server import start_postgres
 from processor.local.program import SecretUrl
-from tests.integration.console.conftest import ConsoleScene, at
+from processor.web.console import documents
+from processor.web.console.caches import KnownLandings, LandingCache
+from processor.web.console.documents import PublishedMessage
+from processor.web.console.people import OwnUser
+from tests.integration.web.console.conftest import ConsoleScene, at
 from tests.screenshots.shop_scene import shop_scene
 from tests.support.browser import chromium, served
 
