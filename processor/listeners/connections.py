@@ -32,14 +32,16 @@ THIS_MACHINE: Final = frozenset({"127.0.0.1", "::1"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """`most`: connections, but at most half of the file descriptors that the process may have; `most_of_one`: of an address
-    (IPv6: of a network /64); `shared`: addresses of many clients, such as a proxy, without that limit; `seconds`: of a request
-    until it is complete, and of an answer until the client has it."""
+    """The limits of a server."""
 
     most: int = 512
+    """Connections, but at most half of the file descriptors that the process may have."""
     most_of_one: int = 64
+    """Of an address (IPv6: of a network /64)."""
     shared: frozenset[str] = THIS_MACHINE
+    """Addresses of many clients, such as a proxy, without that limit."""
     seconds: float = 20.0
+    """Of a request until it is complete, and of an answer until the client has it."""
     clock: Callable[[], float] = monotonic
 
 

@@ -73,16 +73,20 @@ HEADERS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRules:
-    """The rules of a guard. `token`: that each request shows, empty for none; `names`: one of which the Host of a request has, so
-    that no site in a browser reads it under a name of its own, empty for every Host; `other_name`: the problem of another Host;
-    `refuses`: a further rule of the application; `rate`: requests a second; `at_once`: requests in work."""
+    """The rules of a guard."""
 
     token: str = ""
+    """Each request shows it; empty for none."""
     names: Collection[str] = LOCAL_NAMES
+    """The Host of a request has one of them, so no site in a browser reads it under a name of its own; empty for every Host."""
     other_name: str = "the Host of the request is not this machine"
+    """The problem of another Host."""
     refuses: Callable[[Scope], LookUpProblem | None] = lambda _: None
+    """A further rule of the application."""
     rate: int = 200
+    """Requests a second."""
     at_once: int = 16
+    """Requests in work."""
     clock: Callable[[], float] = monotonic
 
 

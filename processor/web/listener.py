@@ -32,15 +32,17 @@ MANY_ENDED: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """Where a server listens. `certificate`, `key`: files of its TLS; `client_ca`: file of the authority of its clients, for
-    mTLS. `token`: whether the guard asks for one. `limits`: of its connections."""
+    """Where a server listens, and the limits of its connections."""
 
     host: str
     port: int
     token: bool = False
+    """Whether the guard asks for one."""
     certificate: str = ""
     key: str = ""
+    """The files of its TLS."""
     client_ca: str = ""
+    """The file of the authority of its clients, for mTLS."""
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
     def __post_init__(self) -> None:

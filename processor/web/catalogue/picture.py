@@ -18,7 +18,7 @@ LINE, PAD, GAP, SIGN = 20, 8, 22, 7.3
 INDENT = 16
 """How much further to the right a join below a join is."""
 MOST_MEMBERS = 40
-"""A box shows so many members; of further ones only how many."""
+"""Members that a box shows; of further ones it shows only the number."""
 HUES = 6
 
 

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from registry.repository import Registry
 
 FRESH_SECONDS: Final = 5.0
-"""So long the console shows an answer of the broker without another look."""
+"""For these seconds the console shows an answer of the broker without another look."""
 OLD_SECONDS: Final = 60.0
 """The same of an earlier page of dead letters, which changes only by what the topic deletes."""
 FIRST_WAIT: Final = 0.1
-"""So long a page waits for a read behind the pages, in seconds."""
+"""Seconds that a page waits for a read behind the pages."""
 MOST_MESSAGES: Final = 2_000
 MOST_BYTES: Final = 32 * 1024 * 1024
 MOST_PAGES: Final = 4
@@ -111,7 +111,7 @@ class DeadLetterCache:
 
 
 class BackgroundRead:
-    """Runs a read in a thread of its own, once at a time. `due`: whether an answer is too old."""
+    """Runs a read in a thread of its own, one at a time. `due`: whether the last answer is too old."""
 
     def __init__(self, name: str, read: Callable[[], None], due: Callable[[], bool] = lambda: True) -> None:
         self._name, self._read, self._due = name, read, due

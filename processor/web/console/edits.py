@@ -29,17 +29,22 @@ Operation = Callable[[Snapshot], Edit]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorEdit:
-    """An edit. `title`: with the fields of the visit; `needs`: these fields; `operation`: the function of the registry with them;
-    `to`: the page that shows its effect; `types`: the field whose value a person types, since the edit destroys it; `destroys`:
-    the warning; `publishes`: whether the job sends a message for each root of the product."""
+    """An edit."""
 
     title: str
+    """With places for the fields of the visit."""
     needs: tuple[str, ...]
+    """The fields of the visit."""
     operation: Callable[[Visit], Operation]
+    """The function of the registry with these fields."""
     to: str
+    """The page that shows its effect."""
     types: str = ""
+    """The field whose value a person types, since the edit destroys it."""
     destroys: str = ""
+    """The warning of an edit that destroys."""
     publishes: bool = False
+    """Whether the job sends a message for each root of the product."""
 
     def titled(self, visit: Visit) -> str:
         """The title of the page."""

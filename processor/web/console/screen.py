@@ -96,8 +96,8 @@ class SlotWidening:
     _lock: Lock = field(default_factory=Lock)
 
     def start(self, registry: "Registry", by: Signature, slots: int) -> None:
-        """Begins to add slots up to this number, with the rights of this registry. Raises LookUpProblem while an earlier adding
-        goes on."""
+        """Begins to add slots up to this number, with the rights of this registry. Raises LookUpProblem while an earlier
+        adding works."""
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
                 raise LookUpProblem(409, f"slots are being added: {self.message}")
@@ -130,19 +130,23 @@ OpenReader = Callable[[], StateReader]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleParts:
-    """The parts. `open_reader`: the look-ups in the table; raises where there is no table of this registry yet. `letters`: a page
-    of dead letters before a place, each with what became of it. `event_prices`: the prices of events; `known_prices`:
-    those computed last, without a wait. `landings`: those that the broker knows. `widening`: adds slots."""
+    """What the screens look at and work with: the registry, the table and the dead letters."""
 
     registry: "Registry"
     settings: Settings
     open_reader: OpenReader
+    """The look-ups in the table. Raises where there is no table of this registry yet."""
     letters: Callable[[str], LetterPage]
+    """The page of dead letters before a place, each with what became of it."""
     event_prices: Callable[[], Preview]
+    """The prices of events."""
     known_prices: Callable[[], Preview | None]
+    """The prices that the console computed last, without a wait."""
     landings: Callable[[], KnownLandings]
+    """The landings that the broker knows."""
     widening: SlotWidening
     prices: Prices = DEFAULT
+    """The price list of AWS."""
 
     def acting_as(self, role: str | None) -> Self:
         """The parts for a person of this role of the registry, or for one with the role of its connection."""
@@ -229,11 +233,14 @@ Act = Callable[[ConsoleParts, Visit], EditDone]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
-    """A screen. `path`: as of a route, with the parts of a place; `menu`: its place in the menu; `template`: of its page; `act`:
-    makes the edit of its form."""
+    """A screen."""
 
     path: str
+    """Of its route."""
     menu: str
+    """Its name in the menu."""
     template: str
+    """Of its page."""
     show: Show
     act: Act | None = None
+    """Makes the edit of its form."""

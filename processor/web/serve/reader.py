@@ -107,18 +107,22 @@ class BoundedReads:
 
 
 class FoundDocument(NamedTuple):
-    """A document as the state has it now. `value`: as JSON; `digest`: its hash, as the ledger counts it; `sequence`: of the
-    last message that the ledger knows for this root, 0 for none; `published`: whether that message shows this document; `wait`:
-    why the root waits at the gate of the product, None where it does not; `age`: of the state at most, in seconds
-    (`processor.web.serve.views`), None where no job says it. `key`: of its messages."""
+    """A document as the state has it now."""
 
     value: bytes
+    """The document as JSON."""
     digest: str
+    """Its hash, as the ledger counts it."""
     sequence: int
+    """Of the last message that the ledger knows for this root, 0 for none."""
     published: bool
+    """Whether that message shows this document."""
     wait: Wait | None
+    """Why the root waits at the gate of the product; None where it does not."""
     age: int | None
+    """Of the state at most, in seconds (`views.state_age`); None where no job says it."""
     key: str | bytes = ""
+    """Of its messages."""
 
     @property
     def waits(self) -> bool:
@@ -128,15 +132,18 @@ class FoundDocument(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateReader:
-    """Answers look-ups. `boundaries`: of the registry. `most_rows`: that a look-up reads, `most_rows_of`: one of this product;
-    `most_bytes`: of a document."""
+    """Answers look-ups."""
 
     stores: StorePool
     view: PlanView
     boundaries: Callable[[Iterable[str]], tuple[EpochBoundary, ...]]
+    """Of the registry, for these entities."""
     most_rows: int = 10_000
+    """Rows that a look-up may read."""
     most_rows_of: Mapping[str, int] = field(default_factory=dict)
+    """The same of a look-up of this product."""
     most_bytes: int = MAX_MESSAGE_BYTES
+    """Of a document."""
     _open: OpenView = field(default_factory=OpenView)
     _gates: GateView = field(default_factory=GateView)
 
@@ -206,7 +213,7 @@ class StateReader:
         return [open_change_object(one, chosen, topics) for one in found]
 
     def keys(self, product: str, after: str, most: int) -> list[str]:
-        """The keys of some documents: those that follow the text `after` in the ledger. Reads at most so many items of it."""
+        """The keys of some documents: those that follow the text `after` in the ledger. Reads at most `most` items of it."""
         chosen = _product(self.plan(), product)
         begin = group_key(chosen.ledger, after) if after else None
         with self.stores.borrow() as store:

@@ -65,7 +65,7 @@ class SeenRegistry(NamedTuple):
 
 
 def no_jobs() -> tuple[JobStatus, ...]:
-    """The jobs of a registry by which none runs."""
+    """The jobs of a registry without jobs."""
     return ()
 
 
@@ -154,7 +154,7 @@ def _segments(items: Iterable[Item]) -> Iterable[Segment]:
 def state_age(jobs: Iterable[JobStatus], topics: Collection[str]) -> float | None:
     """How old the state is at most, in seconds, for the rows of these topics. None where no job has reported how far it is in
     each of them. The table keeps no time of a row or of a message. A job reports what it has not read of its topics, and since
-    when that waits. So a reader knows: each change that Kafka had so many seconds ago is in the table."""
+    when that waits. So a reader knows: the table has each change that Kafka had before this age."""
     reports = [(one.report_age, one.report) for one in jobs if one.report is not None and one.report_age is not None]
     if not reports:
         return None
