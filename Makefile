@@ -95,7 +95,7 @@ test-rest: setup ## run the tests that `make test` leaves to CI: more of Spark, 
 	@STATESTORE_EXAMPLES=$(EXAMPLES_OF_REST) $(PY) -m pytest -q -m $(PROPERTIES) -n 2 --dist loadfile tests/unit tests/contract
 
 test-browser: setup ## run the slow tests that drive Chromium: the console, also while a job runs, and the page of the driver (two minutes)
-	@$(PY) -m pytest -q -m slow tests/integration/console tests/integration/job/test_console_of_job.py tests/integration/metrics/test_browser.py
+	@$(PY) -m pytest -q -m slow tests/integration/web/console tests/integration/job/test_console_of_job.py tests/integration/metrics/test_browser.py
 
 screenshots: setup ## take the screenshots of the console in docs/console again, with Chromium (a minute)
 	@$(PY) -m tests.screenshots.take

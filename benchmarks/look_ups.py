@@ -18,13 +18,12 @@ from processor.plan.planning import plan_alone
 from processor.pricing.price_list import DEFAULT
 from processor.records import canonical_json
 from processor.records.record import Record
-from processor.serve.document_app import document_app
-from processor.serve.guard import GuardRules
-from processor.serve.plan_view import PlanView
-from processor.serve.state_reader import StateReader
-from processor.serve.store_pool import StorePool
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
+from processor.web.guard import GuardRules
+from processor.web.serve.app import document_app
+from processor.web.serve.reader import StateReader, StorePool
+from processor.web.serve.views import PlanView
 from registry.model import Snapshot
 from statestore.metered import MeteredStore
 

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from processor.cli.arguments import positive
 from processor.errors import SettingError
-from processor.listeners.connection_table import THIS_MACHINE, ConnectionLimits
+from processor.listeners.connections import THIS_MACHINE, ConnectionLimits
 from processor.settings.resolve_secrets import resolve_reference
 from processor.settings.secret_references import EXAMPLES, is_reference
 

@@ -16,9 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, NamedTuple
 
-from processor.listeners.connection_table import ConnectionLimits, ConnectionTable
-from processor.listeners.listening_socket import listen
-from processor.listeners.request_host import LOCAL_NAMES, is_loopback, is_named, plain_name
+from processor.listeners.connections import ConnectionLimits, ConnectionTable, listen
+from processor.listeners.host import LOCAL_NAMES, is_loopback, is_named, plain_name
 from processor.metrics.prometheus_text import CONTENT_TYPE, prometheus_text
 from processor.metrics.status_page import CONTENT_POLICY, status_page
 

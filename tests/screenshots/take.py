@@ -19,14 +19,14 @@ from unittest.mock import patch
 
 import pytest
 
-from processor.console.people.person_rules import OwnUser
-from processor.console.published_message import PublishedMessage
-from processor.console.screens import documents_screens
-from processor.console.shelves.landing_shelf import KnownLandings, LandingShelf
 from processor.landing.landing_states import LandingState
 from processor.local.postgres_server import start_postgres
 from processor.local.program import SecretUrl
-from tests.integration.console.conftest import ConsoleScene, at
+from processor.web.console import documents
+from processor.web.console.caches import KnownLandings, LandingCache
+from processor.web.console.documents import PublishedMessage
+from processor.web.console.people import OwnUser
+from tests.integration.web.console.conftest import ConsoleScene, at
 from tests.screenshots.shop_scene import shop_scene
 from tests.support.browser import chromium, served
 
@@ -97,10 +97,8 @@ def _staged(published: Mapping[bytes, Any]) -> Iterator[None]:
     """A broker that has these documents, and knows a landing."""
     landings = KnownLandings(states=(LANDED._replace(landed_at=time() - 2),), age=1.0)
     with (
-        patch.object(LandingShelf, "landings", lambda _: landings),
-        patch.object(
-            documents_screens, "published_message", lambda *asked: PublishedMessage(True, published[asked[3]])
-        ),
+        patch.object(LandingCache, "landings", lambda _: landings),
+        patch.object(documents, "published_message", lambda *asked: PublishedMessage(True, published[asked[3]])),
     ):
         yield
 

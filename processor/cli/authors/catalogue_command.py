@@ -3,11 +3,6 @@
 import argparse
 from pathlib import Path
 
-from processor.catalogue.examples import example_of
-from processor.catalogue.open_templates import open_templates
-from processor.catalogue.product_versions import product_versions
-from processor.catalogue.site_files import Catalogue, site_files
-from processor.catalogue.write_site import write_site
 from processor.cli.chosen_plan import empty_registry
 from processor.cli.options import REGISTRY, add_settings, load_settings, reachable_settings
 from processor.definitions.load import files_below, load_directory, read_tests
@@ -18,6 +13,9 @@ from processor.pricing.price_list import DEFAULT, read_prices
 from processor.rounds.step_runner import tune_garbage_collector
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
+from processor.web.catalogue.product import product_versions
+from processor.web.catalogue.site import Catalogue, example_of, site_files, write_site
+from processor.web.rendering import open_templates
 from processor.wording.visible_text import visible_line
 from registry.model import HistoryEntry, Snapshot
 

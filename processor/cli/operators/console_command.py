@@ -10,13 +10,13 @@ from processor.cli.http_options import add_listener, connection_limits, owned_te
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.cli.printing.edit_report import user_name
 from processor.errors import SettingError
-from processor.listeners.request_host import LOCAL_NAMES, is_loopback, is_named, plain_name
+from processor.listeners.host import LOCAL_NAMES, is_loopback, is_named, plain_name
 from processor.local.console_process import CONSOLE_PORT, PACKAGES
 from processor.settings.open_registry import open_registry
 
 if TYPE_CHECKING:
-    from processor.console.people.person_rules import PersonRules
-    from processor.serve.guard import GuardRules
+    from processor.web.console.people import PersonRules
+    from processor.web.guard import GuardRules
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -43,15 +43,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(options: argparse.Namespace) -> int:
     require_packages("console", *PACKAGES)
-    from processor.console.all_screens import SCREENS
-    from processor.console.console_app import console_app
-    from processor.console.console_parts import ConsoleParts, TableDoor
-    from processor.console.people.operator_names import READER
-    from processor.console.price_board import PriceBoard
-    from processor.console.shelves.landing_shelf import LandingShelf
-    from processor.console.shelves.letter_shelf import LetterShelf
-    from processor.console.slot_widening import SlotWidening
-    from processor.serve.listener import Listener
+    from processor.web.console.app import SCREENS, console_app
+    from processor.web.console.caches import DeadLetterCache, LandingCache, PriceCache
+    from processor.web.console.people import READER
+    from processor.web.console.screen import ConsoleParts, LazyReader, SlotWidening
+    from processor.web.listener import Listener
 
     people, known = _people(options), bool(options.tokens or options.proxy)
     listener = Listener(
@@ -66,20 +62,20 @@ def run(options: argparse.Namespace) -> int:
     with (
         reachable_settings(options) as settings,
         open_registry(settings) as registry,
-        closing(TableDoor(shared := registry.acting_as(READER) if known else registry, settings)) as table,
+        closing(LazyReader(shared := registry.acting_as(READER) if known else registry, settings)) as table,
     ):
-        prices = PriceBoard(shared, settings)
+        prices = PriceCache(shared, settings)
         parts = ConsoleParts(
             registry=registry,
             settings=settings,
             open_reader=table.reader,
-            letters=LetterShelf(settings, table.reader).letters,
-            price_board=prices.prices,
+            letters=DeadLetterCache(settings, table.reader).letters,
+            event_prices=prices.prices,
             known_prices=prices.known,
-            landings=LandingShelf(settings, shared.landings.all).landings,
+            landings=LandingCache(settings, shared.landings.all).landings,
             widening=SlotWidening(settings),
         )
-        parts.warm()
+        parts.preload()
         app = console_app(parts, SCREENS, people, rules)
         listener.run(app, lambda address: print_progress(f"the console is at {address}/"))
     return 0
@@ -87,9 +83,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _people(options: argparse.Namespace) -> "PersonRules":
     """How the console knows people. Raises SettingError where flags contradict, or others reach it unnamed."""
-    from processor.console.people.operator_names import read_operators
-    from processor.console.people.person_rules import OwnUser, ProxyPeople, TokenPeople
-    from processor.console.people.person_tokens import read_tokens
+    from processor.web.console.people import OwnUser, ProxyPeople, TokenPeople, read_operators, read_tokens
 
     if not options.group_separator.strip():
         raise SettingError("--group-separator is empty: give the text that the proxy writes between two groups")
@@ -118,7 +112,7 @@ def _people(options: argparse.Namespace) -> "PersonRules":
 def name_rules(options: argparse.Namespace) -> "GuardRules":
     """The names that the Host of a request may have. A page of another site could lead its own name to this machine, and state a
     person as the proxy does. People with tokens need no such rule: no other site knows a token."""
-    from processor.serve.guard import GuardRules
+    from processor.web.guard import GuardRules
 
     if options.tokens and not is_loopback(options.host):
         return GuardRules(names=())

@@ -9,12 +9,12 @@ from processor.cli.arguments import positive
 from processor.cli.http_options import add_listener, add_token, connection_limits, require_packages, token_of
 from processor.cli.options import REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.errors import SettingError
-from processor.listeners.request_host import LOCAL_NAMES, plain_name
+from processor.listeners.host import LOCAL_NAMES, plain_name
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from processor.serve.state_reader import StateReader
+    from processor.web.serve.reader import StateReader
 
 PORT = 8280
 LOOK_UPS = 4
@@ -48,9 +48,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run_serve(options: argparse.Namespace) -> int:
     require_packages("serve", "uvicorn")
-    from processor.serve.document_app import document_app
-    from processor.serve.guard import GuardRules
-    from processor.serve.listener import Listener
+    from processor.web.guard import GuardRules
+    from processor.web.listener import Listener
+    from processor.web.serve.app import document_app
 
     token = token_of(options)
     listener = Listener(
@@ -72,7 +72,7 @@ def run_serve(options: argparse.Namespace) -> int:
 
 def run_mcp(options: argparse.Namespace) -> int:
     require_packages("mcp", "mcp")
-    from processor.serve.mcp_server import mcp_server
+    from processor.web.serve.mcp import mcp_server
 
     with reachable_settings(options) as settings, _reader(options, settings) as reader:
         mcp_server(reader).run("stdio")
@@ -82,9 +82,8 @@ def run_mcp(options: argparse.Namespace) -> int:
 @contextmanager
 def _reader(options: argparse.Namespace, settings: Settings) -> Iterator["StateReader"]:
     from processor.job.binding import look_up_stores
-    from processor.serve.plan_view import PlanView
-    from processor.serve.state_reader import StateReader
-    from processor.serve.store_pool import StorePool
+    from processor.web.serve.reader import StateReader, StorePool
+    from processor.web.serve.views import PlanView
 
     limits = {"": MOST_ROWS} | dict(options.most_rows)
     with open_registry(settings) as registry, look_up_stores(settings, registry, options.look_ups) as stores:

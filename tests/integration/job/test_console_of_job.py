@@ -11,15 +11,11 @@ from typing import Any
 
 import pytest
 
-from processor.console.all_screens import SCREENS
-from processor.console.console_app import console_app
-from processor.console.console_parts import ConsoleParts, TableDoor
-from processor.console.people.person_rules import OwnUser
-from processor.console.price_board import PriceBoard
-from processor.console.shelves.landing_shelf import LandingShelf
-from processor.console.shelves.letter_shelf import LetterShelf
-from processor.console.slot_widening import SlotWidening
-from processor.serve.guard import GuardRules
+from processor.web.console.app import SCREENS, console_app
+from processor.web.console.caches import DeadLetterCache, LandingCache, PriceCache
+from processor.web.console.people import OwnUser
+from processor.web.console.screen import ConsoleParts, LazyReader, SlotWidening
+from processor.web.guard import GuardRules
 from tests.integration.job.test_postgres_job import environment
 from tests.support.browser import chromium, served
 
@@ -34,16 +30,16 @@ START_MS = 300_000
 @contextmanager
 def opened_page(scene: Scene, path: str) -> Iterator[tuple[Any, str]]:
     """A page of the console of the scene's job, and the address of the console."""
-    with closing(TableDoor(scene.registry, scene.settings)) as table, chromium() as browser:
-        prices = PriceBoard(scene.registry, scene.settings)
+    with closing(LazyReader(scene.registry, scene.settings)) as table, chromium() as browser:
+        prices = PriceCache(scene.registry, scene.settings)
         parts = ConsoleParts(
             registry=scene.registry,
             settings=scene.settings,
             open_reader=table.reader,
-            letters=LetterShelf(scene.settings, table.reader).letters,
-            price_board=prices.prices,
+            letters=DeadLetterCache(scene.settings, table.reader).letters,
+            event_prices=prices.prices,
             known_prices=prices.known,
-            landings=LandingShelf(scene.settings, scene.registry.landings.all).landings,
+            landings=LandingCache(scene.settings, scene.registry.landings.all).landings,
             widening=SlotWidening(scene.settings),
         )
         with served(console_app(parts, SCREENS, OwnUser("ada"), GuardRules(rate=10_000))) as address:

@@ -9,12 +9,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from processor.cli.main import main
-from processor.serve.document_app import document_app
-from processor.serve.guard import GuardRules
-from processor.serve.plan_view import PlanView
-from processor.serve.state_reader import StateReader
-from processor.serve.store_pool import StorePool
 from processor.stores.kinds import open_store
+from processor.web.guard import GuardRules
+from processor.web.serve.app import document_app
+from processor.web.serve.reader import StateReader, StorePool
+from processor.web.serve.views import PlanView
 from tests.integration.job.plain_engine import plain_engine
 from tests.integration.job.test_postgres_job import set_environment
 

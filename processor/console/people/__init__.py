@@ -1,1 +1,0 @@
-"""The people who reach the console: their names, and their roles in the registry."""
