@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -15,6 +15,8 @@ from tests.simulator.product_sets import ProductSetSimulation
 from tests.simulator.run import Simulation
 from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
+from tests.simulator.source_topics import OVERRIDES, SourceSimulation
+from tests.simulator.worlds import wide
 
 CHUNK = 50
 SEEDS = int(os.environ.get("STATESTORE_SEEDS", "10000"))
@@ -55,9 +57,10 @@ class Summary:
         self.wrong |= other.wrong
 
 
-Kind = Literal["changes", "products", "sets"]
+Kind = Literal["changes", "products", "sets", "topics"]
 """Of random histories: over the products of a shape, over a random product of each seed, or with random sets of products that
-operators edit."""
+operators edit; or small worlds, whose topics change."""
+CLASSES: Mapping[Kind, type[Simulation]] = {"sets": ProductSetSimulation, "topics": SourceSimulation}
 
 
 def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
@@ -66,12 +69,14 @@ def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
         return {"shape": f"any {seed}"}
     if kind == "sets":
         return {"shape": "edits"}
+    if kind == "topics":
+        return wide(seed) | OVERRIDES
     return {"truncate_chance": Random(f"{seed} truncates").choice((0, 0, 0, 0.1, 0.3))}
 
 
 def simulation_of(kind: Kind) -> type[Simulation]:
     """The class of the runs of a kind."""
-    return ProductSetSimulation if kind == "sets" else Simulation
+    return CLASSES.get(kind, Simulation)
 
 
 def run_seeds(seeds: Iterable[int], kind: Kind = "changes") -> Summary:
@@ -116,7 +121,7 @@ def explain(seed: int, problem: str, kind: Kind = "changes") -> str:
     lines = [
         f"seed {seed}: {problem}",
         f"shrunk to {len(keep)} events: {run.problem}",
-        f"again: python -m tests.simulator.soak --kind {kind} --seed {seed} --overrides '{smaller}'"
+        f'again: python -m tests.simulator.soak --kind {kind} --seed {seed} --overrides "{smaller}"'
         f" --keep {','.join(map(str, keep))}",
         *(f"  event {i}: {event}" for i, event in zip(keep, run.events, strict=True)),
         *(f"  {line}" for line in run.world.trace or ()),

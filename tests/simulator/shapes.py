@@ -1,6 +1,7 @@
 """The products that the simulator runs, and the rows of their tables.
 
     pair     one product over two tables, with the smallest join, for histories written by hand
+    tiny     `pair`, with two stars
     prices   `pair`, whose stars have a decimal (`tests.simulator.settled_forms`)
     stars    two products over four tables, two and three levels, joined by slots both ways; a column that no product reads
     github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
@@ -79,6 +80,12 @@ def _pair() -> Shape:
         join_columns={"user": ("username",), "star": ("username",)},
         stamped=True,
     )
+
+
+def _tiny() -> Shape:
+    pair = _pair()
+    star = {"star": lambda r: {**pair.draw_row["star"](r), "id": r.randrange(1, 3)}}
+    return replace(pair, name="tiny", draw_row={**pair.draw_row, **star})
 
 
 def _prices() -> Shape:
@@ -213,7 +220,9 @@ def _any(name: str) -> Shape:
     )
 
 
-SHAPES = {shape.name: shape for shape in (_pair(), _prices(), _stars(), _github(), _lists(), _strong(), _edits())}
+SHAPES = {
+    shape.name: shape for shape in (_pair(), _tiny(), _prices(), _stars(), _github(), _lists(), _strong(), _edits())
+}
 
 
 @lru_cache
