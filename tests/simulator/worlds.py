@@ -56,16 +56,8 @@ CONSISTENT = {"consistent": True, "lag": "none"}
 
 
 AIMS = (
-    "write Key(pk='TABLE",
-    "write Key(pk='OPEN",
-    "write Key(pk='EDGE",
-    "write Key(pk='LEDGER",
-    "write Key(pk='LEDGER",
-    "write Key(pk='RUNS",
-    "commit",
-    "commit",
-    "checkpoint",
-    "delete",
+    *("write Key(pk='LEDGER", "write Key(pk='OPEN", "commit") * 4,
+    *("write Key(pk='TABLE", "write Key(pk='EDGE", "write Key(pk='RUNS", "checkpoint", "delete"),
 )
 """How the names of durable requests begin: crashes before them lose most."""
 
