@@ -40,8 +40,6 @@ class ErasingSimulation(Simulation):
     from which the records of its topic are new, by partition. `broken_off`: the row whose erasure has not ended. `remained`: what
     the first erasure left that left something."""
 
-    __slots__ = ("broken_off", "erased", "remained")
-
     erased: dict[ErasedKey, dict[Partition, int]]
     broken_off: ErasedKey | None
     remained: str | None
@@ -85,7 +83,7 @@ class ErasingSimulation(Simulation):
     def _may_be_erased(self, entity: str, key: tuple[Any, ...]) -> bool:
         """Where the table has no row, it has no marker either: then no task of an earlier run may still sleep, unless the store
         refuses its writes."""
-        row = self.shape.plan.entities[entity].key(keys.encode(key) or "")
+        row = self.plan_now().entities[entity].key(keys.encode(key) or "")
         return self.world.conditions.consistent or not self.world.zombies or bool(self.world.table.get([row]))
 
     def _erase(self, entity: str, key: tuple[Any, ...]) -> None:
@@ -129,7 +127,7 @@ class ErasingSimulation(Simulation):
 
     def _remains(self, entity: str, sk: str) -> Iterator[str]:
         """What an erasure that has ended left of the row."""
-        table, plan = self.world.table, self.shape.plan
+        table, plan = self.world.table, self.plan_now()
         key = plan.entities[entity].key(sk)
         item = table.get([key]).get(key)
         if item is not None:

@@ -42,8 +42,6 @@ class MovingSimulation(ErasingSimulation):
     follows. `copies`: of the checkpoint, from before each move. `had`: the topics that entities have or had, of which an
     erasure covers the records. `rebuilds`: how often epochs may begin again."""
 
-    __slots__ = ("boundaries", "copies", "had", "moving", "placed", "rebuilds", "steps", "topics")
-
     boundaries: list[EpochBoundary]
     copies: list[dict[Partition, int]]
     had: set[str]

@@ -30,7 +30,7 @@ EDITS = (1, 2, 4, 10)
 """How many edits a run has."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class EditSimulation(Simulation):
     """A run with edits. `contents`: the content that each product has, by its number. `edits_left`: how many edits follow.
     `versions`: the products of each version, by name. `left`: the topics of products that operators removed without
@@ -50,7 +50,7 @@ class EditSimulation(Simulation):
         self.rng = Random(f"{self.seed} edits")
         self.edits_left = self.rng.choice(EDITS)
         self._apply(dict.fromkeys(self.rng.sample(sorted(self.catalogue), self.rng.randint(1, self._most_first())), 0))
-        Simulation.run(self)
+        super().run()
         self.problem = self.problem or self._old_version()
 
     def _most_first(self) -> int:
@@ -58,7 +58,14 @@ class EditSimulation(Simulation):
         return 2
 
     def start_plan(self) -> Plan:
-        return plan_of(self.world.registry.snapshot)
+        return self.fit(plan_of(self.world.registry.snapshot))
+
+    def plan_now(self) -> Plan:
+        return self.start_plan()
+
+    def fit(self, plan: Plan) -> Plan:
+        """The plan by which the job works, for one of the registry."""
+        return plan
 
     def product_of(self, message: Message) -> Product:
         headers = dict(message.headers)
@@ -71,13 +78,13 @@ class EditSimulation(Simulation):
         return (self.left | moved) - {*live.values()}
 
     def _start(self) -> None:
-        Simulation._start(self)
+        super()._start()
         job = self.job
         assert job is not None
         actor = Actor(world=self.world, name=f"job {job.lease.generation}")
         registry: Any = RegistryClient(actor)
         job.steward = Steward(
-            driver=job.driver, registry=registry, lease=job.lease, prepare=lambda _: None, seconds=0.0
+            driver=job.driver, registry=registry, lease=job.lease, prepare=lambda _: None, fit=self.fit, seconds=0.0
         )
         self._run_driver(job, lambda job: job.take_version())
 
@@ -89,7 +96,7 @@ class EditSimulation(Simulation):
             behind = self.job.driver.progress.walks.behind
             self._run_driver(self.job, lambda job: job.driver.end_hold() if behind else job.driver.hold())
             return True
-        if Simulation._act(self):
+        if super()._act():
             return True
         if self.edits_left:
             self._edit()

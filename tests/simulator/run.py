@@ -92,6 +92,10 @@ class Simulation:
         """The plan of the next start."""
         return self.shape.plan
 
+    def plan_now(self) -> Plan:
+        """The plan by which the job works now."""
+        return self.shape.plan
+
     def product_of(self, message: Message) -> Product:
         """The product, as the message shows it."""
         return self.shape.definitions.products[message.topic]

@@ -11,11 +11,14 @@ from multiprocessing import get_context
 from random import Random
 from typing import Any, Literal
 
+from tests.simulator.mixed import OVERRIDES as MIXED
+from tests.simulator.mixed import MixedEditSimulation, MixedSimulation
 from tests.simulator.product_sets import ProductSetSimulation
 from tests.simulator.run import Simulation
 from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
-from tests.simulator.source_topics import OVERRIDES, SourceSimulation
+from tests.simulator.source_topics import OVERRIDES as SOURCE
+from tests.simulator.source_topics import SourceSimulation
 from tests.simulator.worlds import wide
 
 CHUNK = 50
@@ -57,10 +60,16 @@ class Summary:
         self.wrong |= other.wrong
 
 
-Kind = Literal["changes", "products", "sets", "topics"]
+Kind = Literal["changes", "products", "sets", "topics", "mixed", "mixed edits"]
 """Of random histories: over the products of a shape, over a random product of each seed, or with random sets of products that
-operators edit; or small worlds, whose topics change."""
-CLASSES: Mapping[Kind, type[Simulation]] = {"sets": ProductSetSimulation, "topics": SourceSimulation}
+operators edit; small worlds, whose topics change; and these
+with operators who erase and replay, or also edit."""
+CLASSES: Mapping[Kind, type[Simulation]] = {
+    "sets": ProductSetSimulation,
+    "topics": SourceSimulation,
+    "mixed": MixedSimulation,
+    "mixed edits": MixedEditSimulation,
+}
 
 
 def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
@@ -70,7 +79,11 @@ def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
     if kind == "sets":
         return {"shape": "edits"}
     if kind == "topics":
-        return wide(seed) | OVERRIDES
+        return wide(seed) | SOURCE
+    if kind == "mixed":
+        return wide(seed) | MIXED
+    if kind == "mixed edits":
+        return wide(seed) | MIXED | {"shape": "edits"}
     return {"truncate_chance": Random(f"{seed} truncates").choice((0, 0, 0, 0.1, 0.3))}
 
 
