@@ -16,6 +16,7 @@ class Conditions:
     shape: the products and tables (`tests.simulator.shapes`).
     events: how many changes the history has. many_moves: whether most changes move rows between documents.
     late_events: whether the last third of the history arrives after its delete markers may have expired.
+    changes: of topics, each with the number of events before it and its kind; None draws them (`tests.simulator.source_topics`).
     same_key_chance: that a change is of the same row as the one before.
     truncate_chance: that a change empties a table; then each topic has one partition.
     partitions: of each topic. broken_chance: that a change is a dead letter.
@@ -86,6 +87,7 @@ class Conditions:
     consistent: bool = False
     script: str | None = None
     fault_target: str = ""
+    changes: tuple[tuple[int, str], ...] | None = None
     same_key_chance: float = 0.0
     late_share: float = 0.0
     aims: tuple[tuple[str, int], ...] = ()

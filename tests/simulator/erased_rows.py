@@ -94,7 +94,7 @@ class ErasingSimulation(Simulation):
         assert job is not None
         assert sk is not None
         self.facts["erased"] += 1
-        erasure, ends = self._erasure(entity)
+        erasure, ends = self._erasure(entity, key)
         self.world.log(f"erase {entity} {sk} before {ends}")
 
         def erase(job: Job) -> None:
@@ -109,7 +109,7 @@ class ErasingSimulation(Simulation):
             eraser = Eraser(job.driver)
             back = eraser.is_back(entity, sk)
             eraser.retire_entries(entity, sk)
-            if not back:
+            if not back and self.broken_off == (entity, key):  # a zombie may do this while another row is erased
                 self.broken_off = None
 
         self._run_driver(job, retire)
@@ -120,7 +120,7 @@ class ErasingSimulation(Simulation):
         self.remained = self.remained or next(self._remains(entity, sk), None)
         self.end_job()
 
-    def _erasure(self, entity: str) -> tuple[Erasure, dict[Partition, int]]:
+    def _erasure(self, entity: str, key: tuple[Any, ...]) -> tuple[Erasure, dict[Partition, int]]:
         """The erasure of a row now: of all records that its topics have; and where these end."""
         ends = {partition: end for partition, end in self.available.items() if partition[0] == entity}
         return Erasure({p: encode_version(1, p, end) for (_, p), end in ends.items()}), ends

@@ -57,6 +57,11 @@ class MixedSimulation(SourceSimulation, ErasedLettersSimulation):
     def _again(self, row: Row | None) -> Row | None:
         return None if row is None else {**row, CANARY: f"canary of {len(self.sent)} again."}
 
+    def _kept(self, partition: Partition) -> int:
+        """An erasure knows its records by their offsets, so the broker loses none of those."""
+        kept = max([super()._kept(partition), *(ends.get(partition, 0) for ends in self.erased.values())])
+        return min(kept, len(self.logs[partition]))
+
     def _is_complete(self) -> bool:
         return not self._letters_to_replay() and self.broken_off is None
 
@@ -65,9 +70,7 @@ class MixedSimulation(SourceSimulation, ErasedLettersSimulation):
         if self.job is not None:
             self.job.driver.rounds.incarnations = self.epochs.incarnations
 
-    def _erasure(self, entity: str) -> tuple[Erasure, dict[Partition, int]]:
-        assert self.broken_off is not None
-        key = self.broken_off[1]
+    def _erasure(self, entity: str, key: tuple[Any, ...]) -> tuple[Erasure, dict[Partition, int]]:
         self.covered |= {n for n, e in enumerate(self.sent) if e.entity == entity and tuple(e.key.values()) == key}
         ends = {p: self.available[p] for p in self._partitions(entity)}
         new = {p: encode_version(self.epochs.of(topic, p, end), p, end) for (topic, p), end in ends.items()}

@@ -52,6 +52,8 @@ class SourceSimulation(Simulation):
         weights = rng.choice(((1, 0, 0, 0), (3, 2, 1, 1)))
         kinds = rng.choices(("grow", "create again", "cut", "retain"), weights, k=rng.choice((1, 2, 4, 6)))
         self.changes = sorted((rng.randint(0, len(self.events)), kind) for kind in kinds)
+        if self.world.conditions.changes is not None:
+            self.changes = [*self.world.conditions.changes]
         topics = sorted(self.shape.draw_row)
         self.partitions = dict.fromkeys(topics, self.world.conditions.partitions)
         self.incarnation = dict.fromkeys(topics, 1)
@@ -147,7 +149,7 @@ class SourceSimulation(Simulation):
             self.firsts |= {p: 0 for p in self.firsts if p[0] == topic}
             self._begin_epoch(topic, self.partitions[topic] + rng.choice((0, 0, 1)), {})
         elif kind == "cut":
-            self._lose(topic, lambda p: rng.randint(self.firsts.get(p, 0), len(self.logs[p])))
+            self._lose(topic, lambda p: rng.randint(self._kept(p), len(self.logs[p])))
             self._begin_epoch(topic, self.partitions[topic], self._ends(topic))
         else:
             for p in self._partitions(topic):
@@ -160,6 +162,10 @@ class SourceSimulation(Simulation):
             for p in self.logs
         }
         self.checkpoint = Checkpoint(offsets={p: max(o, self.firsts.get(p, 0)) for p, o in offsets.items()})
+
+    def _kept(self, partition: Partition) -> int:
+        """The end of the records that the broker never loses."""
+        return self.firsts.get(partition, 0)
 
     def _begin_epoch(self, topic: str, partitions: int, begins: dict[int, int]) -> None:
         """`statestore epoch`, of a topic that has so many partitions now."""

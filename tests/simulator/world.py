@@ -30,7 +30,7 @@ EXPECTED = (Fenced, KafkaError, Transient, FencedWrite, TaskLost, LeaseLost, Sna
 """The errors that a fault may cause in a task or a driver."""
 READS = ("get", "query", "read ", "lease", "attempt", "init", "send", "replay request")
 """How the names of requests begin that make nothing durable."""
-LATE = (0.5, 1, 1, 2, 2, 3, 4, 5, 6, 8, 12, 20)
+LATE = (0.5, 1, 2, 3, 4, 5, 6, 8, 12, 12, 20, 20)
 """The lags of single rows, in multiples of S."""
 BROKER_FAULTS = ("acknowledgement lost", "delivered late", "not delivered")
 MAX_REQUESTS = 60_000
