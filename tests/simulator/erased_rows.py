@@ -151,7 +151,7 @@ class ErasingSimulation(Simulation):
         """The items that hold the canary of a change before an erasure."""
         items = {key: json.dumps(item, default=str) for key, item in self.world.table._items.items()}
         for event, position in self._positions():
-            if event.row is not None and self._is_covered(event, position):
+            if event.row is not None and CANARY in event.row and self._is_covered(event, position):
                 yield from (
                     f"{key} holds the {event.row[CANARY]}" for key, text in items.items() if event.row[CANARY] in text
                 )

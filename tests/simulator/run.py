@@ -104,6 +104,10 @@ class Simulation:
         """The topics whose documents stay as they were when their product went."""
         return ()
 
+    def is_left(self, message: Message) -> bool:
+        """Whether a last document stays as it was, because another product has its topic."""
+        return False
+
     @staticmethod
     def is_broken(record: Record) -> bool:
         """Whether a record becomes a dead letter."""

@@ -60,7 +60,7 @@ class Summary:
         self.wrong |= other.wrong
 
 
-Kind = Literal["changes", "products", "sets", "topics", "mixed", "mixed edits"]
+Kind = Literal["changes", "products", "sets", "topics", "mixed", "mixed edits", "drawn edits"]
 """Of random histories: over the products of a shape, over a random product of each seed, or with random sets of products that
 operators edit; small worlds, whose topics change; and these
 with operators who erase and replay, or also edit."""
@@ -69,6 +69,7 @@ CLASSES: Mapping[Kind, type[Simulation]] = {
     "topics": SourceSimulation,
     "mixed": MixedSimulation,
     "mixed edits": MixedEditSimulation,
+    "drawn edits": MixedEditSimulation,
 }
 
 
@@ -82,6 +83,8 @@ def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
         return wide(seed) | SOURCE
     if kind == "mixed":
         return wide(seed) | MIXED
+    if kind == "drawn edits":
+        return wide(seed) | MIXED | {"shape": f"drawn {seed}"}
     if kind == "mixed edits":
         return wide(seed) | MIXED | {"shape": "edits"}
     return {"truncate_chance": Random(f"{seed} truncates").choice((0, 0, 0, 0.1, 0.3))}

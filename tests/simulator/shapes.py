@@ -7,12 +7,14 @@
     github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
     lists, strong   joins by edges (`tests.simulator.edge_shapes`)
     edits    the tables of `stars`; operators edit the products during the run (`tests.simulator.registry_edits`)
+    drawn N  some random products, by their number, which operators edit (`tests.simulator.mixed`)
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
 
 Values are few, so keys collide, move A -> B -> A, and become null. In `pair` and `stars` each change that a product reads has a
 stamp `n`, which only rises. Every document shows the stamps, and so the version of each row.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -26,10 +28,11 @@ from processor.plan.planning import plan_alone
 from processor.product.product import Definitions
 from tests.integration.product.products import ENTITIES, draw_definitions, draw_row
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
-from tests.simulator.edit_shapes import all_texts
+from tests.simulator.edit_shapes import all_texts, drawn_contents
 from tests.simulator.shape_definitions import PAIR, PRICES, STARS
 
 Row = dict[str, Any]
+MOST_SLOTS = 20
 STAMP, PRICE = "n", "price"
 
 
@@ -57,6 +60,8 @@ class Shape:
     @property
     def slots(self) -> int:
         """How many slots the plan needs."""
+        if self.name.startswith("drawn"):
+            return MOST_SLOTS
         return max((k for entity in self.plan.entities.values() for k in entity.slots), default=1)
 
     def key(self, entity: str, row: Row) -> Row:
@@ -220,6 +225,11 @@ def _any(name: str) -> Shape:
     )
 
 
+def _drawn(name: str) -> Shape:
+    texts = {"entities.yaml": json.dumps(ENTITIES), **all_texts(drawn_contents(name))}
+    return replace(_any(name), name=name, definitions=load(texts))
+
+
 SHAPES = {
     shape.name: shape for shape in (_pair(), _tiny(), _prices(), _stars(), _github(), _lists(), _strong(), _edits())
 }
@@ -228,4 +238,4 @@ SHAPES = {
 @lru_cache
 def shape_of(name: str) -> Shape:
     """The shape of this name."""
-    return SHAPES[name] if name in SHAPES else _any(name)
+    return SHAPES[name] if name in SHAPES else _drawn(name) if name.startswith("drawn") else _any(name)
