@@ -142,12 +142,9 @@ class World:
         before, self.durable = self.durable, name.partition("#")[0].partition("sk=")[0]
         if before == self.durable:
             return False
-        found = False
-        for start, number in self.conditions.aims:
-            if name.startswith(start):
-                self.instants[start] += 1
-                found = found or self.instants[start] == number
-        return found
+        starts = {start for start, _ in self.conditions.aims if name.startswith(start)}
+        self.instants.update(starts)
+        return any(start in starts and self.instants[start] == number for start, number in self.conditions.aims)
 
     def write(self, write: Write) -> WriteOutcome:
         """One write. The world records the time at which each version of a row was written."""
