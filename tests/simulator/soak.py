@@ -1,7 +1,8 @@
 """Searches for histories that end wrong: `python -m tests.simulator.soak --seeds 200000`.
 
 `--kind products` gives each seed a random product of its own, `--kind sets` a random set of products that operators edit.
-`--kind topics` gives each seed a small world whose topics change.
+`--kind topics` gives each seed a small world whose topics change. `--kind mixed` adds gates, erasures and replays; `--kind "mixed
+edits"` adds edits of the registry, and `--kind "drawn edits"` those over random products.
 `--from N` starts at seed N. `--seed N [--keep 0,3,4] [--overrides "{...}"]` runs one seed and prints its trace.
 The exit status is 1 when a seed ended wrong. The command prints up to three such seeds, shrunk.
 """

@@ -3,14 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-import processor.progress.open_changes as open_changes
-import processor.progress.segment as segment
 import processor.rounds.step_runner as step_runner
-import processor.steps.replay as replay
-import processor.steps.settle as settle
 import tests.simulator.run as run
 from processor.progress.committed import Published
-from processor.progress.open_changes import OpenChanges
 from tests.simulator.without.switch import replacing
 
 older_than_the_batch = replacing((Published, "__call__", lambda _: lambda self, version: version < self.below))
@@ -35,29 +30,3 @@ def _by_row(sights_of: Callable[..., Any]) -> Callable[..., Any]:
 
 absent_under_another_key = replacing((step_runner, "sights_of", _by_row))
 """Absence under one key is evidence for every key that the row had."""
-
-stale_answers_ignored = replacing(
-    (
-        OpenChanges,
-        "see",
-        lambda see: lambda self, sights, now: see(self, [one._replace(lost=0) for one in sights], now),
-    )
-)
-"""An answer that still shows a row that has left the index cancels no evidence."""
-
-
-def _present_slots(_: Any) -> Callable[..., Any]:
-    return lambda _change, slots: slots
-
-
-absence_of_the_unshown = replacing(
-    (segment, "unproven_slots", _present_slots),
-    (open_changes, "unproven_slots", _present_slots),
-    (settle, "unproven_slots", _present_slots),
-)
-"""Absence is evidence of a deleted row, also where no index had shown its last version."""
-
-unmarked_replays = replacing(
-    (replay, "merge_image", lambda make: lambda image, seen: make(image._replace(replayed=False), seen))
-)
-"""The row does not say that a replay wrote it."""
