@@ -53,7 +53,7 @@ class SourceSimulation(Simulation):
         kinds = rng.choices(("grow", "create again", "cut", "retain"), weights, k=rng.choice((1, 2, 4, 6)))
         self.changes = sorted((rng.randint(0, len(self.events)), kind) for kind in kinds)
         if self.world.conditions.changes is not None:
-            self.changes = [*self.world.conditions.changes]
+            self.changes = [(min(n, len(self.events)), kind) for n, kind in self.world.conditions.changes]
         topics = sorted(self.shape.draw_row)
         self.partitions = dict.fromkeys(topics, self.world.conditions.partitions)
         self.incarnation = dict.fromkeys(topics, 1)
