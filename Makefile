@@ -116,6 +116,10 @@ soak: setup ## search for wrong documents: SEEDS=20000 random histories with fau
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS)
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS) --kind products
 	@$(PY) -m tests.simulator.soak --seeds $(SEEDS) --kind sets
+	@$(PY) -m tests.simulator.soak --seeds $(SEEDS) --kind topics
+	@$(PY) -m tests.simulator.soak --seeds $$(($(SEEDS) / 2)) --kind mixed
+	@$(PY) -m tests.simulator.soak --seeds $$(($(SEEDS) / 4)) --kind "mixed edits"
+	@$(PY) -m tests.simulator.soak --seeds $$(($(SEEDS) / 20)) --kind "drawn edits"
 	@$(PY) -m tests.fuzz.soak --seeds $$(($(SEEDS) / 10))
 	@$(PY) -m pytest -v -m slow tests/integration/faults tests/acceptance/test_run_killed.py
 	@$(PY) -m tests.edits.soak --seconds 90

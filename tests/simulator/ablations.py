@@ -20,6 +20,7 @@ from tests.simulator.gated_products import GatedSimulation
 from tests.simulator.large_documents import LargeDocumentSimulation
 from tests.simulator.live_replays import LiveReplaySimulation
 from tests.simulator.lost_writes import LostWritesSimulation
+from tests.simulator.mixed import MixedSimulation
 from tests.simulator.moved_topics import MovingSimulation
 from tests.simulator.protection import Protection
 from tests.simulator.protections import PROTECTIONS
@@ -32,6 +33,7 @@ from tests.simulator.settled_forms import SettledFormSimulation
 from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
 from tests.simulator.source_repairs import SourceRepairSimulation
+from tests.simulator.source_topics import SourceSimulation
 from tests.simulator.source_transactions import TransactionSimulation
 from tests.simulator.stray_changes import StraySimulation
 from tests.simulator.without.switch import Switch, combine
@@ -55,6 +57,8 @@ KINDS: Mapping[str, type[Simulation]] = {
     "gates": GatedSimulation,
     "source transactions": TransactionSimulation,
     "repeated transactions": RepeatedSimulation,
+    "topics": SourceSimulation,
+    "mixed": MixedSimulation,
 }
 RECORDED = Path(__file__).with_name("ablations.json")
 PAGE = Path(__file__).with_name("protections.md")

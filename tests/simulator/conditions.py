@@ -16,6 +16,8 @@ class Conditions:
     shape: the products and tables (`tests.simulator.shapes`).
     events: how many changes the history has. many_moves: whether most changes move rows between documents.
     late_events: whether the last third of the history arrives after its delete markers may have expired.
+    changes: of topics, each with the number of events before it and its kind; None draws them (`tests.simulator.source_topics`).
+    same_key_chance: that a change is of the same row as the one before.
     truncate_chance: that a change empties a table; then each topic has one partition.
     partitions: of each topic. broken_chance: that a change is a dead letter.
     unavailable_chance: that a change leaves out a column that it did not change.
@@ -23,14 +25,16 @@ class Conditions:
     source_order: whether batches follow the order in which the source wrote, across topics.
 
     consistent: whether the store says that no index is late, and refuses the writes of earlier runs. Then `lag` must be `none`.
-    lag: of the indexes: `none`, `short` (always below W), `mid` (sometimes up to 2 S), `long` (up to 8 S).
+    lag: of the indexes: `none`, `short` (always below W), `mid` (sometimes up to 2 S), `long` (up to 8 S). `rows`: each row has a
+    lag of its own in each index, around a multiple of S, which changes now and then. late_share: of the rows with such a lag.
     replicas: of each index.
     index_page: rows of a page of an index answer; 0 returns all rows at once.
     unprocessed_chance: that a batched read leaves keys out.
     tick_chance: that time passes at a request. max_clock_skew: of a job's machine, in either direction.
 
     batch_records: most records of a partition in a batch. slice_records: most records that the job processes in one round.
-    small_round: the most pieces of work that one task does alone. reads_first: whether tasks read each row before they write it.
+    small_round: the most pieces of work that one task does alone. reads_first: whether tasks read each row before they write it;
+    None draws this for each entity and round.
     weak_seconds: how old the answer of a weak read may be.
     packs: whether rows store all columns that no product reads together, also small ones.
     lanes: of the job. fan_out_page: rows of a page of a fan-out. task_retries: how often Spark tries a failed task again.
@@ -39,6 +43,8 @@ class Conditions:
 
     max_faults: how many faults the run may have. fault_chance: that a request has one. fault_weights: of each kind of fault.
     fault_target: faults affect only requests whose name starts with this text.
+    aims: instants between two durable requests of different kinds, at which an actor dies: how the name of the later request
+    begins, and the number of the instant.
     zombie_chance: that an actor lives on after Spark or the operator gave it up.
     zombie_turn_chance: that a zombie continues at a request of another actor.
     checkpoint_loss_chance: that a failure of the job also loses the checkpoint.
@@ -58,7 +64,7 @@ class Conditions:
     batch_records: int
     slice_records: int
     small_round: int
-    reads_first: bool
+    reads_first: bool | None
     packs: bool
     weak_seconds: float
     lanes: int
@@ -81,6 +87,10 @@ class Conditions:
     consistent: bool = False
     script: str | None = None
     fault_target: str = ""
+    changes: tuple[tuple[int, str], ...] | None = None
+    same_key_chance: float = 0.0
+    late_share: float = 0.0
+    aims: tuple[tuple[str, int], ...] = ()
 
 
 FAULT_WEIGHTS = {

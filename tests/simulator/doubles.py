@@ -30,14 +30,19 @@ from tests.simulator.world import World
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedReads(RowReads):
-    """A choice that no measured share changes. `reads`: a task reads each row before it writes it."""
+    """A choice that no measured share changes. `reads`: a task reads each row before it writes it; None draws this for each
+    entity and round."""
 
-    reads: bool
+    reads: bool | None
+    world: World
 
     def after(self, parts: Iterable[Mapping[str, UpdateCounts]]) -> "FixedReads":
         return self
 
     def entities(self, plan: Plan) -> frozenset[str]:
+        if self.reads is None:
+            rng = self.world.rng
+            return self.world.actor.remember(lambda: frozenset(e for e in sorted(plan.entities) if rng.random() < 0.5))
         return frozenset(plan.entities) if self.reads else frozenset()
 
 

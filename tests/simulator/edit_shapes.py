@@ -7,12 +7,14 @@ order. No two contents of one product have different roots.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from random import Random
 from types import MappingProxyType
 from typing import Any
 
 from processor.definitions.load import load
 from processor.product.product import Definitions
 from registry.model import ProductEntry
+from tests.integration.product.products import Author
 from tests.simulator.shape_definitions import STARS
 
 STARS_OF_USER = {"many": "star", "on": {"username": "username"}, "fields": ["id", "n"]}
@@ -87,20 +89,33 @@ def texts(
     return {f"{name}.json": json.dumps(product) for name, product in products.items()}
 
 
-def definitions_of(products: Iterable[ProductEntry]) -> Definitions:
-    """The definitions of these entries of a registry."""
-    return _loaded(tuple((f"{one.name}.json", json.dumps(one.definition)) for one in products))
+def definitions_of(products: Iterable[ProductEntry], entities: str = STARS["entities.yaml"]) -> Definitions:
+    """The definitions of these entries of a registry. `entities`: the text of the entities."""
+    return _loaded(tuple((f"{one.name}.json", json.dumps(one.definition)) for one in products), entities)
 
 
 @lru_cache(maxsize=1_000)
-def _loaded(products: tuple[tuple[str, str], ...]) -> Definitions:
-    return load({"entities.yaml": STARS["entities.yaml"], **dict(products)})
+def _loaded(products: tuple[tuple[str, str], ...], entities: str) -> Definitions:
+    return load({"entities.yaml": entities, **dict(products)})
 
 
-def all_texts() -> dict[str, str]:
+def drawn_contents(name: str) -> dict[str, list[dict[str, Any]]]:
+    """Random products by their numbers, over the tables of random products: each with some contents that have its root, and with
+    every feature that a product can have."""
+    rng = Random(name)
+    found = {}
+    for number in range(rng.choice((1, 2, 3))):
+        first = Author(rng).product()
+        more = [Author(rng).product() for _ in range(12)]
+        alike = [first, *(one for one in more if one["root"] == first["root"])][:4]
+        found[f"p{number}"] = found[f"q{number}"] = alike
+    return found
+
+
+def all_texts(catalogue: Mapping[str, Sequence[Mapping[str, Any]]] = CONTENTS) -> dict[str, str]:
     """Every content as a product of its own."""
     return {
         f"{name}{n}.json": json.dumps({**content, "product": f"{name}{n}"})
-        for name, contents in CONTENTS.items()
+        for name, contents in catalogue.items()
         for n, content in enumerate(contents)
     }

@@ -40,8 +40,6 @@ class ErasingSimulation(Simulation):
     from which the records of its topic are new, by partition. `broken_off`: the row whose erasure has not ended. `remained`: what
     the first erasure left that left something."""
 
-    __slots__ = ("broken_off", "erased", "remained")
-
     erased: dict[ErasedKey, dict[Partition, int]]
     broken_off: ErasedKey | None
     remained: str | None
@@ -85,7 +83,7 @@ class ErasingSimulation(Simulation):
     def _may_be_erased(self, entity: str, key: tuple[Any, ...]) -> bool:
         """Where the table has no row, it has no marker either: then no task of an earlier run may still sleep, unless the store
         refuses its writes."""
-        row = self.shape.plan.entities[entity].key(keys.encode(key) or "")
+        row = self.plan_now().entities[entity].key(keys.encode(key) or "")
         return self.world.conditions.consistent or not self.world.zombies or bool(self.world.table.get([row]))
 
     def _erase(self, entity: str, key: tuple[Any, ...]) -> None:
@@ -96,7 +94,7 @@ class ErasingSimulation(Simulation):
         assert job is not None
         assert sk is not None
         self.facts["erased"] += 1
-        erasure, ends = self._erasure(entity)
+        erasure, ends = self._erasure(entity, key)
         self.world.log(f"erase {entity} {sk} before {ends}")
 
         def erase(job: Job) -> None:
@@ -111,7 +109,7 @@ class ErasingSimulation(Simulation):
             eraser = Eraser(job.driver)
             back = eraser.is_back(entity, sk)
             eraser.retire_entries(entity, sk)
-            if not back:
+            if not back and self.broken_off == (entity, key):  # a zombie may do this while another row is erased
                 self.broken_off = None
 
         self._run_driver(job, retire)
@@ -122,14 +120,14 @@ class ErasingSimulation(Simulation):
         self.remained = self.remained or next(self._remains(entity, sk), None)
         self.end_job()
 
-    def _erasure(self, entity: str) -> tuple[Erasure, dict[Partition, int]]:
+    def _erasure(self, entity: str, key: tuple[Any, ...]) -> tuple[Erasure, dict[Partition, int]]:
         """The erasure of a row now: of all records that its topics have; and where these end."""
         ends = {partition: end for partition, end in self.available.items() if partition[0] == entity}
         return Erasure({p: encode_version(1, p, end) for (_, p), end in ends.items()}), ends
 
     def _remains(self, entity: str, sk: str) -> Iterator[str]:
         """What an erasure that has ended left of the row."""
-        table, plan = self.world.table, self.shape.plan
+        table, plan = self.world.table, self.plan_now()
         key = plan.entities[entity].key(sk)
         item = table.get([key]).get(key)
         if item is not None:
@@ -153,7 +151,7 @@ class ErasingSimulation(Simulation):
         """The items that hold the canary of a change before an erasure."""
         items = {key: json.dumps(item, default=str) for key, item in self.world.table._items.items()}
         for event, position in self._positions():
-            if event.row is not None and self._is_covered(event, position):
+            if event.row is not None and CANARY in event.row and self._is_covered(event, position):
                 yield from (
                     f"{key} holds the {event.row[CANARY]}" for key, text in items.items() if event.row[CANARY] in text
                 )

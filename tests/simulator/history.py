@@ -41,18 +41,25 @@ def draw_events(rng: Random, shape: Shape, conditions: Conditions) -> list[Event
     first = [shape.moving[0]] * 3 if conditions.many_moves else []  # documents that rows can move between
     chosen = first + [rng.choice(entities) for _ in range(conditions.events)]
     chosen = chosen[: conditions.events]
-    events = [_draw_event(rng, shape, conditions, tables, entity, n + 1) for n, entity in enumerate(chosen)]
+    events: list[Event] = []
+    for n, entity in enumerate(chosen):
+        same = bool(events) and rng.random() < conditions.same_key_chance if conditions.same_key_chance else False
+        entity, key = (events[-1].entity, events[-1].key) if same else (entity, {})
+        events.append(_draw_event(rng, shape, conditions, tables, entity, key, n + 1))
     if conditions.late_events:
         cut = len(events) * 2 // 3
         events = [replace(event, late=i >= cut) for i, event in enumerate(events)]
     return events
 
 
-def _draw_event(rng: Random, shape: Shape, conditions: Conditions, tables: Tables, entity: str, n: int) -> Event:
+def _draw_event(
+    rng: Random, shape: Shape, conditions: Conditions, tables: Tables, entity: str, same: Row, n: int
+) -> Event:
+    """A change of the entity. `same`: the key of its row, empty for any."""
     if conditions.truncate_chance and rng.random() < conditions.truncate_chance:
         tables[entity].clear()
         return Event(entity=entity, key={}, row=None, truncate=True)
-    row = shape.draw_row[entity](rng)
+    row = {**shape.draw_row[entity](rng), **same}
     key = shape.key(entity, row)
     table, at = tables[entity], tuple(key.values())
     old, unavailable = table.get(at), frozenset[str]()
@@ -106,7 +113,7 @@ def make_topics(shape: Shape, events: Sequence[Event], partitions: int) -> dict[
         log = topics.setdefault(partition, [])
         snapshot = (event.entity, at) not in seen
         seen.add((event.entity, at))
-        log.append(_make_record(event, partition, len(log), n + 3 if snapshot else n, table.get(at)))
+        log.append(make_record(event, partition, len(log), n + 3 if snapshot else n, table.get(at)))
         if event.truncate:
             table.clear()
         elif not event.broken:
@@ -122,7 +129,7 @@ def partition_of(event: Event, partitions: int) -> Partition:
     return event.entity, sum(str(tuple(event.key.values())).encode()) % partitions
 
 
-def _make_record(event: Event, partition: Partition, offset: int, timestamp: int, old: Row | None) -> Record:
+def make_record(event: Event, partition: Partition, offset: int, timestamp: int, old: Row | None) -> Record:
     """The record of an event. `timestamp`: the source's. A snapshot read has a later one than the updates that follow it."""
     value: bytes | None = None
     if event.truncate:

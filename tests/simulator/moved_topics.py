@@ -8,6 +8,7 @@ topic again. It may move before the job does, or after the operator's edit.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 from processor.job.forget_progress import forget_progress
 from processor.plan.plan import Plan
@@ -41,8 +42,6 @@ class MovingSimulation(ErasingSimulation):
     `placed`: the events, with the places of their records. `steps`: the edit and the work of the source for each move that
     follows. `copies`: of the checkpoint, from before each move. `had`: the topics that entities have or had, of which an
     erasure covers the records. `rebuilds`: how often epochs may begin again."""
-
-    __slots__ = ("boundaries", "copies", "had", "moving", "placed", "rebuilds", "steps", "topics")
 
     boundaries: list[EpochBoundary]
     copies: list[dict[Partition, int]]
@@ -226,7 +225,7 @@ class MovingSimulation(ErasingSimulation):
                 if topic in read and (topic, p) not in offsets:
                     offsets[topic, p] = begin_of_stay(read[topic], topic, self.boundaries).get(p, 0)
 
-    def _erasure(self, entity: str) -> tuple[Erasure, dict[Partition, int]]:
+    def _erasure(self, entity: str, key: tuple[Any, ...]) -> tuple[Erasure, dict[Partition, int]]:
         read, broker = (self.topics | self._former())[entity], self._broker()
         known = {read, self.topics[entity], *(b.topic for b in self.boundaries if b.entity == entity)}
         new = {p: encode_version(self.epochs.of(read, p, end), p, end) for p, end in broker[read].ends.items()}

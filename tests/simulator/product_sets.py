@@ -25,7 +25,7 @@ def _remembering(load: Callable[[Mapping[str, str]], Definitions]) -> Callable[[
     return lambda texts: known(tuple(texts.items()))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class ProductSetSimulation(TopicSimulation):
     """A run with a random set of products. `most`: how many come with one edit at most."""
 

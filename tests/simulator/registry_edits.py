@@ -16,6 +16,7 @@ from processor.plan.plan import Plan
 from processor.plan.planning import plan_of, requirements_of
 from processor.product.product import Definitions, Product
 from processor.records.message import Message
+from processor.rounds.round import PublishSetup
 from registry.edits.apply import apply
 from registry.edits.edit import find_product
 from registry.edits.operations import pause, remove, republish, retire
@@ -24,18 +25,18 @@ from tests.simulator.actor import Actor, RegistryClient
 from tests.simulator.edit_shapes import CONTENTS, definitions_of, texts
 from tests.simulator.run import Simulation
 from tests.simulator.shape_definitions import STARS
-from tests.simulator.shapes import SHAPES, Shape
+from tests.simulator.shapes import Shape, shape_of
 
 EDITS = (1, 2, 4, 10)
 """How many edits a run has."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class EditSimulation(Simulation):
     """A run with edits. `contents`: the content that each product has, by its number. `edits_left`: how many edits follow.
     `versions`: the products of each version, by name. `left`: the topics of products that operators removed without
     tombstones; `shown`: the topic of each product when it was live last. `topics`: of the products whose topic has
-    another name. `catalogue`: the contents that each product may have."""
+    another name. `catalogue`: the contents that each product may have; `entities`: the text of their entities."""
 
     contents: dict[str, int] = field(default_factory=dict)
     edits_left: int = 0
@@ -45,12 +46,13 @@ class EditSimulation(Simulation):
     topics: Mapping[str, str] = field(default_factory=dict)
     catalogue: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=lambda: CONTENTS)
     rng: Random = field(default_factory=Random)
+    entities: str = STARS["entities.yaml"]
 
     def run(self) -> None:
         self.rng = Random(f"{self.seed} edits")
         self.edits_left = self.rng.choice(EDITS)
         self._apply(dict.fromkeys(self.rng.sample(sorted(self.catalogue), self.rng.randint(1, self._most_first())), 0))
-        Simulation.run(self)
+        super().run()
         self.problem = self.problem or self._old_version()
 
     def _most_first(self) -> int:
@@ -58,7 +60,18 @@ class EditSimulation(Simulation):
         return 2
 
     def start_plan(self) -> Plan:
-        return plan_of(self.world.registry.snapshot)
+        return self.fit(plan_of(self.world.registry.snapshot))
+
+    def plan_now(self) -> Plan:
+        return self.start_plan()
+
+    def prepare(self, plan: Plan) -> PublishSetup | None:
+        """Prepares the job for a plan."""
+        return None
+
+    def fit(self, plan: Plan) -> Plan:
+        """The plan by which the job works, for one of the registry."""
+        return plan
 
     def product_of(self, message: Message) -> Product:
         headers = dict(message.headers)
@@ -71,13 +84,13 @@ class EditSimulation(Simulation):
         return (self.left | moved) - {*live.values()}
 
     def _start(self) -> None:
-        Simulation._start(self)
+        super()._start()
         job = self.job
         assert job is not None
         actor = Actor(world=self.world, name=f"job {job.lease.generation}")
         registry: Any = RegistryClient(actor)
         job.steward = Steward(
-            driver=job.driver, registry=registry, lease=job.lease, prepare=lambda _: None, seconds=0.0
+            driver=job.driver, registry=registry, lease=job.lease, prepare=self.prepare, fit=self.fit, seconds=0.0
         )
         self._run_driver(job, lambda job: job.take_version())
 
@@ -89,7 +102,7 @@ class EditSimulation(Simulation):
             behind = self.job.driver.progress.walks.behind
             self._run_driver(self.job, lambda job: job.driver.end_hold() if behind else job.driver.hold())
             return True
-        if Simulation._act(self):
+        if super()._act():
             return True
         if self.edits_left:
             self._edit()
@@ -102,7 +115,7 @@ class EditSimulation(Simulation):
         if job is not None and (job.steward is None or job.steward.snapshot != registry.snapshot):
             self._run_background_work(job)
             return True
-        self.shape = shape_with(definitions_of(registry.snapshot.products))
+        self.shape = shape_with(definitions_of(registry.snapshot.products, self.entities), self.shape.name)
         return job is not None and job.pending
 
     def _edit(self) -> None:
@@ -142,7 +155,7 @@ class EditSimulation(Simulation):
 
     def _apply(self, contents: dict[str, int], topics: Mapping[str, str] | None = None) -> None:
         topics = {**self.topics, **(topics or {})}
-        definitions = load({"entities.yaml": STARS["entities.yaml"], **texts(contents, topics, self.catalogue)})
+        definitions = load({"entities.yaml": self.entities, **texts(contents, topics, self.catalogue)})
         registry = self.world.registry
         self._change(lambda stored: apply(stored, requirements_of(definitions), registry.has_run))
         self.contents |= contents
@@ -155,7 +168,12 @@ class EditSimulation(Simulation):
         versions = {one.topic: one.version for one in self.world.registry.snapshot.products}
         for (topic, key), message in last.items():
             shown = int(dict(message.headers)["statestore.product_version"] or b"")
-            if message.value is not None and topic in versions and shown != versions[topic]:
+            if (
+                message.value is not None
+                and topic in versions
+                and not self.is_left(message)
+                and shown != versions[topic]
+            ):
                 return f"{topic} {key!r} shows version {shown}, not {versions[topic]}"
         return None
 
@@ -167,11 +185,11 @@ class EditSimulation(Simulation):
             self.world.log(f"edit: {line}")
         for one in (*registry.snapshot.products, *registry.snapshot.waiting):
             if (one.name, one.version) not in self.versions:
-                self.versions[one.name, one.version] = definitions_of([one]).products[one.name]
+                self.versions[one.name, one.version] = definitions_of([one], self.entities).products[one.name]
 
 
-def shape_with(definitions: Definitions) -> Shape:
+def shape_with(definitions: Definitions, name: str = "edits") -> Shape:
     """The shape with these products. The plan stays, since only a start needs it."""
-    shape = copy.copy(SHAPES["edits"])
+    shape = copy.copy(shape_of(name))
     object.__setattr__(shape, "definitions", definitions)
     return shape

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache
 from random import Random
 
+from processor.plan.plan import Plan
 from processor.progress.replays import PARTITION, ReplayReport, ended_replays, replay_key
 from processor.records.dead_letters import DeadLetter, rejected_record
 from processor.records.entity import ColumnType
@@ -85,10 +86,15 @@ class ReplaySimulation(Simulation):
 def shape_with_odd_column(name: str, *, as_text: bool) -> Shape:
     """The shape with the odd column in every entity of its plan, declared as text or as a number."""
     shape = copy.copy(SHAPES[name])
+    object.__setattr__(shape, "plan", with_odd_column(shape.plan, as_text=as_text))
+    return shape
+
+
+def with_odd_column(plan: Plan, *, as_text: bool) -> Plan:
+    """The plan with the odd column in every entity."""
     column = ColumnType(name="string" if as_text else "int")
     entities = {}
-    for entity, plan in shape.plan.entities.items():
-        wider = replace(plan.entity, columns={**plan.entity.columns, ODD: column})
-        entities[entity] = replace(plan, entity=wider, declared=(*plan.declared, ODD))
-    object.__setattr__(shape, "plan", replace(shape.plan, entities=entities))
-    return shape
+    for entity, planned in plan.entities.items():
+        wider = replace(planned.entity, columns={**planned.entity.columns, ODD: column})
+        entities[entity] = replace(planned, entity=wider, declared=(*planned.declared, ODD))
+    return replace(plan, entities=entities)

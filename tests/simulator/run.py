@@ -37,8 +37,13 @@ from tests.simulator.shapes import Shape
 from tests.simulator.spark import Frame, Session
 from tests.simulator.spark_checkpoint import Checkpoint
 from tests.simulator.world import EXPECTED, World
+from tests.simulator.worlds import AIMS
 
 DAY = 86_400.0
+
+
+class WrongAtRest(Exception):
+    """A last document is wrong, although the job has nothing to do until the source writes again."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,14 +51,14 @@ class Simulation:
     """A run of one seed. `logs`: the records of each partition. `available`: how many of them the source has produced so far.
     `starts`: how often the job started. `tally`: the counts of the jobs that have ended. `problem`: what was wrong, None if
     nothing. `facts`: how often something happened, by name. `staleness`: the longest time in seconds from the write of a row
-    to a document that shows it. `epochs`: of the records."""
+    to a document that shows it. `epochs`: of the records. `firsts`: the first offset of a partition, where it is not 0."""
 
     seed: int
     shape: Shape
     events: Sequence[Event]
     world: World
     settings: Settings
-    logs: Mapping[Partition, list[Record]]
+    logs: dict[Partition, list[Record]]
     available: dict[Partition, int]
     checkpoint: Checkpoint
     job: Job | None = None
@@ -63,6 +68,7 @@ class Simulation:
     facts: Counter[str] = field(default_factory=Counter)
     staleness: float = 0.0
     epochs: Epochs = field(default_factory=lambda: Epochs(steps={}))
+    firsts: dict[Partition, int] = field(default_factory=dict)
 
     @staticmethod
     def change_events(seed: int, events: list[Event]) -> list[Event]:
@@ -86,6 +92,10 @@ class Simulation:
         """The plan of the next start."""
         return self.shape.plan
 
+    def plan_now(self) -> Plan:
+        """The plan by which the job works now."""
+        return self.shape.plan
+
     def product_of(self, message: Message) -> Product:
         """The product, as the message shows it."""
         return self.shape.definitions.products[message.topic]
@@ -93,6 +103,10 @@ class Simulation:
     def left_topics(self) -> Collection[str]:
         """The topics whose documents stay as they were when their product went."""
         return ()
+
+    def is_left(self, message: Message) -> bool:
+        """Whether a last document stays as it was, because another product has its topic."""
+        return False
 
     @staticmethod
     def is_broken(record: Record) -> bool:
@@ -103,6 +117,14 @@ class Simulation:
     def is_repairable(record: Record) -> bool:
         """Whether a dead letter can be repaired and replayed."""
         return False
+
+    def records(self) -> Iterable[Record]:
+        """The records that the topics have at the end."""
+        return (record for partition, log in self.logs.items() for record in log[self.firsts.get(partition, 0) :])
+
+    def lost_records(self) -> Iterable[Record]:
+        """The records that topics had and have no more."""
+        return ()
 
     def is_left_out(self, record: Record) -> bool:
         """Whether a record that breaks its contract need not become a dead letter."""
@@ -118,6 +140,8 @@ class Simulation:
                 self._start_once_more()
         except Stuck:
             self.problem = "stuck: the run does not end"
+        except WrongAtRest as wrong:
+            self.problem = f"{wrong}, while the job rests"
         except AccountError as error:
             self.problem = f"{type(error).__name__}: {error}"
 
@@ -135,7 +159,10 @@ class Simulation:
         r = self.world.rng
         if r.random() < self.world.conditions.checkpoint_loss_chance and not self._markers_expired:
             keeps = r.choice((0.0, 0.5, 0.9))
-            offsets = {p: o if r.random() < keeps else r.randint(0, o) for p, o in self.checkpoint.offsets.items()}
+            offsets = {
+                p: o if r.random() < keeps else r.randint(self.firsts.get(p, 0), o)
+                for p, o in self.checkpoint.offsets.items()
+            }
             self.world.log(f"the checkpoint is lost: again from {offsets}")
             self.world.faults["checkpoint lost"] += 1
             self.checkpoint = Checkpoint(offsets=offsets)
@@ -233,7 +260,7 @@ class Simulation:
                 run=Run(number=lease.generation),
                 check_lease=lease_check(registry, lease),
             )
-            driver.rounds.row_reads = FixedReads(reads=world.conditions.reads_first)
+            driver.rounds.row_reads = FixedReads(reads=world.conditions.reads_first, world=world)
             job = Job(
                 driver=driver,
                 spark=spark,
@@ -287,6 +314,7 @@ class Simulation:
             self._answer(job, planned)
 
         self._run_driver(job, body)
+        world.end_instant("checkpoint")
         checkpoint.offsets, checkpoint.planned_ends = planned, None
         checkpoint.batch += 1
 
@@ -313,7 +341,7 @@ class Simulation:
     def _start_once_more(self) -> None:
         """Starts the job again, without faults. It must finish the open changes that zombies left."""
         self.end_job()
-        self.world.faults_left = 0
+        self.world.faults_left, self.world.instants = 0, Counter(dict.fromkeys(AIMS, 1_000_000))
         while self._act_or_fail():
             pass
         if list(open_items(self.world.table)):

@@ -61,7 +61,7 @@ STEPS = {
 """The steps of the scripts of `tests.simulator.scripted_histories` that have edits."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class ScriptedEditSimulation(EditSimulation):
     """A run of a script. `steps`: those that follow."""
 

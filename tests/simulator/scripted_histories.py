@@ -34,6 +34,12 @@ SCRIPTS = {
     "a star leaves its user": "user x username=a; star 0 username=a; star 0 username=-; user x",
     "a star is deleted": "user x username=a; star 0 username=a; star 0 gone",
     "a star is deleted, then its user changes": "user x username=a; star 0 username=a; star 0 gone; user x",
+    "a star moves while its topic grows": (
+        "user x username=a; user y username=b; star 2 username=a; star 2 username=c; star 2 username=b"
+    ),
+    "a star moves, and its topic loses the record": (
+        "user x username=a; user y username=c; star 2 username=a; star 2 username=c; user y"
+    ),
     "a star is deleted while its slot moves": (
         "user x username=a; star 0 username=a; star 0 gone; user x; user x; user x; user x; user x"
     ),

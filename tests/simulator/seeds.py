@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -11,10 +11,15 @@ from multiprocessing import get_context
 from random import Random
 from typing import Any, Literal
 
+from tests.simulator.mixed import OVERRIDES as MIXED
+from tests.simulator.mixed import MixedEditSimulation, MixedSimulation
 from tests.simulator.product_sets import ProductSetSimulation
 from tests.simulator.run import Simulation
 from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
+from tests.simulator.source_topics import OVERRIDES as SOURCE
+from tests.simulator.source_topics import SourceSimulation
+from tests.simulator.worlds import wide
 
 CHUNK = 50
 SEEDS = int(os.environ.get("STATESTORE_SEEDS", "10000"))
@@ -55,9 +60,17 @@ class Summary:
         self.wrong |= other.wrong
 
 
-Kind = Literal["changes", "products", "sets"]
+Kind = Literal["changes", "products", "sets", "topics", "mixed", "mixed edits", "drawn edits"]
 """Of random histories: over the products of a shape, over a random product of each seed, or with random sets of products that
-operators edit."""
+operators edit; small worlds, whose topics change; and these
+with operators who erase and replay, or also edit."""
+CLASSES: Mapping[Kind, type[Simulation]] = {
+    "sets": ProductSetSimulation,
+    "topics": SourceSimulation,
+    "mixed": MixedSimulation,
+    "mixed edits": MixedEditSimulation,
+    "drawn edits": MixedEditSimulation,
+}
 
 
 def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
@@ -66,12 +79,20 @@ def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
         return {"shape": f"any {seed}"}
     if kind == "sets":
         return {"shape": "edits"}
+    if kind == "topics":
+        return wide(seed) | SOURCE
+    if kind == "mixed":
+        return wide(seed) | MIXED
+    if kind == "drawn edits":
+        return wide(seed) | MIXED | {"shape": f"drawn {seed}"}
+    if kind == "mixed edits":
+        return wide(seed) | MIXED | {"shape": "edits"}
     return {"truncate_chance": Random(f"{seed} truncates").choice((0, 0, 0, 0.1, 0.3))}
 
 
 def simulation_of(kind: Kind) -> type[Simulation]:
     """The class of the runs of a kind."""
-    return ProductSetSimulation if kind == "sets" else Simulation
+    return CLASSES.get(kind, Simulation)
 
 
 def run_seeds(seeds: Iterable[int], kind: Kind = "changes") -> Summary:
@@ -116,7 +137,7 @@ def explain(seed: int, problem: str, kind: Kind = "changes") -> str:
     lines = [
         f"seed {seed}: {problem}",
         f"shrunk to {len(keep)} events: {run.problem}",
-        f"again: python -m tests.simulator.soak --kind {kind} --seed {seed} --overrides '{smaller}'"
+        f'again: python -m tests.simulator.soak --kind {kind} --seed {seed} --overrides "{smaller}"'
         f" --keep {','.join(map(str, keep))}",
         *(f"  event {i}: {event}" for i, event in zip(keep, run.events, strict=True)),
         *(f"  {line}" for line in run.world.trace or ()),

@@ -1,11 +1,13 @@
 """The products that the simulator runs, and the rows of their tables.
 
     pair     one product over two tables, with the smallest join, for histories written by hand
+    tiny     `pair`, with two stars
     prices   `pair`, whose stars have a decimal (`tests.simulator.settled_forms`)
     stars    two products over four tables, two and three levels, joined by slots both ways; a column that no product reads
     github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
     lists, strong   joins by edges (`tests.simulator.edge_shapes`)
     edits    the tables of `stars`; operators edit the products during the run (`tests.simulator.registry_edits`)
+    drawn N  some random products, by their number, which operators edit (`tests.simulator.mixed`)
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
     compared N   the same over columns that say how their text compares, with other spellings of each text
 
@@ -13,6 +15,7 @@ Values are few, so keys collide, move A -> B -> A, and become null. In `pair` an
 stamp `n`, which only rises. Every document shows the stamps, and so the version of each row.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -26,10 +29,11 @@ from processor.plan.planning import plan_alone
 from processor.product.product import Definitions
 from tests.integration.product.products import ENTITIES, draw_compared_definitions, draw_definitions, draw_row, respell
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
-from tests.simulator.edit_shapes import all_texts
+from tests.simulator.edit_shapes import all_texts, drawn_contents
 from tests.simulator.shape_definitions import PAIR, PRICES, STARS
 
 Row = dict[str, Any]
+MOST_SLOTS = 20
 STAMP, PRICE = "n", "price"
 
 
@@ -57,6 +61,8 @@ class Shape:
     @property
     def slots(self) -> int:
         """How many slots the plan needs."""
+        if self.name.startswith("drawn"):
+            return MOST_SLOTS
         return max((k for entity in self.plan.entities.values() for k in entity.slots), default=1)
 
     def key(self, entity: str, row: Row) -> Row:
@@ -80,6 +86,12 @@ def _pair() -> Shape:
         join_columns={"user": ("username",), "star": ("username",)},
         stamped=True,
     )
+
+
+def _tiny() -> Shape:
+    pair = _pair()
+    star = {"star": lambda r: {**pair.draw_row["star"](r), "id": r.randrange(1, 3)}}
+    return replace(pair, name="tiny", draw_row={**pair.draw_row, **star})
 
 
 def _prices() -> Shape:
@@ -223,7 +235,14 @@ def _compared(name: str) -> Shape:
     return replace(_any(name), definitions=definitions, draw_row={e: partial(drawn, entity=e) for e in ENTITIES})
 
 
-SHAPES = {shape.name: shape for shape in (_pair(), _prices(), _stars(), _github(), _lists(), _strong(), _edits())}
+def _drawn(name: str) -> Shape:
+    texts = {"entities.yaml": json.dumps(ENTITIES), **all_texts(drawn_contents(name))}
+    return replace(_any(name), name=name, definitions=load(texts))
+
+
+SHAPES = {
+    shape.name: shape for shape in (_pair(), _tiny(), _prices(), _stars(), _github(), _lists(), _strong(), _edits())
+}
 
 
 @lru_cache
@@ -231,4 +250,5 @@ def shape_of(name: str) -> Shape:
     """The shape of this name."""
     if name in SHAPES:
         return SHAPES[name]
-    return _compared(name) if name.startswith("compared") else _any(name)
+    kinds = {"compared": _compared, "drawn": _drawn, "any": _any}
+    return kinds[name.split()[0]](name)

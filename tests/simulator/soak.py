@@ -1,6 +1,8 @@
 """Searches for histories that end wrong: `python -m tests.simulator.soak --seeds 200000`.
 
 `--kind products` gives each seed a random product of its own, `--kind sets` a random set of products that operators edit.
+`--kind topics` gives each seed a small world whose topics change. `--kind mixed` adds gates, erasures and replays; `--kind "mixed
+edits"` adds edits of the registry, and `--kind "drawn edits"` those over random products.
 `--from N` starts at seed N. `--seed N [--keep 0,3,4] [--overrides "{...}"]` runs one seed and prints its trace.
 The exit status is 1 when a seed ended wrong. The command prints up to three such seeds, shrunk.
 """
@@ -11,7 +13,7 @@ import sys
 import time
 from typing import get_args
 
-from tests.simulator.seeds import Kind, Summary, explain, run_many, simulation_of
+from tests.simulator.seeds import Kind, Summary, explain, overrides_of, run_many, simulation_of
 from tests.simulator.simulate import simulate
 
 
@@ -23,7 +25,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--keep", type=lambda text: [int(i) for i in text.split(",") if i])
-    parser.add_argument("--overrides", type=ast.literal_eval, default={})
+    parser.add_argument("--overrides", type=ast.literal_eval)
     options = parser.parse_args()
     if options.seed is not None:
         return run_one(options)
@@ -45,9 +47,10 @@ def main() -> int:
 
 
 def run_one(options: argparse.Namespace) -> int:
+    kind_overrides = overrides_of(options.seed, options.kind)
     run = simulate(
         options.seed,
-        overrides=options.overrides,
+        overrides=kind_overrides if options.overrides is None else options.overrides,
         keep=options.keep,
         trace=True,
         simulation_class=simulation_of(options.kind),

@@ -17,7 +17,7 @@ from statestore.table import slot_names
 
 
 class LateTable(MemoryStore):
-    """`draw_lags` draws how late each replica shows a write, in seconds, for each write and index. `pick_replica` returns the
+    """`draw_lags` draws how late each replica shows a write of a row in an index, in seconds. `pick_replica` returns the
     replica that answers a query. `weak_seconds`: how old the answer of a weak read may be; `pick_state` draws one of so many
     states."""
 
@@ -26,14 +26,14 @@ class LateTable(MemoryStore):
         slots: int,
         *,
         clock: Callable[[], float],
-        draw_lags: Callable[[], list[float]],
+        draw_lags: Callable[[Key, str], list[float]],
         pick_replica: Callable[[], int],
         weak_seconds: float = 0.0,
         pick_state: Callable[[int], int] = lambda states: 0,
     ) -> None:
         super().__init__(slots, clock=clock)
         self._draw_lags, self._pick_replica = draw_lags, pick_replica
-        self._replicas = [{name: _Index(name) for name in slot_names(slots)} for _ in draw_lags()]
+        self._replicas = [{name: _Index(name) for name in slot_names(slots)} for _ in draw_lags(Key("", ""), "")]
         self._pending: list[tuple[float, int, int, str, Key, Item]] = []
         self._shown_at: dict[tuple[int, str, Key], float] = {}
         self._count = 0
@@ -71,7 +71,7 @@ class LateTable(MemoryStore):
         self._former.setdefault(key, []).append((self._clock(), old))
         for name in self._indexes:
             if name in (new or {}) or name in (old or {}):
-                for replica, lag in enumerate(self._draw_lags()):
+                for replica, lag in enumerate(self._draw_lags(key, name)):
                     at = max(self._clock() + lag, self._shown_at.get((replica, name, key), 0.0))
                     self._shown_at[replica, name, key] = at
                     self._count += 1

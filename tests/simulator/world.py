@@ -28,6 +28,10 @@ from tests.simulator.table import LateTable
 
 EXPECTED = (Fenced, KafkaError, Transient, FencedWrite, TaskLost, LeaseLost, SnapshotOutdated)
 """The errors that a fault may cause in a task or a driver."""
+READS = ("get", "query", "read ", "lease", "attempt", "init", "send", "replay request")
+"""How the names of requests begin that make nothing durable."""
+LATE = (0.5, 1, 2, 3, 4, 5, 6, 8, 12, 12, 20, 20)
+"""The lags of single rows, in multiples of S."""
 BROKER_FAULTS = ("acknowledgement lost", "delivered late", "not delivered")
 MAX_REQUESTS = 60_000
 """A run with more is stuck. Forty products with eighty edits took 21,238."""
@@ -37,7 +41,9 @@ MAX_REQUESTS = 60_000
 class World:
     """The world of one run. `slots`: of the table. `trace`: lines of text about the run, or None. `now`: virtual seconds. `skew`:
     of the clock of the present job's machine. `requests`: how many there were. `faults`: how many of each kind.
-    `actors`: those that act now, the innermost last. `written_at`: the time at which each stamped version was written."""
+    `actors`: those that act now, the innermost last. `written_at`: the time at which each stamped version was written. `durable`:
+    the kind of the last durable request; `instants`: how many there were before each kind of request. `row_lags`: of the rows in
+    the indexes, where each row has its own."""
 
     rng: Random
     conditions: Conditions
@@ -54,6 +60,9 @@ class World:
     registry: Registry = field(default_factory=Registry)
     written_at: dict[tuple[Key, int], float] = field(default_factory=dict)
     fence: WriteFence = field(default_factory=WriteFence)
+    durable: str = ""
+    instants: Counter[str] = field(default_factory=Counter)
+    row_lags: dict[tuple[Key, str], float] = field(default_factory=dict)
     table: LateTable = field(init=False)
     broker: Broker = field(init=False)
 
@@ -103,18 +112,39 @@ class World:
             self.now += self.rng.choice((0.1, 0.5, 1.0, 3.0))
         if self.broker.late_commits:
             self.broker.finish_late_commits()
-        fault = None
+        fault, aimed = None, False
         if not actor.is_zombie:
             while self.zombies and rnd() < self.conditions.zombie_turn_chance and self._resume_a_zombie():
                 pass
             chance = self.conditions.fault_chance * (4 if name.startswith("commit") else 1)
             if self.faults_left and name.startswith(self.conditions.fault_target) and rnd() < chance:
                 fault = self._draw_fault(actor, name)
+            aimed = fault is None and bool(self.conditions.aims) and self._is_instant(name)
+            if aimed:
+                fault = self.rng.choice(("crash before", "task lost" if actor.in_task else "crash before"))
         if fault is not None:
-            self.faults_left -= 1
+            self.faults_left -= not aimed
             self.faults[fault] += 1
             self.log(f"{actor.name} {name}: FAULT {fault}")
         return self._send(actor, name, send, fault)
+
+    def end_instant(self, kind: str) -> None:
+        """The moment before something durable that is no request of an actor."""
+        if self.conditions.aims and self._is_instant(kind):
+            self.faults["crash before"] += 1
+            self.log(f"FAULT crash before the {kind}")
+            raise Crash
+
+    def _is_instant(self, name: str) -> bool:
+        """Whether a fault that is aimed at the instants between two durable requests happens before this one."""
+        if name.startswith(READS) or name == "registry":
+            return False
+        before, self.durable = self.durable, name.partition("#")[0].partition("sk=")[0]
+        if before == self.durable:
+            return False
+        starts = {start for start, _ in self.conditions.aims if name.startswith(start)}
+        self.instants.update(starts)
+        return any(start in starts and self.instants[start] == number for start, number in self.conditions.aims)
 
     def write(self, write: Write) -> WriteOutcome:
         """One write. The world records the time at which each version of a row was written."""
@@ -172,9 +202,15 @@ class World:
         kinds = [kind for kind, may in possible.items() if may and weights.get(kind)]
         return self.rng.choices(kinds, [weights[k] for k in kinds])[0] if kinds else None
 
-    def _draw_lags(self) -> list[float]:
-        """How late each replica shows a write, in seconds. The replicas differ by less than W."""
+    def _draw_lags(self, key: Key, index: str) -> list[float]:
+        """How late each replica shows a write of a row in an index, in seconds. The replicas differ by less than W."""
         r, lag, n = self.rng, self.conditions.lag, self.conditions.replicas
+        if lag == "rows":
+            if (key, index) not in self.row_lags or r.random() < 0.4:
+                late = r.random() < self.conditions.late_share
+                self.row_lags[key, index] = r.choice(LATE) * S + r.uniform(-1, 1) if late else 0.0
+            base = self.row_lags[key, index]
+            return [base, *(base + r.random() * W * 0.99 for _ in range(n - 1))]
         if lag == "none":
             return [0.0] * n
         x = r.random()

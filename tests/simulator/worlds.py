@@ -1,6 +1,7 @@
 """Conditions that make one situation frequent, for `overrides` of a run (`tests.simulator.conditions`)."""
 
 from collections.abc import Mapping
+from random import Random
 from typing import Any
 
 QUIET = {
@@ -52,6 +53,34 @@ RETRIED = {**ZOMBIES, "task_retries": 3, "fault_weights": {"task lost": 1}}
 CRASHED_REPLAYS = {**CRASHES, "max_faults": 8, "shape": "pair"}
 CALM = {"lag": "none", "max_faults": 0}
 CONSISTENT = {"consistent": True, "lag": "none"}
+
+
+AIMS = (
+    *("write Key(pk='LEDGER", "write Key(pk='OPEN", "commit") * 4,
+    *("write Key(pk='TABLE", "write Key(pk='EDGE", "write Key(pk='RUNS", "checkpoint", "delete"),
+)
+"""How the names of durable requests begin: crashes before them lose most."""
+
+
+def wide(seed: int) -> dict[str, Any]:
+    """The conditions of a seed under which rare histories are frequent: few rows, lags of single rows, and crashes between two
+    durable requests."""
+    rng = Random(f"{seed} wide")
+    drawn: dict[str, Any] = {
+        "shape": rng.choice(("tiny", "tiny", "tiny", "tiny", "pair", "pair", "stars", "github", "lists", "strong")),
+        "many_moves": rng.random() < 0.7,
+        "late_events": False,
+        "lag": rng.choice(("rows", "rows", "rows", "rows", "none", "short", "long")),
+        "late_share": rng.choice((0.1, 0.3, 0.7)),
+        "same_key_chance": rng.choice((0, 0.5, 0.8)),
+        "events": rng.randint(4, rng.choice((8, 20, 40))),
+        "batch_records": rng.choice((1, 3, 8, 20)),
+        "max_faults": rng.choice((0, 0, 1, 3)),
+        "aims": tuple((rng.choice(AIMS), rng.randint(1, 12)) for _ in range(rng.choice((0, 3, 6, 12)))),
+        "checkpoint_loss_chance": rng.choice((0, 0, 0.5)),
+        "reads_first": rng.choice((None, None, False, True)),
+    }
+    return drawn | (CONSISTENT if rng.random() < 0.35 else {})
 
 
 def scripted(script: str, conditions: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:

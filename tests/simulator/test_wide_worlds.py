@@ -1,0 +1,42 @@
+"""Small worlds in which rare things are frequent: topics that change, lags of single rows, crashes between two durable requests,
+and operators who erase, replay and edit at once. Every history ends right, and is right whenever the job rests."""
+
+import pytest
+
+from tests.simulator.run import Simulation
+from tests.simulator.seeds import Kind, at_least, overrides_of, share, simulation_of
+from tests.simulator.simulate import simulate
+from tests.simulator.worlds import QUIET
+
+SEEDS: dict[Kind, int] = {"topics": share(5), "mixed": share(10), "mixed edits": share(20), "drawn edits": share(100)}
+FACTS: dict[Kind, tuple[str, ...]] = {
+    "topics": ("grow", "create again", "cut", "retain"),
+    "mixed": ("grow", "erased", "replays"),
+    "mixed edits": ("grow", "erased", "replays", "edits"),
+    "drawn edits": ("grow", "edits"),
+}
+"""What the histories of a kind have."""
+
+
+def runs_of(kind: Kind) -> list[Simulation]:
+    return [
+        simulate(seed, overrides=overrides_of(seed, kind), simulation_class=simulation_of(kind))
+        for seed in range(SEEDS[kind])
+    ]
+
+
+@pytest.mark.parametrize("kind", SEEDS)
+def test_every_history_of_a_wide_world_ends_right(kind: Kind) -> None:
+    runs = runs_of(kind)
+    assert {run.seed: run.problem for run in runs if run.problem} == {}
+    for fact in FACTS[kind]:
+        assert sum(run.facts[fact] for run in runs) >= at_least(SEEDS[kind] / 10), fact
+    assert sum(run.world.faults["crash before"] for run in runs) >= at_least(SEEDS[kind] / 4)
+
+
+def test_a_crash_aims_at_the_numbered_instant_before_a_kind_of_durable_request() -> None:
+    conditions = {**QUIET, "aims": (("commit", 2), ("commit", 3)), "events": 12}
+    runs = [simulate(seed, overrides=conditions, trace=True) for seed in range(5)]
+    for run in runs:
+        commits = [line for line in run.world.trace or () if " commit " in line]
+        assert ["FAULT" in line for line in commits[:4]] == [False, True, True, False]
