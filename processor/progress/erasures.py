@@ -5,9 +5,9 @@
                                            sequences: [ledger number, sequence of the root's tombstone] pairs
 
 A record before its offset never brings the row back, however late it comes, and under every epoch: a new registry
-gives new epochs to old records, and so may an operator. A broker that lost no record never gives another one the same incarnation,
-partition and offset. So the item outlives the delete marker. The sequences outlive the ledger's entries, so the sequence of a root that comes
-again still rises.
+gives new epochs to old records, and so may an operator. A broker that lost no record never gives another one the same
+incarnation, partition and offset. So the item outlives the delete marker. The sequences outlive the ledger's entries, so
+the sequence of a root that comes again still rises.
 """
 
 import json
