@@ -11,7 +11,7 @@ from processor.doctor.network_checks import (
     check_registry_clock,
     check_registry_way,
 )
-from processor.doctor.record_checks import check_records
+from processor.doctor.records import check_records
 from processor.doctor.registry_checks import (
     check_definitions,
     check_leases,
