@@ -6,7 +6,7 @@ from time import time
 from typing import Any
 
 from processor.landing.landing import Landing, landed_text
-from processor.metrics.metric_list import LANDING_METRICS
+from processor.metrics.metrics import LANDING_METRICS
 from processor.metrics.prometheus_text import metrics_text
 from processor.metrics.read_metrics import Values
 from processor.metrics.status_server import Pages, RunState

@@ -6,7 +6,7 @@ A gauge alarms after five minutes above its limit, and a counter by its sum over
 from dataclasses import dataclass
 from typing import Literal
 
-from processor.metrics.metric_list import METRICS, Metric
+from processor.metrics.metrics import METRICS, Metric
 
 Severity = Literal["critical", "warning"]
 

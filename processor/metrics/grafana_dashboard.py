@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from processor.metrics.metric_list import METRICS, Metric
+from processor.metrics.metrics import METRICS, Metric
 
 WIDTH, HEIGHT, IN_A_ROW = 8, 7, 3
 UNITS = {"seconds": "s", "flag": "none", "version": "none"}

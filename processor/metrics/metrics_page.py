@@ -2,7 +2,7 @@
 
 from itertools import groupby
 
-from processor.metrics.metric_list import LANDING_METRICS, METRICS
+from processor.metrics.metrics import LANDING_METRICS, METRICS
 
 BEGIN, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
 

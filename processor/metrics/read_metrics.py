@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from processor.metrics.metric_list import METRICS
+from processor.metrics.metrics import METRICS
 from processor.records.reject_reasons import REASONS
 from processor.rounds import freshness
 from processor.rounds.account import DEAD_LETTERS, IN_TOPIC, OUTCOMES

@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 
 from processor.metrics.alarm_list import ALARMS
 from processor.metrics.generate_files import CLOUDWATCH, RULES
-from processor.metrics.metric_list import METRICS
+from processor.metrics.metrics import METRICS
 
 ROOT = Path(__file__).parents[3]
 MODULE = ROOT / "infra" / "modules" / "alarms"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from processor.metrics.generate_files import DASHBOARD, PAGE, generated
-from processor.metrics.metric_list import METRICS, Metric
+from processor.metrics.metrics import METRICS, Metric
 
 ROOT = Path(__file__).parents[3]
 BY_NAME = {metric.name: metric for metric in METRICS}
