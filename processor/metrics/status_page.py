@@ -14,7 +14,7 @@ from typing import Any
 from processor.metrics.freshness_text import age_text
 from processor.metrics.gate_text import gate_lines
 from processor.metrics.lag_text import lag_text, missing_text, oldest_text
-from processor.metrics.read_metrics import Histogram, Values, read_metrics
+from processor.metrics.metrics import Histogram, Values, read_metrics
 from processor.rounds.freshness import read_freshness
 
 STYLE = """

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from processor.metrics.read_metrics import READS, WRITES
+from processor.metrics.metrics import READS, WRITES
 from processor.pricing.price_list import Prices
 from processor.rounds.account import IN_TOPIC
 from processor.rounds.publish_stage import MESSAGES_OF

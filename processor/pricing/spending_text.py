@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
-from processor.metrics.read_metrics import READS, WRITES
+from processor.metrics.metrics import READS, WRITES
 from processor.pricing.price_list import DEFAULT
 from processor.rounds.spending import REQUEST
 from processor.rounds.stage_times import BATCH, STAGE, STAGES

@@ -8,7 +8,7 @@ from typing import Any, Final
 from processor.console.console_parts import ConsoleParts
 from processor.console.screen import Content, Screen
 from processor.console.visit import Visit
-from processor.metrics.read_metrics import READS, WRITES
+from processor.metrics.metrics import READS, WRITES
 from processor.pricing.preview import Preview
 from processor.pricing.price import BATCH
 from processor.pricing.price_list import BILLING, MONTH_SECONDS, Prices

@@ -7,9 +7,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from processor.metrics.alarm_list import ALARMS
 from processor.metrics.generate_files import CLOUDWATCH, RULES
-from processor.metrics.metrics import METRICS
+from processor.metrics.metrics import ALARMS, METRICS
 
 ROOT = Path(__file__).parents[3]
 MODULE = ROOT / "infra" / "modules" / "alarms"
