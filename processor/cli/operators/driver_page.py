@@ -6,7 +6,7 @@ from time import time
 from typing import TYPE_CHECKING
 
 from processor.cli.operators.stop_signals import StopSignals
-from processor.metrics.wrong_states import SILENT_SECONDS, wrong_in_report
+from processor.metrics.status import SILENT_SECONDS, wrong_in_report
 from processor.rounds.job_event import JobEvent, Report
 from processor.rounds.troubles import trouble_line
 from processor.settings.setting_groups import WatchSettings
