@@ -1,6 +1,6 @@
 """The monitor of a running job: every 5 s it writes the state of the run into its lease, for `statestore status`. Every 10 s it
 emits the state as an event, for the status line of `statestore run`, and as a line for CloudWatch if a namespace is set. The
-page of the driver (`processor.metrics.status_server`) shows the last state. A registry that is silent does not hold the monitor
+page of the driver (`processor.metrics.status_page`) shows the last state. A registry that is silent does not hold the monitor
 up: the state on the page stays new.
 
 The monitor only reads what the driver and the job hold, over clients of its own, in a thread of its own. So a long batch does

@@ -8,7 +8,7 @@ from typing import Any
 from processor.landing.landing import Landing, landed_text
 from processor.metrics.metrics import LANDING_METRICS, read_metrics
 from processor.metrics.prometheus_text import metrics_text
-from processor.metrics.status_server import Pages, RunState
+from processor.metrics.status_page import Pages, RunState
 from processor.rounds.troubles import trouble_line
 
 

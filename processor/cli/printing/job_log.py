@@ -10,8 +10,7 @@ from datetime import datetime
 from threading import Lock
 from typing import Any, TextIO
 
-from processor.metrics.freshness_text import freshness_text
-from processor.metrics.lag_text import lag_text
+from processor.metrics.status import freshness_text, lag_text
 from processor.rounds.job_event import JobEvent
 from processor.wording.visible_text import visible_line
 

@@ -4,7 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from processor.metrics.freshness_text import freshness_text
+from processor.metrics.status import freshness_text
 from processor.plan.declared_columns import UNREADABLE
 from processor.progress.backlog import stopped_line
 from processor.records.message import Message

@@ -10,7 +10,7 @@ from processor.console.console_parts import ConsoleParts
 from processor.console.letter_acts import act_on_letters
 from processor.console.screen import Content, Screen
 from processor.console.visit import Visit
-from processor.metrics.state_json import requests_json
+from processor.metrics.status import requests_json
 from processor.plan.plan import Plan
 from processor.progress.replays import replay_key
 from processor.records.dead_letters import DeadLetter

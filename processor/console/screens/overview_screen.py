@@ -10,11 +10,17 @@ from processor.console.screen import Content, Screen
 from processor.console.small_chart import small_chart
 from processor.console.visit import Visit
 from processor.landing.landing_states import LandingState
-from processor.metrics.freshness_text import freshness_text
-from processor.metrics.gate_text import gate_lines
-from processor.metrics.lag_text import lag_text, missing_text, oldest_text
-from processor.metrics.state_json import requests_json, status_json
-from processor.metrics.status import moment, wrong_lines
+from processor.metrics.status import (
+    freshness_text,
+    gate_lines,
+    lag_text,
+    missing_text,
+    moment,
+    oldest_text,
+    requests_json,
+    status_json,
+    wrong_lines,
+)
 from processor.pricing.spending_text import spending_line
 from processor.rounds.troubles import degraded_lines
 from processor.wording.durations import duration_text

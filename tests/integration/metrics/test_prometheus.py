@@ -16,7 +16,7 @@ import pytest
 from processor.metrics.generate_files import RULES, alert_name, queries
 from processor.metrics.metrics import ALARMS, METRICS, Alarm, Metric
 from processor.metrics.prometheus_text import prometheus_text
-from processor.metrics.status_server import RunState, status_server
+from processor.metrics.status_page import RunState, status_server
 from tests.support.required import required_program
 from tests.unit.metrics.run_report import run_report
 

@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 
 from processor.errors import SettingError
-from processor.metrics import status_server as server_module
-from processor.metrics.status_server import RunState, status_server
+from processor.metrics import status_page as server_module
+from processor.metrics.status_page import RunState, status_server
 from tests.unit.metrics.run_report import run_report
 
 REPORT = run_report()
