@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, Literal, NamedTuple
 
+from processor.counts import BATCH, DEAD_LETTERS_OF, IN_TOPIC, OUTCOMES, REQUEST, STAGE, STAGES, Count
 from processor.records.reject_reasons import REASONS
 from processor.rounds import freshness
-from processor.rounds.account import DEAD_LETTERS, IN_TOPIC, OUTCOMES
 from processor.rounds.index_lag import LAG_BOUNDS, LAG_BUCKETS, LAG_SUM
-from processor.rounds.spending import REQUEST
-from processor.rounds.stage_times import BATCH, STAGE, STAGES
 from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
 Kind = Literal["counter", "gauge", "histogram"]
@@ -166,7 +164,7 @@ def _events(report: Report) -> Values:
     counts = report["counts"]
     topics = {*report["topics"], *(name.partition(IN_TOPIC)[2] for name in counts if IN_TOPIC in name)}
     return {
-        (topic, outcome.replace("dead letters", "dead_letter")): counts.get(f"{outcome}{IN_TOPIC}{topic}", 0)
+        (topic, outcome.replace(Count.DEAD_LETTERS, "dead_letter")): counts.get(f"{outcome}{IN_TOPIC}{topic}", 0)
         for topic in sorted(topics)
         for outcome in OUTCOMES
     }
@@ -245,7 +243,7 @@ METRICS = (
         RECORDS,
         "Dead letters. Reason: one of the codes of docs/dead-letters.md.",
         "reason",
-        read=lambda report: {(code,): report["counts"].get(f"{DEAD_LETTERS}{code}", 0) for code in REASONS},
+        read=lambda report: {(code,): report["counts"].get(f"{DEAD_LETTERS_OF}{code}", 0) for code in REASONS},
         alarm=_alarm(
             "dead_letters",
             "warning",
@@ -271,7 +269,7 @@ METRICS = (
         "documents",
         DOCUMENTS,
         "Published documents and tombstones.",
-        read=_counted("published", "corrections"),
+        read=_counted(Count.PUBLISHED, Count.CORRECTIONS),
     ),
     _metric(
         "counter",
@@ -279,7 +277,7 @@ METRICS = (
         "documents",
         DOCUMENTS,
         "Documents equal to the last message, so none went out.",
-        read=_counted("unchanged"),
+        read=_counted(Count.UNCHANGED),
     ),
     _metric(
         "counter",
@@ -287,7 +285,7 @@ METRICS = (
         "documents",
         DOCUMENTS,
         "Published documents that only settling found. More than a few: an index is later than W.",
-        read=_counted("corrections"),
+        read=_counted(Count.CORRECTIONS),
     ),
     _metric(
         "histogram",
@@ -368,7 +366,7 @@ METRICS = (
         "rows",
         FOLLOW_UP,
         "Open changes that the job settled.",
-        read=_counted("settled"),
+        read=_counted(Count.SETTLED),
     ),
     _metric("gauge", "fan_outs", "fan-outs", FOLLOW_UP, "Fan-outs with pages left.", read=_member("fan_outs")),
     _metric(
@@ -377,7 +375,7 @@ METRICS = (
         "pages",
         FOLLOW_UP,
         "Pages of fan-outs that later rounds did.",
-        read=_counted("fan-out pages"),
+        read=_counted(Count.FAN_OUT_PAGES),
     ),
     _metric(
         "gauge",
@@ -388,14 +386,16 @@ METRICS = (
         read=_member("backlog"),
     ),
     _metric("gauge", "walks", "walks", FOLLOW_UP, "Walks that are not done.", read=_how_many("walks")),
-    _metric("counter", "walked_rows_total", "rows", FOLLOW_UP, "Stored rows that walks read.", read=_counted("walked")),
+    _metric(
+        "counter", "walked_rows_total", "rows", FOLLOW_UP, "Stored rows that walks read.", read=_counted(Count.WALKED)
+    ),
     _metric(
         "counter",
         "truncated_rows_total",
         "rows",
         FOLLOW_UP,
         "Stored rows deleted because the source emptied their table.",
-        read=_counted("deleted"),
+        read=_counted(Count.DELETED),
     ),
     _metric(
         "gauge",
@@ -421,10 +421,15 @@ METRICS = (
         "documents",
         GATES,
         "Times that a round left a document to its gate, also one that waits.",
-        read=_counted("held"),
+        read=_counted(Count.HELD),
     ),
     _metric(
-        "counter", "gate_released_total", "documents", GATES, "Documents that gates let go.", read=_counted("released")
+        "counter",
+        "gate_released_total",
+        "documents",
+        GATES,
+        "Documents that gates let go.",
+        read=_counted(Count.RELEASED),
     ),
     _metric(
         "counter",
@@ -432,7 +437,7 @@ METRICS = (
         "documents",
         GATES,
         "Those that went out at `at_most`, and may show a part of a transaction.",
-        read=_counted("released incomplete"),
+        read=_counted(Count.RELEASED_INCOMPLETE),
         alarm=_alarm(
             "released_incomplete",
             "warning",
@@ -440,7 +445,7 @@ METRICS = (
             limit_name="released_incomplete",
         ),
     ),
-    _metric("counter", "batches_total", "batches", JOB, "Micro-batches that ended.", read=_counted("batches")),
+    _metric("counter", "batches_total", "batches", JOB, "Micro-batches that ended.", read=_counted(Count.BATCHES)),
     _metric(
         "counter",
         "batch_seconds_total",

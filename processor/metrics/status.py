@@ -15,6 +15,7 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
+from processor.counts import Count
 from processor.gates.wait import AwaitedTransaction
 from processor.rounds.freshness import BOUNDS, Freshness, read_freshness
 from processor.wording.durations import DAY, MINUTE, duration_text
@@ -142,7 +143,7 @@ def gate_lines(report: Mapping[str, Any]) -> Iterator[str]:
             waits_for = f"; it waits for {AwaitedTransaction(**found).text}" if found else ""
             age = duration_text(max(0.0, report["at"] - gate["since"]))
             yield f"gate of {product}: {gate['waiting']:,} documents wait, the oldest for {age}{waits_for}"
-    if count := report.get("counts", {}).get("released incomplete"):
+    if count := report.get("counts", {}).get(Count.RELEASED_INCOMPLETE):
         yield f"gates: {count:,} documents went out at `at_most`, perhaps with a part of a transaction (docs/gates.md)"
 
 

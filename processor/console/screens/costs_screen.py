@@ -8,6 +8,7 @@ from typing import Any, Final
 from processor.console.console_parts import ConsoleParts
 from processor.console.screen import Content, Screen
 from processor.console.visit import Visit
+from processor.counts import REQUEST, Count
 from processor.metrics.metrics import READS, WRITES
 from processor.pricing.preview import Preview
 from processor.pricing.price import BATCH
@@ -15,7 +16,6 @@ from processor.pricing.price_list import BILLING, MONTH_SECONDS, Prices
 from processor.pricing.product_prices import estimated_dollars, product_prices
 from processor.pricing.run_window import LAST_DAY, LAST_HOUR, RunWindow, read_window
 from processor.pricing.savings import savings_without
-from processor.rounds.spending import REQUEST
 from processor.serve.problem import LookUpProblem
 from processor.wording.durations import duration_text
 from statestore.store import HALF_UNITS
@@ -90,8 +90,8 @@ def _run(report: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
         "metered": any(one["units"] for one in requests),
         "dollars": sum(one["dollars"] for one in requests),
         "month": _month(read_window(report, LAST_HOUR)),
-        "events": counts.get("read", 0),
-        "documents": counts.get("published", 0) + counts.get("corrections", 0),
+        "events": counts.get(Count.READ, 0),
+        "documents": counts.get(Count.PUBLISHED, 0) + counts.get(Count.CORRECTIONS, 0),
     }
 
 
