@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from processor.doctor.surroundings import Surroundings
 from processor.errors import SettingError
-from processor.findings.finding import Checks, Finding, NothingToCheck, failure, ok, warning
-from processor.findings.network_findings import no_way
+from processor.findings.finding import Checks, Finding, NothingToCheck, failure, no_way, ok, warning
 
 CHECKS = Checks()
 POSTGRES = "correct --registry, the PG* variables, or the role in Postgres"

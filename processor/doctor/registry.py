@@ -4,8 +4,16 @@ from collections.abc import Iterator
 
 from processor.doctor.network import POSTGRES
 from processor.doctor.surroundings import Surroundings
-from processor.findings.finding import Checks, Finding, NothingToCheck, failure, ok, warning
-from processor.findings.network_findings import clock_finding, is_this_machine
+from processor.findings.finding import (
+    Checks,
+    Finding,
+    NothingToCheck,
+    clock_finding,
+    failure,
+    is_this_machine,
+    ok,
+    warning,
+)
 from processor.plan.rejects_topic import check_rejects_topic
 from processor.stores.server_findings import commit_findings, release_finding
 from processor.wording.first_of import first_of

@@ -8,8 +8,7 @@ from processor.doctor.network import KAFKA, shown_address, unreachable
 from processor.doctor.registry import existing_registry
 from processor.doctor.surroundings import Surroundings
 from processor.errors import BoundaryError
-from processor.findings.finding import Checks, Finding, NothingToCheck, failure, ok, warning
-from processor.findings.network_findings import is_this_machine
+from processor.findings.finding import Checks, Finding, NothingToCheck, failure, is_this_machine, ok, warning
 from processor.progress.epochs import last_topic
 from processor.records.dead_letters import SMALLEST_LIMIT
 from processor.records.message import MAX_MESSAGE_BYTES
