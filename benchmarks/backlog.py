@@ -24,6 +24,7 @@ from typing import Any
 
 from benchmarks.steps import demo_plan
 from processor.cli.options import print_progress
+from processor.counts import Count
 from processor.driver.clock import VirtualClock
 from processor.driver.make_driver import make_driver
 from processor.progress.committed import NOTHING
@@ -154,7 +155,9 @@ class SimulatedExecutor:
         changes = [list(self._changes(round_.number, n, min(WRITES_OF_A_TASK, self.rate - n))) for n in numbers]
         opened = [self._opened(own, round_, n) for n, own in enumerate(changes)]
         results = tuple(
-            StageResult(tally=Counter(read=s.size, applied=s.size), opened=(s,)) for own in opened for s in own
+            StageResult(tally=Counter({Count.READ: s.size, Count.APPLIED: s.size}), opened=(s,))
+            for own in opened
+            for s in own
         )
         group = SegmentGroup(tuple(segment for own in opened for segment in own))
         return [LaneResult(lane=0, results=results), *(self._publish(n, own, group) for n, own in enumerate(changes))]
@@ -178,7 +181,9 @@ class SimulatedExecutor:
             rows[at] = open_rows(groups, at)
             for key, row in rows[at]:
                 seen[key, INDEX] = max(row.version, seen.get((key, INDEX), ""))
-        return LaneResult(lane=lane, tally=Counter(published=len(changes)), sights=tuple(sights_of(seen, rows, {})))
+        return LaneResult(
+            lane=lane, tally=Counter({Count.PUBLISHED: len(changes)}), sights=tuple(sights_of(seen, rows, {}))
+        )
 
     def _changes(self, second: int, first: int, writes: int) -> Iterator[OpenChange]:
         random = self.random
@@ -194,7 +199,7 @@ def _settle(work: Sequence[Sequence[DueSegment]]) -> list[LaneResult]:
     """Settles segments that the indexes show."""
     settled = tuple(SettledSegment(due.segment.name, None) for task in work for due in task)
     count = sum(1 for task in work for due in task for _ in due.changes())
-    return [LaneResult(lane=0, results=(StageResult(tally=Counter(settled=count), settled=settled),))]
+    return [LaneResult(lane=0, results=(StageResult(tally=Counter({Count.SETTLED: count}), settled=settled),))]
 
 
 def measure_open_changes(rate: int, seconds: int = 20) -> OpenChangeCost:

@@ -22,6 +22,7 @@ from typing import Any, get_args
 from benchmarks.inputs.history import generate_history
 from benchmarks.inputs.real_rows import widened, with_unread_updates
 from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, number_records
+from processor.counts import Count
 from processor.driver.executor import InProcessExecutor
 from processor.pricing.price_list import BILLING, DEFAULT, Prices
 from processor.records import canonical_json
@@ -155,7 +156,7 @@ def measure_event_cost(
         requests=store.requests - requests,
         cpu=process_time() - cpu,
         documents=outbox.sent,
-        corrections=trial.tally["corrections"],
+        corrections=trial.tally[Count.CORRECTIONS],
     )
 
 

@@ -12,6 +12,7 @@ from time import process_time
 
 from benchmarks.definitions import generate_definitions
 from benchmarks.steps import BATCH, DiscardingOutbox, generate_records
+from processor.counts import Count
 from processor.definitions.load import load
 from processor.plan.planning import plan_alone
 from processor.records import canonical_json
@@ -69,9 +70,9 @@ def measure_planning(products: int) -> PlanningCost:
 
 def _measure_column(trial: Trial, records: list[Record], products: int, readers: str) -> ProductCost:
     changes = list(_changes(trial, records, COLUMNS[readers]))
-    before = trial.tally["published"]
+    before = trial.tally[Count.PUBLISHED]
     cpu = _run_batches(trial, changes)
-    documents = trial.tally["published"] - before
+    documents = trial.tally[Count.PUBLISHED] - before
     n = len(changes)
     return ProductCost(products=products, readers=readers, events=n, cpu=1000 * cpu / n, documents=documents / n)
 

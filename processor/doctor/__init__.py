@@ -1,6 +1,6 @@
 """Checks a set-up before a job runs, or when it does not run: `statestore doctor`.
 
-doctor_checks.py   all checks in their order; examine.py runs them
-finding.py         a finding: its state, its text and its cure
-surroundings.py    all questions to the world; the checks themselves decide only
+checks.py         all checks in their order, and what runs them
+surroundings.py   all questions to the world; the checks themselves decide only
+the other files   each the checks of one subject, declared above their functions
 """

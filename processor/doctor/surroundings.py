@@ -13,7 +13,7 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from processor.findings.network_findings import CONNECT_SECONDS
+from processor.findings.finding import CONNECT_SECONDS
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of
 from processor.records.record import Record

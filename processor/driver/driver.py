@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TypeVar
 
+from processor.counts import REPLAYED_AS, Count
 from processor.driver.clock import Clock
 from processor.driver.executor import Work
 from processor.driver.round_runner import RoundRunner
@@ -173,7 +174,9 @@ class Driver:
         self.progress.open_changes.confirm(self.clock.now())
         if due := self.progress.open_changes.due(self.clock.now()):
             work = split(due, min(len(due), self.settings.lanes))
-            name = "published" if self.progress.walks.publishes(self.progress.backlog.stopped) else "corrections"
+            name = (
+                Count.PUBLISHED if self.progress.walks.publishes(self.progress.backlog.stopped) else Count.CORRECTIONS
+            )
             self._round("settled", settle_stage, work, published_as=name)
         self._close_open_changes()
 
@@ -197,7 +200,7 @@ class Driver:
         due = held.due(clock.now())
         if due.times:
             self.release(due.times)
-            self.tally["released incomplete"] += len(due.incomplete)
+            self.tally[Count.RELEASED_INCOMPLETE] += len(due.incomplete)
 
     def release(self, times: Mapping[Root, float]) -> None:
         """Publishes roots that wait, whatever their gates say. Each with Kafka's time of the oldest record that led to it."""
@@ -244,7 +247,7 @@ class Driver:
                 self.store.write(refuse_replay(report, datetime.fromtimestamp(self.clock.date(), UTC)))
             else:
                 self.store.write(end_replay(report.record, report.outcome))
-            self.tally[f"replayed: {report.outcome}"] += 1
+            self.tally[f"{REPLAYED_AS}{report.outcome}"] += 1
 
     def _round(
         self,
@@ -253,17 +256,17 @@ class Driver:
         work: Work,
         committed: Committed = NOTHING,
         *,
-        published_as: str = "published",
+        published_as: str = Count.PUBLISHED,
     ) -> Counter[str]:
         """One round; returns its counts. `published_as`: the name under which they show the published documents."""
         tally, last_letter = self.rounds.run_round(stage, work, committed)
-        if published_as != "published":
-            tally[published_as] = tally.pop("published", 0)
+        if published_as != Count.PUBLISHED:
+            tally[published_as] = tally.pop(Count.PUBLISHED, 0)
         self.tally.update(tally)
         self.report(JobEvent(what=name.split()[0], text=name, fields=tally))
         if last_letter:
             self.last_letter = last_letter
-            text = f"{tally['dead letters']} dead letters, the last: {last_letter}"
+            text = f"{tally[Count.DEAD_LETTERS]} dead letters, the last: {last_letter}"
             self.report(JobEvent(what="dead letters", text=text, level="warning"))
         return tally
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
 
+from processor.counts import Count
 from processor.driver.executor import Executor, Work
 from processor.driver.row_reads import RowReads
 from processor.driver.run_progress import RunProgress
@@ -123,7 +124,8 @@ class RoundRunner:
         store is one server, whose failover may lose writes: it also gets the end of a round that wrote rows only."""
         retried = {(self.number, lane.lane): lane.attempt for lane in lanes if lane.attempt}
         run = replace(self.run, attempts={**self.run.attempts, **retried})
-        if tally.get("published") or tally.get("unfit") or (self.progress.store.consistent and tally.get("applied")):
+        sent = tally.get(Count.PUBLISHED) or tally.get(Count.UNFIT)
+        if sent or (self.progress.store.consistent and tally.get(Count.APPLIED)):
             run = replace(run, through=self.number)
             outcome = self.progress.store.write(end_round(run, self.run.through))
             if isinstance(outcome, Refused):

@@ -18,6 +18,7 @@ from time import perf_counter, time
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from processor.counts import BATCH, Count
 from processor.driver.driver import Driver
 from processor.driver.live_replays import LiveReplays
 from processor.driver.steward import Steward
@@ -31,7 +32,7 @@ from processor.kafka.admin import Admin
 from processor.progress.committed import committed_by
 from processor.progress.epochs import Partition
 from processor.rounds.job_event import JobEvent
-from processor.rounds.stage_times import BATCH, stage_time
+from processor.rounds.stage_times import stage_time
 from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
 from processor.spark.checkpoint import Checkpoint, check_positions, prepare_checkpoint
@@ -234,7 +235,7 @@ class Job:
                     if not self.stopping.is_set():
                         self.driver.background_work()
                 self.note_batch(batch, ranges, self.driver.tally - before)
-                self.driver.tally.update(Counter(batches=1) + stage_time(BATCH, began))
+                self.driver.tally.update(Counter({Count.BATCHES: 1}) + stage_time(BATCH, began))
             except Exception as error:
                 self.failure = error
                 raise
@@ -264,7 +265,9 @@ class Job:
         """Notes the end of a batch, for the monitor."""
         self.driver.note_read(self.positions)
         self.answer()
-        self.last_batch = LastBatch(number=batch, at=time(), records=tally["read"], documents=tally["published"])
+        self.last_batch = LastBatch(
+            number=batch, at=time(), records=tally[Count.READ], documents=tally[Count.PUBLISHED]
+        )
         self.batch_troubles.note(tally)
 
     def idle(self) -> None:

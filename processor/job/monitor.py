@@ -1,6 +1,6 @@
 """The monitor of a running job: every 5 s it writes the state of the run into its lease, for `statestore status`. Every 10 s it
 emits the state as an event, for the status line of `statestore run`, and as a line for CloudWatch if a namespace is set. The
-page of the driver (`processor.metrics.status_server`) shows the last state. A registry that is silent does not hold the monitor
+page of the driver (`processor.metrics.status_page`) shows the last state. A registry that is silent does not hold the monitor
 up: the state on the page stays new.
 
 The monitor only reads what the driver and the job hold, over clients of its own, in a thread of its own. So a long batch does
@@ -18,6 +18,7 @@ from threading import Event, Thread
 from time import time
 from typing import Any, Protocol
 
+from processor.counts import Count
 from processor.driver.driver import Driver
 from processor.driver.steward import Steward
 from processor.errors import KafkaError
@@ -204,7 +205,7 @@ class JobMonitor:
             "waiting_products": [product.name for product in snapshot.waiting] if snapshot else [],
             "refused_version": steward.refused if steward else 0,
             "refusal": steward.refusal if steward else "",
-            "dead_letters": driver.tally["dead letters"],
+            "dead_letters": driver.tally[Count.DEAD_LETTERS],
             "last_dead_letter": driver.last_letter,
             "oldest_unpublished": self._oldest_unpublished(lags, now),
             "troubles": job.troubles.as_json(),
@@ -222,7 +223,7 @@ class JobMonitor:
     def _rates_until(self, now: float) -> tuple[float, float]:
         """Events and documents a second since the last status line."""
         tally, (at, read, sent) = self._job.driver.tally, self._counted
-        records, documents = tally["read"], tally["published"] + tally["corrections"]
+        records, documents = tally[Count.READ], tally[Count.PUBLISHED] + tally[Count.CORRECTIONS]
         if now - at >= EVERY_SECONDS * LOOKS_PER_LINE - 1:
             self._rates = (round((records - read) / (now - at), 1), round((documents - sent) / (now - at), 1))
             self._counted = (now, records, documents)

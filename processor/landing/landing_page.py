@@ -6,13 +6,10 @@ from time import time
 from typing import Any
 
 from processor.landing.landing import Landing, landed_text
-from processor.metrics.metric_list import LANDING_METRICS
+from processor.metrics.metrics import LANDING_METRICS, read_metrics
 from processor.metrics.prometheus_text import metrics_text
-from processor.metrics.read_metrics import Values
-from processor.metrics.status_server import Pages, RunState
+from processor.metrics.status_page import Pages, RunState
 from processor.rounds.troubles import trouble_line
-
-OUTCOMES = ("landed", "deleted", "refused", "superseded", "foreign")
 
 
 def landing_state(landing: Landing) -> Callable[[], RunState]:
@@ -43,14 +40,7 @@ def _page(report: Mapping[str, Any] | None, wrong: Sequence[str], degraded: Sequ
 
 
 def _metrics(report: Mapping[str, Any]) -> bytes:
-    landed_at = report["landed_at"]
-    values: dict[str, Values] = {
-        "landing_messages_total": {(name,): report["counts"].get(name, 0) for name in OUTCOMES},
-        "landing_lag_messages": {(): report["behind"]},
-        "landing_last_seconds": {} if landed_at is None else {(): report["at"] - landed_at},
-        "landing_troubles": {(part,): 1 for part in report["troubles"]},
-    }
-    return metrics_text(LANDING_METRICS, {f"statestore_{name}": found for name, found in values.items()})
+    return metrics_text(LANDING_METRICS, read_metrics(report, LANDING_METRICS))
 
 
 LANDING_PAGES = Pages(_page, _metrics)

@@ -6,7 +6,7 @@ from socket import gethostname
 from typing import NamedTuple, Protocol
 
 from processor.errors import Outage, StatestoreError
-from processor.findings.network_findings import is_this_machine
+from processor.findings.finding import is_this_machine
 from processor.landing.landed_message import LandedMessage
 
 

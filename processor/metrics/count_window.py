@@ -4,11 +4,10 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
-from processor.rounds.account import IN_TOPIC
-from processor.rounds.publish_stage import MESSAGES_OF
+from processor.counts import IN_TOPIC, MESSAGES_OF, Count
 from statestore.store import HALF_UNITS
 
-KEPT: Final = (MESSAGES_OF, HALF_UNITS, f"applied{IN_TOPIC}")
+KEPT: Final = (MESSAGES_OF, HALF_UNITS, f"{Count.APPLIED}{IN_TOPIC}")
 """The counters of a window begin so."""
 MARKS: Final = 60
 """Marks in the length of a window: so it may be longer by a sixtieth."""

@@ -11,8 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from processor.metrics.metric_list import METRICS, Metric
-from processor.metrics.read_metrics import Histogram, Values, read_metrics
+from processor.metrics.metrics import METRICS, Histogram, Metric, Values, read_metrics
 
 MOST_METRICS = MOST_VALUES = 100
 

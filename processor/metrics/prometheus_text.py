@@ -8,8 +8,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from processor.metrics.metric_list import METRICS, Metric
-from processor.metrics.read_metrics import Histogram, Values, read_metrics
+from processor.metrics.metrics import METRICS, Histogram, Metric, Values, read_metrics
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 

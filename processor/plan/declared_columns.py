@@ -9,8 +9,9 @@ value in an attribute of its own, and the next write of the row moves it to `_mo
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
+from processor.counts import Count
 from processor.plan.plan import EntityPlan
 from processor.records.entity import ColumnType
 from processor.records.record import Value
@@ -18,7 +19,6 @@ from processor.records.values import DEBEZIUM, canonical_value
 from statestore.items import Row, read_columns, read_more, read_row
 from statestore.store import Item
 
-UNREADABLE: Final = "unreadable"
 """The count of values that were stored undeclared and do not fit the declared type."""
 
 
@@ -87,7 +87,7 @@ def _declared_later(
             except ValueError:
                 found[name] = None
                 if tally is not None:
-                    tally[UNREADABLE] += 1
+                    tally[Count.UNREADABLE] += 1
     return found
 
 

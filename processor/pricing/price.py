@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import NamedTuple
 
+from processor.counts import REQUEST, Count
 from processor.driver.clock import VirtualClock
 from processor.driver.row_reads import RowReads
 from processor.plan.plan import EntityPlan, Plan
@@ -119,9 +120,9 @@ class EventTrials:
         batch = trial.batch(self._changes(events))
         trial.finish()
         return BatchCost(
-            documents=trial.tally["published"],  # also those that waited at a gate
-            requests={name: batch[f"request {name}"] for name in REQUESTS},
-            later={name: trial.tally[f"request {name}"] - batch[f"request {name}"] for name in REQUESTS},
+            documents=trial.tally[Count.PUBLISHED],  # also those that waited at a gate
+            requests={name: batch[f"{REQUEST}{name}"] for name in REQUESTS},
+            later={name: trial.tally[f"{REQUEST}{name}"] - batch[f"{REQUEST}{name}"] for name in REQUESTS},
             write_units=store.written - written,
             read_units=store.read_units - read,
         )

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from processor.metrics.read_metrics import READS, WRITES
+from processor.counts import IN_TOPIC, MESSAGES_OF, Count
+from processor.metrics.metrics import READS, WRITES
 from processor.pricing.price_list import Prices
-from processor.rounds.account import IN_TOPIC
-from processor.rounds.publish_stage import MESSAGES_OF
 from statestore.store import HALF_UNITS
 
 LAST_HOUR, LAST_DAY = "last_hour", "last_day"
-APPLIED = f"applied{IN_TOPIC}"
+APPLIED = f"{Count.APPLIED}{IN_TOPIC}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
-from processor.metrics.read_metrics import READS, WRITES
+from processor.counts import BATCH, REQUEST, STAGE, STAGES
+from processor.metrics.metrics import READS, WRITES
 from processor.pricing.price_list import DEFAULT
-from processor.rounds.spending import REQUEST
-from processor.rounds.stage_times import BATCH, STAGE, STAGES
 from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, Protocol
 
+from processor.counts import Count
 from processor.product.expressions.evaluate import Match, RowLevel, Scope, compile_expression
 from processor.product.expressions.expression import Column, Computed, Expression, Type
 from processor.product.join_fields import converted_of, element_values, join_keys
@@ -83,7 +84,7 @@ class CountedRows:
         if len(rows) > 1:
             rows = self._ordered(rows, scope)
             if not self._many:
-                self.tally["ambiguous"] += 1
+                self.tally[Count.AMBIGUOUS] += 1
                 del rows[1:]
         return rows
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
+from processor.counts import Count
 from processor.product.counted_rows import CountedElements, CountedRows, Entities, SharedLevel, counting
 from processor.product.expressions.evaluate import GROUP, Evaluate, FindRows, Scope, compile_expression
 from processor.product.expressions.evaluate import Match as Match
@@ -206,7 +207,7 @@ class CompiledJoin:
         if not join.many:
             return render((rows[0], scope)) if rows else form.write(None)
         if join.limit is not None and len(rows) > join.limit:
-            self.rows.tally["cut"] += 1
+            self.rows.tally[Count.CUT] += 1
             rows = rows[: join.limit]
         return form.array([render((row, scope)) for row in rows])
 

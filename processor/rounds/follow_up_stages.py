@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from processor.counts import Count
 from processor.plan.touch import Root
 from processor.progress.fan_outs import FanOut, FoundRoots
 from processor.progress.ledger import Mark
@@ -40,7 +41,7 @@ def settle_stage(due: Iterable[DueSegment], round_: Round, runner: StepRunner) -
     touches = [s.touch for s in settled if s.touch is not None]
     found = union(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
     return StageResult(
-        tally=Counter(settled=len(settled)),
+        tally=Counter({Count.SETTLED: len(settled)}),
         roots=dict.fromkeys(found.roots, UNKNOWN),
         fan_outs=found.fan_outs,
         settled=tuple(_settled(due, changes, settled, round_)),
@@ -71,7 +72,7 @@ def resume_stage(fan_outs: Iterable[FanOut], round_: Round, runner: StepRunner) 
     resumed = list(run_in_chunks(runner, (resume(fan_out, round_.plan) for fan_out in fan_outs)))
     found = union(r.found for r in resumed)
     return StageResult(
-        tally=Counter({"fan-out pages": len(resumed)}),
+        tally=Counter({Count.FAN_OUT_PAGES: len(resumed)}),
         roots=dict.fromkeys(found.roots, UNKNOWN),
         fan_outs=found.fan_outs,
         resumed=tuple(r._replace(found=FoundRoots(frozenset(), ())) for r in resumed),
@@ -97,4 +98,4 @@ def repair_stage(roots: Iterable[RootToRepair], round_: Round, runner: StepRunne
 def release_stage(roots: Iterable[tuple[Root, float]], _round: Round, _runner: StepRunner) -> StageResult:
     """Publishes roots that their gates let through."""
     times = dict(roots)
-    return StageResult(cleared=times, tally=Counter(released=len(times)))
+    return StageResult(cleared=times, tally=Counter({Count.RELEASED: len(times)}))

@@ -4,6 +4,7 @@
 from collections import Counter
 from dataclasses import replace
 
+from processor.counts import Count
 from processor.gates.held_portion import Held, make_portions
 from processor.product.gate import OPEN
 from processor.progress.open_changes import OpenChanges
@@ -49,5 +50,5 @@ def hold_back(result: StageResult, round_: Round, store: Store) -> StageResult:
     for portion in portions:
         store.write(portion.write())
     free = {root: time for root, time in result.roots.items() if root[0] not in gated}
-    tally = result.tally + Counter(held=len(held.roots))
+    tally = result.tally + Counter({Count.HELD: len(held.roots)})
     return replace(result, tally=tally, roots={**free, **result.cleared}, cleared={}, seen={}, held=portions)

@@ -16,6 +16,7 @@ from functools import partial
 from operator import itemgetter
 from zlib import crc32
 
+from processor.counts import MESSAGES_OF, Count
 from processor.errors import TopicRefused
 from processor.plan.plan import Plan
 from processor.plan.product_plan import ProductPlan
@@ -46,8 +47,6 @@ from processor.steps.publish import (
 )
 
 VERSION_HEADER = "statestore.product_version"
-MESSAGES_OF = "messages of "
-"""Before the name of a product: the name of the counter of its messages."""
 TOMBSTONE = EncodedDocument("", None)
 """The document of a root that is gone, or of a retracted product."""
 NextAttempt = Callable[[Round], tuple[int, StepRunner]]
@@ -115,22 +114,22 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
                     backlog.add((name, root))
                     continue
                 if isinstance(outcome, UnfitDocument):
-                    tally["unfit"] += outcome.new
+                    tally[Count.UNFIT] += outcome.new
                     unfit[name, root] = outcome.reason
                     continue
                 tally[outcome] += 1
-                if outcome == "contended":
+                if outcome == Count.CONTENDED:
                     publishers[entity].contended.add(root)
                     todo.append((name, root))
                     continue
                 if (name, root) in round_.unfit:
                     fits.add((name, root))
-                if outcome == "published":
+                if outcome == Count.PUBLISHED:
                     sent[name] += 1
                     if roots[name, root] != UNKNOWN:
                         times.append(roots[name, root])
     runner.outbox.flush()
-    tally += Counter(backlog=len(backlog))
+    tally += Counter({Count.BACKLOG: len(backlog)})
     tally.update({f"{MESSAGES_OF}{name}": count for name, count in sent.items()})
     return LaneResult(
         lane=lane,

@@ -3,9 +3,8 @@ Query`, for each name of DynamoDB's API. The difference of two moments goes from
 
 from collections import Counter
 
+from processor.counts import REQUEST
 from statestore.store import Store
-
-REQUEST = "request "
 
 
 def spending(store: Store) -> Counter[str]:

@@ -6,12 +6,11 @@ side add up. BATCH counts whole micro-batches of a job.
 
 from collections import Counter
 from time import perf_counter
+from typing import Literal
 
-STAGE = "ms "
-STAGES = ("write", "publish")
-BATCH = "batch"
+from processor.counts import STAGE, Stage
 
 
-def stage_time(stage: str, began: float) -> Counter[str]:
+def stage_time(stage: Stage | Literal["batch"], began: float) -> Counter[str]:
     """The time of a stage since `began`, a moment of `perf_counter`."""
     return Counter({f"{STAGE}{stage}": round(1000 * (perf_counter() - began))})

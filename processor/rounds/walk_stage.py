@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from processor.counts import Count
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.step import Step
 from processor.plan.touch import Root, Touch
@@ -59,15 +60,15 @@ def walk_stage(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> 
             roots += emptied.found.roots
             fan_outs += emptied.found.fan_outs
             walked.append(WalkedPage(page, _sort_key(answer), rows=len(answer.items), written=emptied.deleted))
-            tally["deleted"] += emptied.deleted
+            tally[Count.DELETED] += emptied.deleted
             continue
         plan = round_.plan.entities[name]
         steps = [fill(item, plan, probe=page.probes) for item in answer.items]
         steps += [fill_again(Key(pk, sk), plan, version=version) for pk, sk, version in page.unseen]
         filled = list(run_in_chunks(runner, [_edged(step, plan) for step in steps]))
         walked.append(_filled(page, answer, filled, _refusal(filled, round_)))
-        tally["filled"] += walked[-1].written
-    tally["walked"] = sum(one.rows for one in walked)
+        tally[Count.FILLED] += walked[-1].written
+    tally[Count.WALKED] = sum(one.rows for one in walked)
     return StageResult(
         tally=tally,
         roots=dict.fromkeys(roots, UNKNOWN),

@@ -9,6 +9,7 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import Protocol, TypeVar
 
+from processor.counts import DEAD_LETTERS_OF, IGNORED_AS, Count, Outcome
 from processor.errors import TruncateRefused
 from processor.gates.seen_transactions import SeenTransactions, followed_topics
 from processor.plan.row_image import version_of
@@ -23,7 +24,7 @@ from processor.records import canonical_json
 from processor.records.dead_letters import reject_message
 from processor.records.entity import Entity
 from processor.records.record import Change, Record, Rejected, Truncated
-from processor.rounds.account import DEAD_LETTERS, count_records
+from processor.rounds.account import count_records
 from processor.rounds.keep_changes import keep_segment
 from processor.rounds.round import CHUNK, Round, StageResult
 from processor.rounds.settled_decode import SettledDecode
@@ -69,13 +70,13 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
             _ignore(change.record, "erased", tally)
     absent = count_absent(changes)
     written = _write(dedupe(changes), round_, runner, first, reject)
-    counted: Counter[tuple[str, str]] = Counter()
+    counted: Counter[tuple[Outcome, str]] = Counter()
     for net, touch in written:
         topic = net.changes[-1].record.topic
         if not net.changes[-1].moved:
-            counted["superseded" if touch.outcome == "superseded" else "applied", topic] += 1
+            counted[Count.SUPERSEDED if touch.outcome == "superseded" else Count.APPLIED, topic] += 1
         if len(net.changes) > 1:
-            counted["superseded", topic] += sum(not change.moved for change in net.changes[:-1])
+            counted[Count.SUPERSEDED, topic] += sum(not change.moved for change in net.changes[:-1])
     for (outcome, topic), records_ in counted.items():
         count_records(tally, outcome, topic, records_)
     runner.outbox.flush()
@@ -134,7 +135,7 @@ def _changes(
         record = decoded.record
         if isinstance(decoded, Change) and decoded.former is not None:
             decoded = _check_move(decoded, round_)
-        tally["read"] += 1
+        tally[Count.READ] += 1
         transactions.see(decoded, topics.get(record.topic))
         place = record.topic, record.epoch, record.partition
         if place not in first or record.offset < first[place]:
@@ -150,8 +151,8 @@ def _changes(
                 reject(decoded)
         elif isinstance(decoded, Truncated):
             _check_truncate(record, topics[record.topic], round_)
-            count_records(tally, "applied", record.topic)
-            tally["truncates"] += 1
+            count_records(tally, Count.APPLIED, record.topic)
+            tally[Count.TRUNCATES] += 1
             yield decoded
         else:
             _ignore(record, decoded.why, tally)
@@ -187,8 +188,8 @@ def _check_move(change: Change, round_: Round) -> Change | Rejected:
 
 
 def _ignore(record: Record, why: str, tally: Counter[str]) -> None:
-    count_records(tally, "ignored", record.topic)
-    tally[f"ignored: {why}"] += 1
+    count_records(tally, Count.IGNORED, record.topic)
+    tally[f"{IGNORED_AS}{why}"] += 1
 
 
 def _reject(
@@ -201,8 +202,8 @@ def _reject(
 ) -> None:
     record, code = rejected.record, rejected.code
     if counts:
-        count_records(tally, "dead letters", record.topic)
-    tally[f"{DEAD_LETTERS}{code}"] += 1
+        count_records(tally, Count.DEAD_LETTERS, record.topic)
+    tally[f"{DEAD_LETTERS_OF}{code}"] += 1
     shown = rejected.reason if round_.log_values else rejected.plain or rejected.reason
     letters.pop(code, None)  # so that the last letter of all comes last
     letters[code] = f"{record.topic}/{record.partition} offset {record.offset}: {shown}"

@@ -6,8 +6,18 @@ from datetime import datetime
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from processor.findings.finding import DoctorCheck, Finding, NothingToCheck, failure, ok, warning
-from processor.findings.network_findings import CONNECT_SECONDS, clock_finding, is_this_machine, no_way
+from processor.findings.finding import (
+    CONNECT_SECONDS,
+    DoctorCheck,
+    Finding,
+    NothingToCheck,
+    clock_finding,
+    failure,
+    is_this_machine,
+    no_way,
+    ok,
+    warning,
+)
 from processor.stores.store_kind import INDEX_READS, StoreChecks, TableSurroundings, existing_table
 from statestore.table import TTL
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
+from processor.counts import Count
 from processor.driver.clock import VirtualClock
 from processor.driver.driver import Driver
 from processor.driver.executor import InProcessExecutor
@@ -114,7 +115,7 @@ class Trial:
         self.driver.rounds.partitions = Counter(topic for topic, _ in read)
         tally = self.driver.process_batch([records], self.committed)
         self.committed = self.committed.and_read(records)
-        self.driver.tally["batches"] += 1
+        self.driver.tally[Count.BATCHES] += 1
         self.clock.sleep(self.batch_seconds)
         return tally
 

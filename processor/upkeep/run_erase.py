@@ -13,6 +13,7 @@ An erasure that broke off is not done; the next one does all of it again.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from processor.counts import Count
 from processor.driver.eraser import Eraser
 from processor.errors import Stopped
 from processor.job.failures import failure_reason, is_stop
@@ -82,7 +83,7 @@ def run_erase(job: Job, entity: str, key: tuple[Value, ...], choice: LetterChoic
             new=new,
             tombstones=retired.tombstones,
             kept=retired.kept,
-            published=driver.tally["published"] + driver.tally["corrections"],
+            published=driver.tally[Count.PUBLISHED] + driver.tally[Count.CORRECTIONS],
             letters=letters,
             left=(*left, *_letters_left(letters)),
             expires=described is not None and described.expires,

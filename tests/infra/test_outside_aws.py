@@ -13,7 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from processor.cli.operators.stop_signals import END_SECONDS
-from processor.metrics.status_server import CONNECTION_SECONDS
+from processor.metrics.status_page import CONNECTION_SECONDS
 from processor.settings.settings import read_settings
 from tests.support.required import required_program
 

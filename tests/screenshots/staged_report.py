@@ -4,8 +4,8 @@ from collections import Counter
 from math import sin
 from typing import Any, Final
 
+from processor.counts import BATCH, STAGE, STAGES
 from processor.rounds.freshness import count_ages
-from processor.rounds.stage_times import BATCH, STAGE, STAGES
 from processor.wording.durations import DAY, HOUR
 from tests.integration.web.console.conftest import JOB
 from tests.unit.cli.job_state import STATE

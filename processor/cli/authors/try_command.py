@@ -18,6 +18,7 @@ from processor.cli.printing.output import (
     write_published,
     write_rejects,
 )
+from processor.counts import Count
 from processor.gates.seen_transactions import followed_topics
 from processor.plan.planning import plan_alone
 from processor.records.dead_letters import rejected_record
@@ -135,5 +136,5 @@ def _part_lines(tally: Mapping[str, int], missing: Collection[str]) -> Iterator[
     """What an author must know of documents that may show a part of a transaction. `missing`: topics of ends without a record."""
     for topic in sorted(missing):
         yield f"topic {topic}: no record of it, so no transaction is complete; add the topic to the records"
-    if count := tally["released incomplete"]:
+    if count := tally[Count.RELEASED_INCOMPLETE]:
         yield f"{count} documents went out at `at_most`, and may show a part of a transaction"

@@ -15,6 +15,7 @@ from processor.cli.machine.demo_parts import KEPT_DIR, OpenParts, demo_parts, ke
 from processor.cli.options import print_progress, set_embedded_credentials
 from processor.cli.printing.colour import coloured
 from processor.cli.printing.output import summary
+from processor.counts import Count
 from processor.definitions.load import load, read_directory
 from processor.errors import StatestoreError
 from processor.local.console_process import PACKAGES
@@ -163,7 +164,7 @@ def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> 
                 opened=signals.watch,
             )
         tally = job.driver.tally
-        tally.update({"read": feed.others, "ignored": feed.others})
+        tally.update({Count.READ: feed.others, Count.IGNORED: feed.others})
         published = list(read_back(settings, plan)[0])
         print_step(5, "asking Postgres for the same documents")
         with oracle(settings.registry, "demo", definitions.entities) as tables:
@@ -175,9 +176,7 @@ def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> 
     wrong = differing_keys(published, truth)
     where = kind_of(store).embedded.title
     right = f"{where}: {len(truth) - len(wrong)} documents equal the SQL answer ({monotonic() - began:.0f} s)"
-    dead = (
-        f"{tally['dead letters']} dead letters: these records are wrong on purpose, to show what the job does with them"
-    )
+    dead = f"{tally[Count.DEAD_LETTERS]} dead letters: these records are wrong on purpose, to show what the job does with them"
     return DemoRun(
         documents={r.key or b"": r.value for r in published},
         wrong=wrong,

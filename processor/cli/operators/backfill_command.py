@@ -8,6 +8,7 @@ from processor.cli.operators.operator_run import open_operator_run
 from processor.cli.operators.stop_signals import StopSignals
 from processor.cli.options import JOB, add_settings, reachable_settings, require_settings
 from processor.cli.printing.job_log import JobLog, add_log_flags
+from processor.counts import Count
 from processor.errors import StatestoreError
 from processor.settings.open_registry import open_registry
 from registry.errors import LeaseHeld
@@ -41,8 +42,8 @@ def run(options: argparse.Namespace) -> int:
             ) from None
         left = run_backfill(job)
     tally = job.driver.tally
-    published = tally["published"] + tally["corrections"]
-    print(f"{tally['walked']} rows read, {tally['filled']} filled, {published} documents published")
+    published = tally[Count.PUBLISHED] + tally[Count.CORRECTIONS]
+    print(f"{tally[Count.WALKED]} rows read, {tally[Count.FILLED]} filled, {published} documents published")
     for reason in left:
         print(f"work remains, and a later `backfill` or `run` continues it: {reason}", file=sys.stderr)
     return 1 if left else 0

@@ -16,7 +16,7 @@ from processor.wording.text_table import fitted, table_lines
 from processor.wording.visible_text import visible_lines
 
 if TYPE_CHECKING:
-    from processor.doctor.examine import CheckedFinding
+    from processor.doctor.checks import CheckedFinding
     from processor.findings.finding import DoctorCheck
 
 
@@ -31,8 +31,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    from processor.doctor.doctor_checks import checks_of
-    from processor.doctor.examine import examine
+    from processor.doctor.checks import checks_of, examine
     from processor.doctor.surroundings import RealSurroundings
 
     with ExitStack() as stack:
@@ -47,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _source_checks(options: argparse.Namespace) -> "Iterator[DoctorCheck]":
     """The check of the source, if the command names one. Raises SettingError for a password in the command itself."""
-    from processor.doctor.source_checks import source_check
+    from processor.doctor.source import source_check
 
     if options.source:
         yield source_check(source_address(options))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from processor.cli.operators.ask_for_replay import ask, living_job, withdraw
 from processor.cli.operators.stored_letters import waiting_letters
 from processor.cli.options import reachable_settings
+from processor.counts import Count
 from processor.progress.replays import ReplayReport
 from processor.settings.open_registry import open_registry
 from processor.topics.letter_fates import record_position
@@ -62,7 +63,7 @@ def _replay_alone(
     with StopSignals(JobLog()).handled() as signals:
         job = open_operator_run(settings, registry, signals, take_over=take_over)
         replayed = list(run_replays(job, waiting))
-    return replayed, job.driver.tally["corrections"]
+    return replayed, job.driver.tally[Count.CORRECTIONS]
 
 
 def _report(waiting: "Sequence[DeadLetter]", replayed: Sequence[ReplayReport]) -> int:

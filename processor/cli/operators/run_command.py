@@ -30,6 +30,7 @@ from processor.cli.printing.output import (
     write_published,
     write_rejects,
 )
+from processor.counts import Count
 from processor.errors import SettingError, StatestoreError, Stopped
 from processor.progress.backlog import stopped_line
 from processor.rounds.job_event import JobEvent
@@ -132,7 +133,7 @@ def _run_until_stopped(
 
 def _report_end(job: "Job", others: int, log: JobLog) -> int:
     """Prints the counts of the run, and each stopped product. Returns the exit status: 1 if there is one."""
-    job.driver.tally.update({"read": others, "ignored": others})
+    job.driver.tally.update({Count.READ: others, Count.IGNORED: others})
     tally, stopped = job.driver.tally, job.driver.progress.backlog.stopped
     text = "\n".join(filter(None, [summary(tally), freshness_histogram(tally)]))
     if log.form == "json":

@@ -1,7 +1,7 @@
 """`statestore status`: what runs, how far it is behind, and what is wrong. The verb needs only the registry: the running job
 writes its state into its lease every 5 s. Where the settings name a broker, the verb asks it how far the landings are.
 
-`processor.metrics.wrong_states` says which states are wrong. A job that waits for a part outside of it is degraded: it goes
+`processor.metrics.status` says which states are wrong. A job that waits for a part outside of it is degraded: it goes
 on by itself, so the exit status stays 0.
 """
 
@@ -15,10 +15,16 @@ from processor.cli.operators.ask_for_replay import request_lines
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.printing.watch import add_forms, print_state
 from processor.errors import KafkaError
-from processor.metrics.gate_text import gate_lines
-from processor.metrics.lag_text import lag_text, missing_text, oldest_text
-from processor.metrics.state_json import requests_json, status_json
-from processor.metrics.wrong_states import moment, wrong_lines
+from processor.metrics.status import (
+    gate_lines,
+    lag_text,
+    missing_text,
+    moment,
+    oldest_text,
+    requests_json,
+    status_json,
+    wrong_lines,
+)
 from processor.pricing.spending_text import spending_line, throttled
 from processor.rounds.troubles import degraded_lines
 from processor.settings.open_registry import open_registry

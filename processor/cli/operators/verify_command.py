@@ -25,6 +25,7 @@ from processor.cli.options import (
 )
 from processor.cli.printing.difference_lines import difference_lines
 from processor.cli.printing.output import UNFIT_LINE
+from processor.counts import Count
 from processor.errors import SettingError
 from processor.inspect.mirror import Mirror
 from processor.inspect.verification import (
@@ -167,7 +168,7 @@ def _repair(settings: Settings, plan: Plan, store: Store, differences: Iterable[
         return 0
     with open_registry(settings) as registry:
         repair = Repair(settings=settings, plan=plan, registry=registry, store=store, owner=owner_name())
-        return repair.publish(roots)["published"]
+        return repair.publish(roots)[Count.PUBLISHED]
 
 
 def _json(verified: dict[str, VerificationResult], repaired: int, sql: bool) -> dict[str, object]:

@@ -10,17 +10,17 @@ from datetime import datetime
 from threading import Lock
 from typing import Any, TextIO
 
-from processor.metrics.freshness_text import freshness_text
-from processor.metrics.lag_text import lag_text
+from processor.counts import Count
+from processor.metrics.status import freshness_text, lag_text
 from processor.rounds.job_event import JobEvent
 from processor.wording.visible_text import visible_line
 
 ROUNDS = {
-    "batch": ("read", "applied", "dead letters", "published"),
-    "settled": ("settled", "corrections"),
-    "walk": ("walked", "filled", "deleted", "published"),
-    "fan-out": ("published",),
-    "backlog": ("published",),
+    "batch": (Count.READ, Count.APPLIED, Count.DEAD_LETTERS, Count.PUBLISHED),
+    "settled": (Count.SETTLED, Count.CORRECTIONS),
+    "walk": (Count.WALKED, Count.FILLED, Count.DELETED, Count.PUBLISHED),
+    "fan-out": (Count.PUBLISHED,),
+    "backlog": (Count.PUBLISHED,),
 }
 """The counts that the line of a round shows, by the kind of the round."""
 CLEAR = "\r\x1b[K"

@@ -4,14 +4,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from processor.metrics.freshness_text import freshness_text
-from processor.plan.declared_columns import UNREADABLE
+from processor.counts import OUTCOMES, REQUEST, Count
+from processor.metrics.status import freshness_text
 from processor.progress.backlog import stopped_line
 from processor.records.message import Message
 from processor.records.record import Record, Rejected
 from processor.records.recorded_line import to_line, to_reject_line
 from processor.records.recorded_topics import check_writable, open_writer
-from processor.rounds.account import OUTCOMES
 from processor.rounds.freshness import BUCKETS, FRESHNESS
 from processor.wording.visible_text import visible_line
 
@@ -22,6 +21,7 @@ COUNTS = (
     "its `limit`; ambiguous: a `one` without `order_by` that found several rows; held: left to the gate of its product."
 )
 """The meaning of the counts of `summary`, for the help of verbs."""
+DOCUMENT_COUNTS = (Count.PUBLISHED, Count.UNCHANGED, Count.CUT, Count.AMBIGUOUS)
 UNFIT_LINE = (
     "the document does not fit its topic, which shows an earlier one or none: `statestore rejects list --each` says why"
 )
@@ -80,15 +80,13 @@ def summary(tally: Mapping[str, int]) -> str:
     """The counts in two lines: the account of the records, then messages and requests."""
     account = " + ".join(f"{tally.get(outcome, 0)} {outcome}" for outcome in OUTCOMES)
     requests = ", ".join(
-        f"{n} {name.removeprefix('request ')}" for name, n in sorted(tally.items()) if name.startswith("request ")
+        f"{n} {name.removeprefix(REQUEST)}" for name, n in sorted(tally.items()) if name.startswith(REQUEST)
     )
-    others = ", ".join(f"{tally.get(name, 0)} {name}" for name in ("published", "unchanged", "cut", "ambiguous"))
-    if held := tally.get("held"):
+    others = ", ".join(f"{tally.get(name, 0)} {name}" for name in DOCUMENT_COUNTS)
+    if held := tally.get(Count.HELD):
         others += f", {held} held"
-    if unfit := tally.get("unfit"):
+    if unfit := tally.get(Count.UNFIT):
         others += f", {unfit} unfit (a dead letter takes the place of the document)"
-    if unreadable := tally.get(UNREADABLE):
-        others += (
-            f", {unreadable} {UNREADABLE} (stored before their column was declared, of another type: shown as null)"
-        )
-    return f"{tally.get('read', 0)} records read = {account}\n{others}; requests: {requests or 'none'}"
+    if unreadable := tally.get(Count.UNREADABLE):
+        others += f", {unreadable} {Count.UNREADABLE} (stored before their column was declared, of another type: shown as null)"
+    return f"{tally.get(Count.READ, 0)} records read = {account}\n{others}; requests: {requests or 'none'}"

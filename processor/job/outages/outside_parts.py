@@ -4,8 +4,8 @@ not answer, or takes no work now."""
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 
+from processor.counts import REQUEST
 from processor.progress.identity import IDENTITY
-from processor.rounds.spending import REQUEST
 from processor.schema_registry.open_schemas import open_client
 from processor.settings.settings import Settings
 from processor.stores.kinds import kind_of, open_store

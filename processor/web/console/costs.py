@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from processor.metrics.read_metrics import READS, WRITES
+from processor.counts import REQUEST, Count
+from processor.metrics.metrics import READS, WRITES
 from processor.pricing.preview import Preview
 from processor.pricing.price import BATCH
 from processor.pricing.price_list import BILLING, MONTH_SECONDS, Prices
 from processor.pricing.product_prices import estimated_dollars, product_prices
 from processor.pricing.run_window import LAST_DAY, LAST_HOUR, RunWindow, read_window
 from processor.pricing.savings import savings_without
-from processor.rounds.spending import REQUEST
 from processor.web.console.screen import ConsoleParts, Content, Screen, Visit
 from processor.web.problem import LookUpProblem
 from processor.wording.durations import duration_text
@@ -88,8 +88,8 @@ def _run(report: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
         "metered": any(one["units"] for one in requests),
         "dollars": sum(one["dollars"] for one in requests),
         "month": _month(read_window(report, LAST_HOUR)),
-        "events": counts.get("read", 0),
-        "documents": counts.get("published", 0) + counts.get("corrections", 0),
+        "events": counts.get(Count.READ, 0),
+        "documents": counts.get(Count.PUBLISHED, 0) + counts.get(Count.CORRECTIONS, 0),
     }
 
 

@@ -9,7 +9,7 @@ from time import time
 from typing import Any, Final, NamedTuple
 
 from processor.job.binding import readable_store
-from processor.metrics.state_json import requests_json
+from processor.metrics.status import requests_json
 from processor.plan.plan import Plan
 from processor.progress.replays import drop, letter_position, replay_key
 from processor.records.dead_letters import DeadLetter

@@ -7,11 +7,17 @@ from time import time
 from typing import Any, Final
 
 from processor.landing.landing_states import LandingState
-from processor.metrics.freshness_text import freshness_text
-from processor.metrics.gate_text import gate_lines
-from processor.metrics.lag_text import lag_text, missing_text, oldest_text
-from processor.metrics.state_json import requests_json, status_json
-from processor.metrics.wrong_states import moment, wrong_lines
+from processor.metrics.status import (
+    freshness_text,
+    gate_lines,
+    lag_text,
+    missing_text,
+    moment,
+    oldest_text,
+    requests_json,
+    status_json,
+    wrong_lines,
+)
 from processor.pricing.spending_text import spending_line
 from processor.rounds.troubles import degraded_lines
 from processor.web.console.screen import ConsoleParts, Content, Screen, Visit

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load
-from processor.metrics.wrong_states import wrong_lines
+from processor.metrics.status import wrong_lines
 from processor.plan.planning import requirements_of
 from processor.topics import source_topics
 from tests.integration.job.profile_definitions import profile_definitions

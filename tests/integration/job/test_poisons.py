@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from processor.counts import OUTCOMES
 from processor.definitions.load import load
 from processor.inspect.oracle import oracle
 from processor.job.run_job import run_replays
@@ -18,7 +19,6 @@ from processor.records import canonical_json
 from processor.records.dead_letters import DeadLetter, RefusedBy, read_dead_letters
 from processor.records.message import Message
 from processor.records.record import Change, Record
-from processor.rounds.account import OUTCOMES
 from processor.settings.installed_release import statestore_version
 from processor.steps.decode import decode
 from tests.support.poisons import POISONS, Poison, base_records, definitions, positioned

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from processor.metrics import status_page as page_module
-from processor.metrics.status_server import RunState, status_server
+from processor.metrics.status_page import RunState, status_server
 from tests.support.required import required_program
 from tests.unit.metrics.run_report import run_report
 
@@ -87,6 +87,6 @@ def test_a_phone_shows_the_page_without_scrolling_sideways(
     monkeypatch.setattr(
         page_module, "SCRIPT", f"const page = document.documentElement; if (self === top) {framed}; else {noted};"
     )
-    monkeypatch.setattr("processor.metrics.status_server.HEADERS", {})
+    monkeypatch.setattr("processor.metrics.status_page.HEADERS", {})
     shown = dom(chromium, address, tmp_path, "--virtual-time-budget=3000")
     assert "<title>360 true</title>" in shown

@@ -13,13 +13,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from processor.metrics.alarm_files import alert_name
-from processor.metrics.alarm_list import ALARMS, Alarm
-from processor.metrics.generate_files import RULES
-from processor.metrics.grafana_dashboard import queries
-from processor.metrics.metric_list import METRICS, Metric
+from processor.metrics.generate_files import RULES, alert_name, queries
+from processor.metrics.metrics import ALARMS, METRICS, Alarm, Metric
 from processor.metrics.prometheus_text import prometheus_text
-from processor.metrics.status_server import RunState, status_server
+from processor.metrics.status_page import RunState, status_server
 from tests.support.required import required_program
 from tests.unit.metrics.run_report import run_report
 

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, create_engine
 
 from processor.cli.main import main
 from processor.definitions.load import load, read_directory
-from processor.doctor.source_checks import check_source
+from processor.doctor.source import check_source
 from processor.plan.planning import plan_alone
 from processor.records.entity import Compare
 

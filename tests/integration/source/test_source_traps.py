@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from processor.definitions.load import load
-from processor.doctor.source_checks import check_source
+from processor.doctor.source import check_source
 from processor.findings.finding import Finding
 from processor.plan.planning import plan_alone
 from processor.records.record import Record

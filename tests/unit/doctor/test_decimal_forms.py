@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from processor.doctor.decimal_forms import untold_forms
+from processor.doctor.records import untold_forms
 from processor.records.record import Record
 from tests.unit.steps.decoding import entity, envelope, raw, with_schema
 

@@ -13,8 +13,7 @@ import pytest
 from processor.cli.main import main
 from processor.cli.operators import doctor_command
 from processor.doctor import surroundings
-from processor.doctor.doctor_checks import all_checks
-from processor.doctor.examine import examine
+from processor.doctor.checks import all_checks, examine
 from processor.embedded import shared_parts
 from processor.embedded.parts import Addresses
 from processor.findings.finding import DoctorCheck, Finding

@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+from processor.counts import BATCH
 from processor.definitions.load import load
 from processor.job.monitor import JobMonitor, LastBatch
 from processor.kafka.lag import TopicLag
@@ -13,7 +14,7 @@ from processor.plan.planning import plan_alone
 from processor.records.record import Record
 from processor.rounds.freshness import count_ages
 from processor.rounds.job_event import Report, no_report
-from processor.rounds.stage_times import BATCH, stage_time
+from processor.rounds.stage_times import stage_time
 from processor.rounds.troubles import Troubles
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial

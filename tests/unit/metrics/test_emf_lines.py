@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema
 
 from processor.metrics.emf_lines import EmfWriter
-from processor.metrics.metric_list import METRICS
+from processor.metrics.metrics import METRICS
 from tests.unit.metrics.run_report import JOB, run_report
 
 REPORT = run_report()

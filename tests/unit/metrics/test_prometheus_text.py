@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from processor.metrics.metric_list import METRICS
+from processor.metrics.metrics import METRICS
 from processor.metrics.prometheus_text import prometheus_text
 from tests.unit.metrics.run_report import run_report
 

@@ -8,8 +8,8 @@ import pytest
 from processor.definitions.load import load
 from processor.driver.absent_columns import SIGN, AbsentReport
 from processor.job.monitor import JobMonitor
-from processor.metrics.read_metrics import read_metrics
-from processor.metrics.wrong_states import wrong_in_report
+from processor.metrics.metrics import read_metrics
+from processor.metrics.status import wrong_in_report
 from processor.plan.planning import plan_alone
 from processor.records.record import AbsentColumns, Change, Record
 from processor.rounds.job_event import JobEvent

@@ -8,7 +8,7 @@ import pytest
 
 from processor.cli.printing.job_log import event_text
 from processor.cli.printing.output import freshness_histogram
-from processor.metrics.freshness_text import freshness_text
+from processor.metrics.status import freshness_text
 from processor.rounds.freshness import BOUNDS, UNKNOWN, Freshness, count_ages, oldest, read_freshness
 from processor.rounds.job_event import JobEvent
 

@@ -11,8 +11,8 @@ from tests.support.required import require_schema_packages
 require_schema_packages()
 
 from processor.definitions.load import load  # noqa: E402
-from processor.doctor.doctor_checks import TOPICS  # noqa: E402
-from processor.doctor.examine import examine  # noqa: E402
+from processor.doctor import schemas  # noqa: E402
+from processor.doctor.checks import examine  # noqa: E402
 from processor.errors import SchemaRegistryAway  # noqa: E402
 from processor.plan.plan import Plan  # noqa: E402
 from processor.plan.planning import plan_alone  # noqa: E402
@@ -133,8 +133,7 @@ def test_doctor_says_when_avro_products_have_no_registry(stub: RegistryStub, ans
     access: Any = () if answers is None else (("url", stub.url),)
     stub.fails = [500] * 10 if answers is False else []
     around = Healthy(Settings(schema_registry=access), plan=PLAN)
-    checks = [check for check in TOPICS if check.name in ("schemas", "avro products")]
-    found = {pair.check.name: pair.finding for pair in examine(checks, around)}
+    found = {pair.check.name: pair.finding for pair in examine(schemas.CHECKS, around)}
     expected = {
         True: ("ok", "the job registers the schemas of one, two"),
         False: ("skipped", "schemas failed"),

@@ -15,8 +15,8 @@ from tests.support.required import require_schema_packages
 
 require_schema_packages()
 
-from processor.doctor.examine import examine  # noqa: E402
-from processor.doctor.schema_registry_checks import check_schema_registry  # noqa: E402
+from processor.doctor.checks import examine  # noqa: E402
+from processor.doctor.schemas import check_schema_registry  # noqa: E402
 from processor.errors import SchemaRegistryAway, SettingError  # noqa: E402
 from processor.findings.finding import DoctorCheck  # noqa: E402
 from processor.records.record import Change  # noqa: E402

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from processor.doctor.examine import _secrets
+from processor.doctor.checks import _secrets
 from processor.errors import SettingError
 from processor.settings.resolve_secrets import resolve_tables
 from processor.settings.secret_references import Secret

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from processor.counts import Count
 from processor.definitions.load import load
 from processor.inspect.mirror import Mirror
-from processor.plan.declared_columns import UNREADABLE
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.product.product import Product
@@ -66,7 +66,7 @@ def test_a_column_declared_later_shows_the_value_that_the_row_holds_undeclared()
     document = job.document()
     assert document == {"id": 1, "name": "ada", **READ, "stars": [STAR, STAR | {"id": 8}]}
     assert list(document) == ["id", "name", *WIDER, "stars"]
-    assert job.trial.tally[UNREADABLE] == 0
+    assert job.trial.tally[Count.UNREADABLE] == 0
     row = job.mirrored("user")
     assert {name: row.get(name) for name in ("age", "born", "at", "nobody")} == {
         name: READ[name] for name in ("age", "born", "at", "nobody")
@@ -91,7 +91,7 @@ def test_a_stored_value_that_does_not_fit_is_null_and_counted(column: str, type_
     job.goes_on(plan_with(**{column: type_}))
     job.send("star", STAR | {"id": 8})
     assert job.document()[column] is None
-    assert job.trial.tally[UNREADABLE] > 0
+    assert job.trial.tally[Count.UNREADABLE] > 0
     assert job.mirrored("user")[column] is None
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from processor.counts import OUTCOMES
 from processor.definitions.load import load
 from processor.plan.planning import plan_alone
 from processor.records.dead_letters import DeadLetter, read_dead_letters
 from processor.records.record import Record
 from processor.records.reject_reasons import OF_DOCUMENTS, REASONS
-from processor.rounds.account import OUTCOMES
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from tests.support.poisons import POISONS, Poison, base_records, definitions, positioned

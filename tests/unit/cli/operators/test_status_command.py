@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from processor.cli.operators.status_command import status_text
-from processor.metrics.state_json import status_json
-from processor.metrics.wrong_states import wrong_lines
+from processor.metrics.status import status_json, wrong_lines
 from processor.pricing.spending_text import spending_line
 from processor.rounds.troubles import degraded_lines
 from registry.job_status import How, JobStatus, RunEnd

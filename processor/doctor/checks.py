@@ -1,5 +1,6 @@
-"""Runs checks in their order. A check that cannot run names the earlier failure that is the cause.
+"""All checks of a set-up in their order, where a check comes after those that it needs; and what runs them.
 
+Each subject declares its checks above their functions. A check that cannot run names the earlier failure that is the cause.
 Promises: each check ends within its time limit, and every error becomes a finding. No finding shows a secret of the settings.
 """
 
@@ -9,22 +10,57 @@ from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, Queue
 from threading import Thread
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from processor.doctor import checkpoint, machine, network, records, registry, schemas, topics
 from processor.doctor.surroundings import Surroundings
-from processor.errors import StatestoreError
+from processor.doctor.table import table_checks
+from processor.errors import PartError, StatestoreError
 from processor.findings.finding import DoctorCheck, Finding, NothingToCheck, failure, skipped
 from processor.settings.resolve_secrets import resolve_tables
 from processor.settings.secret_references import Secret
 from processor.settings.settings import PASSWORDS, Settings
+from processor.stores.store_kind import StoreKind
 from registry.errors import RegistryError
 from statestore.errors import StoreError
 
+OF_REGISTRY = "postgres"
+"""The check that comes before all others of the registry."""
 SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "PGPASSWORD")
 """Variables whose values no finding shows. The embedded parts have no secret in them."""
 SHORTEST_SECRET = 8
 """Shorter values are also parts of ordinary words."""
+
+
+def all_checks(kind: StoreKind[Any]) -> tuple[DoctorCheck, ...]:
+    """The checks for a table of this kind of store."""
+    return (
+        *machine.CHECKS,
+        *kind.checks.way,
+        *network.CHECKS,
+        *registry.CHECKS,
+        *table_checks(kind),
+        *topics.READ,
+        *records.CHECKS,
+        *topics.WRITTEN,
+        *schemas.CHECKS,
+        *checkpoint.CHECKS,
+    )
+
+
+def checks_of(kind: StoreKind[Any], dead: StatestoreError | None) -> tuple[DoctorCheck, ...]:
+    """The checks for a table of this kind of store. `dead`: what a command with these settings ends with, before it asks
+    anybody: the first finding. Where a secret is not in its place, nobody can ask the parts that need it."""
+    checks = all_checks(kind)
+    if dead is None:
+        return checks
+    what, _, cure = str(dead).removesuffix(".").rpartition(". ")
+    found = failure(what or cure, cure if what else "correct the setting")
+    name = "parts" if isinstance(dead, PartError) else "secrets"
+    first = DoctorCheck(name=name, looks_at="the settings", look=lambda _: [found], cure=found.cure)
+    asks = () if isinstance(dead, PartError) else (OF_REGISTRY, *(("table",) if kind.passwords else ()))
+    return (first, *(replace(one, needs=(name, *one.needs)) if one.name in asks else one for one in checks))
 
 
 class CheckedFinding(NamedTuple):

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 
-from processor.doctor.record_checks import SAMPLE
-from processor.doctor.sampled_images import shows_null
+from processor.doctor.records import SAMPLE, shows_null
 from processor.doctor.surroundings import Surroundings
 from processor.drafts.declared_types import ConnectorModes, declared_type
 from processor.errors import StatestoreError

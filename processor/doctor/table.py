@@ -1,24 +1,41 @@
 """The table of any store: its shape, and the requests that a job sends."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
-from processor.doctor.registry_checks import existing_registry
+from processor.doctor.network import POSTGRES
+from processor.doctor.registry import existing_registry
 from processor.doctor.surroundings import Surroundings
-from processor.findings.finding import Finding, failure, ok
+from processor.findings.finding import Checks, DoctorCheck, Finding, failure, ok
 from processor.stores.kinds import kind_of
-from processor.stores.store_kind import INDEX_READS, existing_table
+from processor.stores.store_kind import INDEX_READS, StoreKind, existing_table
 from statestore.errors import NewerFormat, StoreError
 from statestore.item_format import FORMAT, check_format
 from statestore.keys import Key, partitions
 from statestore.store import Delete, Equals, Item, Query, Write
 from statestore.table import slot_names, too_few
 
+SHAPE, USE = Checks(), Checks()
+"""The checks of a kind of store come between the two."""
+OF_KIND = ""
+"""The cure is that of the kind of store."""
 NO_ITEM = Key("DOCTOR", "no item has this key")
 NEVER = Equals("PK", "no item has this value")
 SAMPLE = 5
 """Rows of each entity whose format the check reads."""
 
 
+def table_checks(kind: StoreKind[Any]) -> tuple[DoctorCheck, ...]:
+    """The checks of a table, with those that only this kind of store has."""
+    own = kind.checks
+    before = tuple(check.name for check in own.before)
+    table, *shape = (replace(check, cure=check.cure or own.cure) for check in SHAPE)
+    use = (replace(check, cure=check.cure or own.cure) for check in USE)
+    return (*own.before, replace(table, needs=before), *shape, *own.table, *use)
+
+
+@SHAPE.check("table", "the table", cure=OF_KIND)
 def check_table(around: Surroundings) -> Iterator[Finding]:
     """The table and its state."""
     state = around.table_state
@@ -30,6 +47,7 @@ def check_table(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"{around.settings.table} is {state.status}")
 
 
+@SHAPE.check("keys", "keys, columns, indexes", cure=OF_KIND, needs=("table",))
 def check_keys(around: Surroundings) -> Iterator[Finding]:
     """The keys of the table and of its indexes, and what the indexes hold."""
     state = existing_table(around)
@@ -40,6 +58,7 @@ def check_keys(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"keys PK and SK, {state.slots} indexes GSI_n with all attributes")
 
 
+@SHAPE.check("indexes", "the states of the indexes", cure=OF_KIND, needs=("table",))
 def check_indexes(around: Surroundings) -> Iterator[Finding]:
     """The state of each index."""
     states = existing_table(around).indexes
@@ -50,6 +69,7 @@ def check_indexes(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"{len(states)} are ready")
 
 
+@USE.check("slots", "the slots of registry and table", cure=POSTGRES, needs=("table", "definitions"))
 def check_slots(around: Surroundings) -> Iterator[Finding]:
     """The number of indexes, compared with the slots of the registry."""
     existing_registry(around)
@@ -61,6 +81,7 @@ def check_slots(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"{wanted} in the registry, {found} in the table")
 
 
+@USE.check("permissions", "the requests of a job", cure=OF_KIND, needs=("table", "keys"))
 def check_permissions(around: Surroundings) -> Iterator[Finding]:
     """The requests of a job, each in a form that reads nothing and writes nothing."""
     tries = _tries(around, existing_table(around).slots)
@@ -75,6 +96,7 @@ def check_permissions(around: Surroundings) -> Iterator[Finding]:
     yield from denied or [ok(f"{', '.join(tries)} are allowed{untried}")]
 
 
+@USE.check("items", "the format of stored rows", cure=OF_KIND, needs=("permissions", "definitions"))
 def check_items(around: Surroundings) -> Iterator[Finding]:
     """The format of some items of each entity."""
     existing_table(around)

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from processor.doctor.registry_checks import existing_registry
+from processor.doctor.network import KAFKA, shown_address, unreachable
+from processor.doctor.registry import existing_registry
 from processor.doctor.surroundings import Surroundings
 from processor.errors import BoundaryError
-from processor.findings.finding import Finding, NothingToCheck, failure, ok, warning
-from processor.findings.network_findings import is_this_machine
+from processor.findings.finding import Checks, Finding, NothingToCheck, failure, is_this_machine, ok, warning
 from processor.progress.epochs import last_topic
 from processor.records.dead_letters import SMALLEST_LIMIT
 from processor.records.message import MAX_MESSAGE_BYTES
@@ -16,12 +16,15 @@ from processor.records.message import MAX_MESSAGE_BYTES
 if TYPE_CHECKING:
     from processor.kafka.cluster_probe import TopicState
 
+READ, WRITTEN = Checks(), Checks()
+"""Of what the job reads, and of what it writes. The check of the records that it reads comes between the two."""
 DAY = 86_400_000
 SAFE_STOP_DAYS = 3
 """A job that fails on a Friday evening may stop until Monday: a topic should keep its records and its deletes longer."""
-READS, WRITES = ("READ", "DESCRIBE"), ("WRITE", "READ", "DESCRIBE")
+READ_RIGHTS, WRITE_RIGHTS = ("READ", "DESCRIBE"), ("WRITE", "READ", "DESCRIBE")
 
 
+@READ.check("kafka login", "the settings of [kafka]", cure=KAFKA, needs=("kafka",))
 def check_login_to_kafka(around: Surroundings) -> Iterator[Finding]:
     """Whether a broker takes the settings of [kafka]."""
     brokers = around.kafka.cluster().brokers
@@ -32,6 +35,17 @@ def check_login_to_kafka(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"the cluster takes the settings, security.protocol {protocol}")
 
 
+@READ.check("brokers", "the way to each broker", cure=KAFKA, needs=("kafka login",))
+def check_brokers(around: Surroundings) -> Iterator[Finding]:
+    """The way to each broker of the cluster, by the address that the broker itself gives to clients."""
+    brokers = around.kafka.cluster().brokers
+    wrong = list(unreachable(around, brokers, "`advertised.listeners` of this broker, or the network"))
+    yield from wrong
+    if not wrong:
+        yield ok(f"{len(brokers)} in reach: {', '.join(map(shown_address, brokers))}")
+
+
+@READ.check("transactions", "the broker's limit for transactions", cure=KAFKA, needs=("kafka login",))
 def check_cluster(around: Surroundings) -> Iterator[Finding]:
     """The broker's limit for transactions, and the user's rights in the cluster."""
     cluster, seconds = around.kafka.cluster(), around.settings.transaction_seconds
@@ -45,6 +59,7 @@ def check_cluster(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"transactions of {seconds} s are allowed; Kafka shows no rights of transactional ids")
 
 
+@READ.check("source topics", "the topics of entities", cure=KAFKA, needs=("kafka login", "definitions"))
 def check_sources(around: Surroundings) -> Iterator[Finding]:
     """The topics of the entities."""
     existing_registry(around)
@@ -56,12 +71,13 @@ def check_sources(around: Surroundings) -> Iterator[Finding]:
         if topic is None:
             wrong = [_missing_source(around, name, entity)]
         else:
-            wrong = _changed(around, name, entity, topic) or _hidden(topic, READS)
+            wrong = _changed(around, name, entity, topic) or _hidden(topic, READ_RIGHTS)
             wrong = wrong or [*_truncate_findings(around, entity, topic), *_source_findings(topic, days)]
         found += ((name, finding) for finding in wrong)
     yield from _grouped(found)
 
 
+@WRITTEN.check("product topics", "the topics of products", cure=KAFKA, needs=("kafka login", "definitions"))
 def check_products(around: Surroundings) -> Iterator[Finding]:
     """The topics of the products."""
     existing_registry(around)
@@ -74,6 +90,7 @@ def check_products(around: Surroundings) -> Iterator[Finding]:
     )
 
 
+@WRITTEN.check("dead letters", "the topic for dead letters", cure=KAFKA, needs=("kafka login",))
 def check_dead_letters(around: Surroundings) -> Iterator[Finding]:
     """The topic for dead letters."""
     name = around.settings.rejects_topic
@@ -81,6 +98,7 @@ def check_dead_letters(around: Surroundings) -> Iterator[Finding]:
     yield from _grouped((name, finding) for finding in _own_findings(topic, _dead_letter_findings))
 
 
+@WRITTEN.check("landings", "the processes of `land`", cure=KAFKA, needs=("kafka login", "registry"))
 def check_landings(around: Surroundings) -> Iterator[Finding]:
     """The landings of documents."""
     from processor.landing.landing_states import PREFIX, landings_of
@@ -112,7 +130,7 @@ def _own_findings(topic: "TopicState | None", look: "Callable[[TopicState], Iter
     """The findings of a topic that the job writes to, and creates where it is missing."""
     if topic is None:
         return [ok("does not exist yet: the job creates it, if Kafka allows it")]
-    return _hidden(topic, WRITES) or look(topic)
+    return _hidden(topic, WRITE_RIGHTS) or look(topic)
 
 
 def _hidden(topic: "TopicState", needed: Iterable[str]) -> list[Finding]:

@@ -2,14 +2,18 @@
 
 from collections.abc import Iterator
 
-from processor.doctor.registry_checks import existing_registry
+from processor.doctor.registry import existing_registry
 from processor.doctor.surroundings import Surroundings
-from processor.findings.finding import Finding, failure, ok
+from processor.findings.finding import Checks, Finding, failure, ok
 from processor.schema_registry.document_schemas import avro_products
 from processor.schema_registry.open_schemas import open_client
 from processor.settings.resolve_secrets import resolve_schema_registry
 
+CHECKS = Checks()
+SCHEMAS = "correct [schema_registry] in the settings file (docs/schema-registry.md), or start the registry"
 
+
+@CHECKS.check("schemas", "the registry of Avro and Protobuf", cure=SCHEMAS)
 def check_schema_registry(around: Surroundings) -> Iterator[Finding]:
     """Whether the registry takes the settings, and the packages of the formats are here."""
     access = resolve_schema_registry(around.settings.schema_registry)
@@ -23,6 +27,7 @@ def check_schema_registry(around: Surroundings) -> Iterator[Finding]:
         client.close()
 
 
+@CHECKS.check("avro products", "whether Avro documents have a registry", cure=SCHEMAS, needs=("definitions", "schemas"))
 def check_avro_products(around: Surroundings) -> Iterator[Finding]:
     """Whether the products whose documents are Avro have a registry for their schemas."""
     existing_registry(around)

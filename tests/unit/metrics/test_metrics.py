@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from processor.metrics.metric_list import METRICS
-from processor.metrics.read_metrics import Histogram, read_metrics
+from processor.metrics.metrics import METRICS, Histogram, read_metrics
 from processor.records.reject_reasons import REASONS
 from tests.unit.metrics.run_report import run_report
 

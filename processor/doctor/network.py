@@ -4,18 +4,16 @@ from collections.abc import Iterable, Iterator
 
 from processor.doctor.surroundings import Surroundings
 from processor.errors import SettingError
-from processor.findings.finding import Finding, NothingToCheck, failure, ok, warning
-from processor.findings.network_findings import clock_finding, no_way
+from processor.findings.finding import Checks, Finding, NothingToCheck, failure, no_way, ok, warning
 
+CHECKS = Checks()
+POSTGRES = "correct --registry, the PG* variables, or the role in Postgres"
+KAFKA = "correct [kafka] in the settings file (docs/kafka.md), or --bootstrap-servers"
 KAFKA_PORT = 9092
 Address = tuple[str, int]
 
 
-def check_registry_clock(around: Surroundings) -> Iterator[Finding]:
-    """This machine's clock, compared with that of Postgres."""
-    yield clock_finding(around.now() - around.registry.state().now, "Postgres")
-
-
+@CHECKS.check("postgres", "the way to Postgres", cure=POSTGRES)
 def check_registry_way(around: Surroundings) -> Iterator[Finding]:
     """The way to Postgres."""
     found = [address for address in around.registry.addresses() if not address[0].startswith("/")]
@@ -24,6 +22,7 @@ def check_registry_way(around: Surroundings) -> Iterator[Finding]:
     yield from _reach_some(around, found, "--registry, or PGHOST and PGPORT")
 
 
+@CHECKS.check("kafka", "the way to Kafka", cure=KAFKA)
 def check_broker_way(around: Surroundings) -> Iterator[Finding]:
     """The way to the brokers that the settings name."""
     if not around.settings.bootstrap_servers:
@@ -32,32 +31,24 @@ def check_broker_way(around: Surroundings) -> Iterator[Finding]:
     yield from _reach_some(around, list(_brokers(around.settings.bootstrap_servers)), "--bootstrap-servers")
 
 
-def check_brokers(around: Surroundings) -> Iterator[Finding]:
-    """The way to each broker of the cluster, by the address that the broker itself gives to clients."""
-    brokers = around.kafka.cluster().brokers
-    wrong = list(_unreachable(around, brokers, "`advertised.listeners` of this broker, or the network"))
-    yield from wrong
-    if not wrong:
-        yield ok(f"{len(brokers)} in reach: {', '.join(map(_place, brokers))}")
-
-
 def _reach_some(around: Surroundings, addresses: list[Address], setting: str) -> Iterator[Finding]:
     """One address that answers is enough; each other one is a warning."""
-    wrong = list(_unreachable(around, addresses, setting))
+    wrong = list(unreachable(around, addresses, setting))
     if len(wrong) == len(addresses):
         yield from wrong
         return
     yield from (warning(finding.text, finding.cure) for finding in wrong)
     if not wrong:
-        yield ok(", ".join(map(_place, addresses)))
+        yield ok(", ".join(map(shown_address, addresses)))
 
 
-def _unreachable(around: Surroundings, addresses: Iterable[Address], setting: str) -> Iterator[Finding]:
+def unreachable(around: Surroundings, addresses: Iterable[Address], setting: str) -> Iterator[Finding]:
+    """A finding for each address without a connection."""
     for address in addresses:
         try:
             around.reach(*address)
         except OSError as error:
-            yield no_way(_place(address), error, setting)
+            yield no_way(shown_address(address), error, setting)
 
 
 def _brokers(servers: str) -> Iterator[Address]:
@@ -68,5 +59,6 @@ def _brokers(servers: str) -> Iterator[Address]:
         yield ((host or port).strip("[]"), int(port) if colon else KAFKA_PORT)
 
 
-def _place(address: Address) -> str:
+def shown_address(address: Address) -> str:
+    """The address as HOST:PORT."""
     return f"{address[0]}:{address[1]}"

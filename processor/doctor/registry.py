@@ -1,17 +1,30 @@
-"""The registry in Postgres: its schema, the rights of the user, its definitions, and the leases of jobs."""
+"""The registry in Postgres: its server, its schema, the rights of the user, its definitions, and the leases of jobs."""
 
 from collections.abc import Iterator
 
+from processor.doctor.network import POSTGRES
 from processor.doctor.surroundings import Surroundings
-from processor.findings.finding import Finding, NothingToCheck, failure, ok, warning
-from processor.findings.network_findings import is_this_machine
+from processor.findings.finding import (
+    Checks,
+    Finding,
+    NothingToCheck,
+    clock_finding,
+    failure,
+    is_this_machine,
+    ok,
+    warning,
+)
 from processor.plan.rejects_topic import check_rejects_topic
+from processor.stores.server_findings import commit_findings, release_finding
 from processor.wording.first_of import first_of
 from registry.registry_state import RegistryState
 
+CHECKS = Checks()
+DEFINITIONS = "correct the definitions, and `statestore apply` them"
 SHOWN_RIGHTS = 3
 
 
+@CHECKS.check("registry login", "the user in Postgres, and TLS", cure=POSTGRES, needs=("postgres",))
 def check_login(around: Surroundings) -> Iterator[Finding]:
     """Whether Postgres accepts the user, and whether the connection is encrypted."""
     state = around.registry.state()
@@ -25,6 +38,19 @@ def check_login(around: Surroundings) -> Iterator[Finding]:
         )
 
 
+@CHECKS.check("server", "the release of the registry's server", cure=POSTGRES, needs=("registry login",))
+def check_registry_release(around: Surroundings) -> Iterator[Finding]:
+    """The release of the registry's server."""
+    yield release_finding(around.registry.state().release)
+
+
+@CHECKS.check("postgres clock", "the clocks of this machine and of Postgres", cure=POSTGRES, needs=("registry login",))
+def check_registry_clock(around: Surroundings) -> Iterator[Finding]:
+    """This machine's clock, compared with that of Postgres."""
+    yield clock_finding(around.now() - around.registry.state().now, "Postgres")
+
+
+@CHECKS.check("registry", "the schema and its release", cure=POSTGRES, needs=("registry login",))
 def check_schema(around: Surroundings) -> Iterator[Finding]:
     """Whether there is a registry, and of which release."""
     state, schema = around.registry.state(), around.settings.registry_schema
@@ -43,6 +69,7 @@ def check_schema(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"schema {schema}, revision {state.revision}")
 
 
+@CHECKS.check("rights", "the rights of the user", cure=POSTGRES, needs=("registry",))
 def check_rights(around: Surroundings) -> Iterator[Finding]:
     """The rights of the user in the tables of the registry."""
     state, schema = existing_registry(around), around.settings.registry_schema
@@ -53,6 +80,7 @@ def check_rights(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"{state.user} has all rights of a job")
 
 
+@CHECKS.check("definitions", "entities and products", cure=DEFINITIONS, needs=("registry",))
 def check_definitions(around: Surroundings) -> Iterator[Finding]:
     """The entities and the products by which a job runs."""
     existing_registry(around)
@@ -61,6 +89,15 @@ def check_definitions(around: Surroundings) -> Iterator[Finding]:
     yield ok(f"version {plan.version}: {len(plan.entities)} entities, {len(plan.products)} products")
 
 
+@CHECKS.check("commits", "what a crash or a failover leaves", cure=POSTGRES, needs=("registry login",))
+def check_registry_commits(around: Surroundings) -> Iterator[Finding]:
+    """The commits on the registry's server."""
+    if around.embedded:
+        raise NothingToCheck("the server is embedded")
+    yield from commit_findings(around.registry_durability)
+
+
+@CHECKS.check("lease", "who runs the job", cure=POSTGRES, needs=("registry",))
 def check_leases(around: Surroundings) -> Iterator[Finding]:
     """Who runs the job now."""
     existing_registry(around)

@@ -6,18 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from processor.doctor.machine_checks import is_cluster
-from processor.doctor.registry_checks import existing_registry
+from processor.doctor.machine import is_cluster
+from processor.doctor.registry import existing_registry
 from processor.doctor.surroundings import Surroundings
-from processor.findings.finding import Finding, NothingToCheck, failure, ok, warning
+from processor.findings.finding import Checks, Finding, NothingToCheck, failure, ok, warning
 from processor.progress.identity import IDENTITY, IDENTITY_FILE, TRACES, check_binding, identity_in, is_restored
 from registry.model import Binding
 
+CHECKS = Checks()
 BEGAN = "sources/0/0"
 FORMAT_LINE = "v1"
 """The first line of Spark's files in `offsets` and `commits`."""
 
 
+@CHECKS.check("checkpoint", "the folder of the checkpoint", cure="give another --checkpoint")
 def check_checkpoint(around: Surroundings) -> Iterator[Finding]:
     """Whether the job can make the checkpoint, or write into it."""
     if not around.settings.checkpoint:
@@ -44,6 +46,12 @@ def check_checkpoint(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"{folder} {'is there' if folder.exists() else 'does not exist yet, and can be made'}")
 
 
+@CHECKS.check(
+    "identity",
+    "whether registry, table and checkpoint belong together",
+    cure="correct --job, --table, --registry-schema or --checkpoint",
+    needs=("registry", "permissions"),
+)
 def check_identities(around: Surroundings) -> Iterator[Finding]:
     """Whether the job's name, the table and the checkpoint belong to the registry."""
     existing_registry(around)

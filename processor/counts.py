@@ -1,0 +1,85 @@
+"""The counters of a job: one name each for the rooms that count, and for the metrics, the log and the texts that read.
+
+A tally is a `Counter` with these names. Tallies add up over tasks, rounds and a whole run, and the report of the job has them: so
+a name is a text, and stays. The counters of histograms are in `rounds/freshness.py` and `rounds/index_lag.py`, those of a store
+in `statestore/store.py`. A landing has its own.
+"""
+
+from typing import Final, Literal
+
+Outcome = Literal["applied", "superseded", "ignored", "dead letters"]
+"""What becomes of a record: each that the job reads counts in one of these."""
+OUTCOMES: Final[tuple[Outcome, ...]] = ("applied", "superseded", "ignored", "dead letters")
+Stage = Literal["write", "publish"]
+STAGES: Final[tuple[Stage, ...]] = ("write", "publish")
+BATCH: Final = "batch"
+"""For the time of whole micro-batches, as the name of a stage."""
+
+
+class Count:
+    """The names. mypy refuses one that is not here."""
+
+    READ: Final = "read"
+    """Records."""
+    APPLIED: Final = "applied"
+    """Records whose change became a row, or emptied a table."""
+    SUPERSEDED: Final = "superseded"
+    """Records of which a newer change of the row came before, or in the same batch."""
+    IGNORED: Final = "ignored"
+    DEAD_LETTERS: Final = "dead letters"
+    TRUNCATES: Final = "truncates"
+    """Records that empty a table; they are applied, too."""
+
+    PUBLISHED: Final = "published"
+    """Documents and tombstones that went out, without CORRECTIONS."""
+    CORRECTIONS: Final = "corrections"
+    """Documents that went out because only settling found them."""
+    UNCHANGED: Final = "unchanged"
+    """Documents equal to the last message."""
+    CONTENDED: Final = "contended"
+    """Publications that go again: another publisher reserved meanwhile."""
+    UNFIT: Final = "unfit"
+    """Documents that do not fit their topic."""
+    BACKLOG: Final = "backlog"
+    """Roots that a round left to the backlog."""
+    HELD: Final = "held"
+    """Times that a round left a document to its gate."""
+    RELEASED: Final = "released"
+    """Documents that gates let go."""
+    RELEASED_INCOMPLETE: Final = "released incomplete"
+    """Of them, those that went out at `at_most`."""
+    CUT: Final = "cut"
+    """Lists in documents that are longer than their `limit`."""
+    AMBIGUOUS: Final = "ambiguous"
+    """Joins of `one` without `order_by` that found several rows."""
+    UNREADABLE: Final = "unreadable"
+    """Stored values that do not fit their columns."""
+
+    SETTLED: Final = "settled"
+    """Open changes."""
+    FAN_OUT_PAGES: Final = "fan-out pages"
+    """Pages that later rounds did."""
+    WALKED: Final = "walked"
+    """Stored rows that walks read."""
+    FILLED: Final = "filled"
+    """Of them, those that a walk wrote."""
+    DELETED: Final = "deleted"
+    """Stored rows that a truncate deleted."""
+    BATCHES: Final = "batches"
+    """Micro-batches that ended."""
+
+
+IN_TOPIC: Final = " in "
+"""Between an outcome and a topic: `applied in user`. No topic has a space."""
+DEAD_LETTERS_OF: Final = "dead letters: "
+"""Before the code of a reason."""
+IGNORED_AS: Final = "ignored: "
+"""Before the reason."""
+REPLAYED_AS: Final = "replayed: "
+"""Before the outcome of a replayed dead letter."""
+MESSAGES_OF: Final = "messages of "
+"""Before the name of a product."""
+REQUEST: Final = "request "
+"""Before the name of a request to the table."""
+STAGE: Final = "ms "
+"""Before a stage: its time in milliseconds."""
