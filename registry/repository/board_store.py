@@ -7,10 +7,10 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, select, text
 
 from registry.job_status import JobStatus, RunEnd
-from registry.job_tables import leases, walk_progress
 from registry.model import HistoryEntry, Progress
 from registry.repository.lease_store import is_alive
 from registry.tables import history as history_table
+from registry.tables import leases, walk_progress
 
 
 def history(connection: Connection, limit: int | None) -> tuple[HistoryEntry, ...]:

@@ -6,8 +6,8 @@ from sqlalchemy import Connection, and_, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 
 from registry.errors import EpochConflict
-from registry.job_tables import epochs
 from registry.model import EpochBoundary
+from registry.tables import epochs
 
 
 def read(connection: Connection, topics: Collection[str], entities: Collection[str]) -> tuple[EpochBoundary, ...]:

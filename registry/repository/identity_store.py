@@ -4,10 +4,9 @@ from sqlalchemy import Connection, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from registry.errors import LeaseHeld
-from registry.job_tables import leases
 from registry.model import Binding
 from registry.repository.lease_store import is_alive
-from registry.tables import meta
+from registry.tables import leases, meta
 
 
 def read(connection: Connection) -> Binding:

@@ -3,9 +3,9 @@
 from sqlalchemy import delete, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
-from registry.job_tables import landings
 from registry.model import KnownLanding
 from registry.repository.connection import Database
+from registry.tables import landings
 
 
 class LandingNotes:

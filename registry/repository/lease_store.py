@@ -12,9 +12,8 @@ from sqlalchemy.dialects.postgresql import insert
 
 from registry.errors import LeaseHeld, LeaseLost, SnapshotOutdated
 from registry.job_status import How, RunMark
-from registry.job_tables import attempts, leases
 from registry.model import Lease
-from registry.tables import meta
+from registry.tables import attempts, leases, meta
 
 
 def take(connection: Connection, wanted: Lease, *, take_over: bool, expires_after: float) -> Lease:

@@ -5,7 +5,6 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, Table, func, select
 
-from registry.job_tables import leases
 from registry.model import (
     KEY,
     AssignedPath,
@@ -24,6 +23,7 @@ from registry.tables import (
     entities,
     joins,
     layouts,
+    leases,
     ledger_numbers,
     meta,
     product_joins,

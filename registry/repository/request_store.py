@@ -9,8 +9,8 @@ from sqlalchemy import Connection, and_, exists, func, insert, select, tuple_, u
 
 from registry.model import Lease
 from registry.replay_request import LetterOutcome, LetterPosition, ReplayRequest, WaitingLetters
-from registry.replay_tables import replay_letters, replay_requests
 from registry.repository.lease_store import check_held
+from registry.tables import replay_letters, replay_requests
 
 _PLACE = tuple(replay_letters.c[name] for name in LetterPosition._fields)
 _WAITS = replay_letters.c.outcome.is_(None)

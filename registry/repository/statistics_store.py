@@ -6,9 +6,9 @@ from datetime import UTC
 
 from sqlalchemy import Connection, delete, insert, select, text, update
 
-from registry.job_tables import entity_statistics, join_statistics
 from registry.repository.read import join_ids
 from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
+from registry.tables import entity_statistics, join_statistics
 
 
 def keep(connection: Connection, statistics: Statistics) -> None:
