@@ -153,7 +153,7 @@ def applied(connection: Connection, lease: Lease, version: int) -> None:
 
 def check_applied(connection: Connection, lease: Lease, version: int) -> None:
     """Checks that the registry has this version, and that the run applied it. Names the run to the rules of the database
-    (`registry.migrations.life_rules`) for this transaction. The caller's transaction locks the registry.
+    (`registry.migrations.first_rules`) for this transaction. The caller's transaction locks the registry.
 
     Raises:
         SnapshotOutdated: one of the two has another version.

@@ -25,7 +25,7 @@ from registry.tables import (
 
 def sign(connection: Connection, who: str, why: str) -> None:
     """Sets, for this transaction, the author and the reason that the history records. Announces the edit: the database refuses
-    the edits of other transactions (`registry.migrations.edit_rules`)."""
+    the edits of other transactions (`registry.migrations.first_rules`)."""
     announce(connection)
     connection.execute(
         select(func.set_config("statestore.who", who, True), func.set_config("statestore.why", why, True))
