@@ -16,7 +16,7 @@ from sqlalchemy import Connection, func, insert, select, text
 
 from registry.errors import RegistryError, UnknownRevision
 from registry.model import MAX_SLOTS
-from registry.repository.write import announce
+from registry.repository.rows import announce
 from registry.tables import meta
 from registry.tables import slots as slots_table
 

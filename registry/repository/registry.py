@@ -34,10 +34,9 @@ from registry.repository.kept_statistics import KeptStatistics
 from registry.repository.landing_notes import LandingNotes
 from registry.repository.look import look, may_edit
 from registry.repository.migrate import migrate
-from registry.repository.read import has_run, read
 from registry.repository.requested_replays import RequestedReplays
+from registry.repository.rows import announce, has_run, lock, read, sign, write
 from registry.repository.run_notes import RunNotes
-from registry.repository.write import announce, lock, sign, write
 
 P = ParamSpec("P")
 Check = Callable[[Snapshot, Snapshot], object]

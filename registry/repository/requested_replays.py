@@ -6,7 +6,7 @@ from registry.model import Lease
 from registry.replay_request import LetterOutcome, LetterPosition, ReplayRequest, WaitingLetters
 from registry.repository import request_store as requests
 from registry.repository.connection import Database
-from registry.repository.write import lock, sign
+from registry.repository.rows import lock, sign
 
 
 class RequestedReplays:

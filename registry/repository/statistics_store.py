@@ -6,7 +6,7 @@ from datetime import UTC
 
 from sqlalchemy import Connection, delete, insert, select, text, update
 
-from registry.repository.read import join_ids
+from registry.repository.rows import join_ids
 from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
 from registry.tables import entity_statistics, join_statistics
 
