@@ -22,7 +22,7 @@ from registry.errors import (
     RoleNotGranted,
 )
 from registry.json_text import json_text
-from registry.repository.migrate import check_revision
+from registry.repository.schema import check_revision
 
 CONNECT_SECONDS: Final = 10
 """The time that a connection may take, unless the URL has another."""

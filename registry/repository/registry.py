@@ -32,11 +32,10 @@ from registry.repository import lease_store as leases
 from registry.repository.connection import Database, addresses_of
 from registry.repository.kept_statistics import KeptStatistics
 from registry.repository.landing_notes import LandingNotes
-from registry.repository.look import look, may_edit
-from registry.repository.migrate import migrate
 from registry.repository.requested_replays import RequestedReplays
 from registry.repository.rows import announce, has_run, lock, read, sign, write
 from registry.repository.run_notes import RunNotes
+from registry.repository.schema import look, may_edit, migrate
 
 P = ParamSpec("P")
 Check = Callable[[Snapshot, Snapshot], object]
