@@ -286,7 +286,7 @@ CREATE TRIGGER state_follows BEFORE INSERT OR UPDATE OR DELETE ON assignments
   FOR EACH ROW EXECUTE FUNCTION state_follows()
 """
 """A job uses at most two neighbouring states. No job writes a planned assignment, so it may go at once. The setting names the run
-whose transaction this is (`registry.repository.lease_store.check_applied`)."""
+whose transaction this is (`registry.repository.leases.check_applied`)."""
 
 LAYOUT_RISES = """
 CREATE FUNCTION raise_layout(entity text) RETURNS void LANGUAGE sql SET search_path FROM CURRENT AS $$
