@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
-from registry.edits.pending import pending_lines, waits_for
+from registry.edits.edit import pending_lines, waits_for
 from registry.job_status import JobStatus
 from registry.lifecycle import reads
 from registry.model import KEY, AssignedPath, Direction, EntityEntry, Progress, Snapshot

@@ -13,8 +13,7 @@ from processor.pricing.backfill_estimate import backfill_text
 from processor.pricing.estimate import index_statistics
 from processor.pricing.stored_columns import row_effects
 from registry.edits.advance import completed
-from registry.edits.edit import Edit, edited, plan_id
-from registry.edits.pending import pending_lines
+from registry.edits.edit import Edit, edited, pending_lines, plan_id
 from registry.errors import RegistryError
 from registry.model import Snapshot
 

@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from registry.edits.advance import WHY, advance
 from registry.edits.apply import apply
 from registry.edits.edit import Edit, Signature, edited
+from registry.edits.history import last_pause
 from registry.edits.operations import ProductPaused
 from registry.errors import EpochConflict, LeaseHeld
 from registry.migrations.roles import role_statements
@@ -26,7 +27,6 @@ from registry.model import (
     Requirements,
     Snapshot,
 )
-from registry.pauses import last_pause
 from registry.registry_state import RegistryState
 from registry.repository.connection import Database, addresses_of
 from registry.repository.leases import Leases, Runs, check_applied, is_alive

@@ -25,7 +25,7 @@ from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
 from processor.wording.durations import duration_text
 from processor.wording.visible_text import visible_lines
-from registry.edits.pending import pending_lines
+from registry.edits.edit import pending_lines
 from registry.job_status import ENDS, JobStatus, RunEnd
 from registry.model import Snapshot
 

@@ -14,7 +14,7 @@ from processor.serve.problem import LookUpProblem
 from processor.upkeep.undo_version import UndoPlan, plan_undo, undo
 from registry.edits.advance import WHY
 from registry.edits.edit import Signature, plan_id
-from registry.edits.undo import NoUndo
+from registry.edits.history import NoUndo
 from registry.errors import RegistryError
 from registry.model import HistoryEntry
 

@@ -22,7 +22,7 @@ from processor.product.sql_printer.product_query import product_sql
 from processor.serve.problem import LookUpProblem
 from processor.wording.durations import duration_text
 from registry.edits.advance import completed
-from registry.edits.pending import waits_for
+from registry.edits.edit import waits_for
 from registry.model import HistoryEntry, ProductEntry, Snapshot
 
 

@@ -9,7 +9,7 @@ from processor.console.operator_edits import free_slots
 from processor.console.screen import Content, Screen
 from processor.console.screens.history_screens import versions_of
 from processor.console.visit import Visit
-from registry.edits.pending import pending_lines
+from registry.edits.edit import pending_lines
 from registry.model import MAX_SLOTS, AssignedPath, Snapshot
 from registry.slot_board import board_json
 from registry.state_statistics import Statistics
