@@ -7,9 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from registry.edits.edit import pending_lines, waits_for
-from registry.job_status import JobStatus
-from registry.lifecycle import reads
-from registry.model import KEY, AssignedPath, Direction, EntityEntry, Progress, Snapshot
+from registry.model import KEY, AssignedPath, Direction, EntityEntry, JobStatus, Progress, Snapshot, reads
 
 _DIRECTIONS: tuple[Direction, ...] = ("down", "up")
 

@@ -7,7 +7,7 @@ from processor.findings.finding import Finding, NothingToCheck, failure, ok, war
 from processor.findings.network_findings import is_this_machine
 from processor.plan.rejects_topic import check_rejects_topic
 from processor.wording.first_of import first_of
-from registry.registry_state import RegistryState
+from registry.model import RegistryState
 
 SHOWN_RIGHTS = 3
 

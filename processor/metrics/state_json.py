@@ -4,9 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from registry.job_status import JobStatus
-from registry.model import Snapshot
-from registry.replay_request import ReplayRequest
+from registry.model import JobStatus, ReplayRequest, Snapshot
 
 
 def status_json(

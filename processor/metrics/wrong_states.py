@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from processor.wording.durations import duration_text
-from registry.job_status import JobStatus, RunEnd
+from registry.model import JobStatus, RunEnd
 
 SILENT_SECONDS = 60.0
 """A living job whose report is older is wrong: it reports every 5 s."""

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of
-from registry.job_status import JobStatus
-from registry.model import Snapshot
+from registry.model import JobStatus, Snapshot
 
 PLAN_SECONDS: Final = 1.0
 

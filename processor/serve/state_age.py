@@ -6,7 +6,7 @@ a reader knows: each change that Kafka had so many seconds ago is in the table.
 
 from collections.abc import Collection, Iterable
 
-from registry.job_status import JobStatus
+from registry.model import JobStatus
 
 
 def state_age(jobs: Iterable[JobStatus], topics: Collection[str]) -> float | None:

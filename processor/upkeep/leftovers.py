@@ -13,8 +13,8 @@ from processor.progress.ledger import NO_DOCUMENT, group_key, read_entry
 from processor.records.record import Value
 from processor.upkeep.letters_of_row import mentions_text
 from registry.edits.history import past_products
-from registry.json_text import json_text
 from registry.model import HistoryEntry
+from registry.text import json_text
 from statestore import keys
 
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from registry.column_of import column_of
 from registry.edits.edit import Edit, edited, find_product, finish, next_version, same_product, served_joins
 from registry.errors import (
     ColumnHeld,
@@ -22,8 +21,6 @@ from registry.errors import (
     SlotRetires,
     TopicTaken,
 )
-from registry.json_text import same_json
-from registry.lifecycle import reads
 from registry.model import (
     AssignedPath,
     Assignment,
@@ -39,8 +36,10 @@ from registry.model import (
     RequiredPath,
     Requirements,
     Snapshot,
+    reads,
 )
 from registry.slots import apart, assign
+from registry.text import column_of, same_json
 
 
 def apply(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> Edit:

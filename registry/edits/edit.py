@@ -8,8 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from registry.json_text import same_json
-from registry.lifecycle import reads, writes
 from registry.model import (
     GATE,
     AssignedPath,
@@ -22,7 +20,10 @@ from registry.model import (
     KeyPath,
     ProductEntry,
     Snapshot,
+    reads,
+    writes,
 )
+from registry.text import same_json
 
 
 class Signature(NamedTuple):

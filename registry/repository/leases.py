@@ -12,8 +12,7 @@ from sqlalchemy import ColumnElement, Connection, DateTime, and_, case, cast, fu
 from sqlalchemy.dialects.postgresql import insert
 
 from registry.errors import LeaseHeld, LeaseLost, SnapshotOutdated
-from registry.job_status import How, JobStatus, RunEnd, RunMark
-from registry.model import Lease
+from registry.model import How, JobStatus, Lease, RunEnd, RunMark
 from registry.repository.connection import Database
 from registry.tables import attempts, leases, meta
 

@@ -24,10 +24,10 @@ from registry.model import (
     KnownLanding,
     Lease,
     Progress,
+    RegistryState,
     Requirements,
     Snapshot,
 )
-from registry.registry_state import RegistryState
 from registry.repository.connection import Database, addresses_of
 from registry.repository.leases import Leases, Runs, check_applied, is_alive
 from registry.repository.replays import RequestedReplays

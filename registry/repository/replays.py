@@ -7,8 +7,7 @@ from collections.abc import Collection
 
 from sqlalchemy import ColumnElement, Connection, and_, exists, func, insert, select, tuple_, update
 
-from registry.model import Lease
-from registry.replay_request import LetterOutcome, LetterPosition, ReplayRequest, WaitingLetters
+from registry.model import Lease, LetterOutcome, LetterPosition, ReplayRequest, WaitingLetters
 from registry.repository.connection import Database
 from registry.repository.leases import check_held
 from registry.repository.rows import lock, sign

@@ -18,8 +18,7 @@ from sqlalchemy import Connection, func, insert, select, text
 
 from registry.errors import RegistryError, UnknownRevision
 from registry.migrations.roles import job_rights, operator_rights
-from registry.model import MAX_SLOTS
-from registry.registry_state import RegistryState
+from registry.model import MAX_SLOTS, RegistryState
 from registry.repository.rows import announce
 from registry.tables import meta
 from registry.tables import slots as slots_table

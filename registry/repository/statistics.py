@@ -6,9 +6,9 @@ from datetime import UTC
 
 from sqlalchemy import delete, insert, select, text, update
 
+from registry.model import EntityStatistics, JoinStatistics, Statistics
 from registry.repository.connection import Database
 from registry.repository.rows import join_ids
-from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
 from registry.tables import entity_statistics, join_statistics
 
 _LOCK = text("LOCK TABLE entity_statistics IN EXCLUSIVE MODE")

@@ -19,7 +19,7 @@ from processor.pricing.spending_text import spending_line
 from processor.rounds.troubles import degraded_lines
 from processor.wording.durations import duration_text
 from registry.edits.edit import pending_lines
-from registry.job_status import ENDS, JobStatus, RunEnd
+from registry.model import ENDS, JobStatus, RunEnd
 from registry.slot_board import board_json
 
 

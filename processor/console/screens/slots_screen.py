@@ -10,9 +10,8 @@ from processor.console.screen import Content, Screen
 from processor.console.screens.history_screens import versions_of
 from processor.console.visit import Visit
 from registry.edits.edit import pending_lines
-from registry.model import MAX_SLOTS, AssignedPath, Snapshot
+from registry.model import MAX_SLOTS, AssignedPath, Snapshot, Statistics
 from registry.slot_board import board_json
-from registry.state_statistics import Statistics
 
 ENTRIES: Final = 60
 LAST: Final = 5

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from processor.cli.edits.slots_command import board_text
 from registry.edits.edit import edited
 from registry.edits.operations import republish
-from registry.job_status import JobStatus
-from registry.model import AssignmentState, Progress, Snapshot
+from registry.model import AssignmentState, JobStatus, Progress, Snapshot
 from registry.slot_board import board_json, status_lines
 
 BOARD = """\

@@ -15,8 +15,7 @@ from processor.serve.store_pool import StorePool
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from registry.errors import RegistryUnreachable
-from registry.job_status import JobStatus
-from registry.model import Snapshot
+from registry.model import JobStatus, Snapshot
 
 ENTITIES = """
 user:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from processor.serve.state_age import state_age
-from registry.job_status import JobStatus
+from registry.model import JobStatus
 
 
 def job(report: Any, age: float | None = 2.0) -> JobStatus:

@@ -11,8 +11,7 @@ from processor.metrics.state_json import status_json
 from processor.metrics.wrong_states import wrong_lines
 from processor.pricing.spending_text import spending_line
 from processor.rounds.troubles import degraded_lines
-from registry.job_status import How, JobStatus, RunEnd
-from registry.model import Snapshot
+from registry.model import How, JobStatus, RunEnd, Snapshot
 from tests.unit.cli.job_state import STATE
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
