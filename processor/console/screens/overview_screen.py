@@ -18,9 +18,9 @@ from processor.metrics.wrong_states import moment, wrong_lines
 from processor.pricing.spending_text import spending_line
 from processor.rounds.troubles import degraded_lines
 from processor.wording.durations import duration_text
+from registry.board import board_json
 from registry.edits.edit import pending_lines
 from registry.model import ENDS, JobStatus, RunEnd
-from registry.slot_board import board_json
 
 
 def show_overview(parts: ConsoleParts, _: Visit) -> Content:

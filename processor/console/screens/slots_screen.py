@@ -9,9 +9,9 @@ from processor.console.operator_edits import free_slots
 from processor.console.screen import Content, Screen
 from processor.console.screens.history_screens import versions_of
 from processor.console.visit import Visit
+from registry.board import board_json
 from registry.edits.edit import pending_lines
 from registry.model import MAX_SLOTS, AssignedPath, Snapshot, Statistics
-from registry.slot_board import board_json
 
 ENTRIES: Final = 60
 LAST: Final = 5
