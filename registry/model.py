@@ -1,13 +1,14 @@
-"""The registry's content as plain values. Pure: knows no Postgres, and no other package's model.
+"""The values of the registry: its content, the life of an assignment, and what jobs and operators leave in it. Pure: knows no
+Postgres, and no other package's model.
 
 The registry does not read the `definition` of an entity or a product: JSON of the caller, stored with the order of its members.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 GATE = "publish"
 """The member of a product's definition that says when its documents go out."""
@@ -18,7 +19,7 @@ reads the parent."""
 
 
 class AssignmentState(StrEnum):
-    """A state in the life of an assignment (`registry.lifecycle`). FREE is never stored: the assignment is gone."""
+    """A state in the life of an assignment (`NEXT`). FREE is never stored: the assignment is gone."""
 
     PLANNED = "planned"
     WRITING = "writing"
@@ -26,6 +27,42 @@ class AssignmentState(StrEnum):
     SERVING = "serving"
     RETIRING = "retiring"
     FREE = "free"
+
+
+# The life of an assignment: the order of its states, and what jobs may do in each. The steps are those of the online index change
+# of Google's F1. Before a step, every running job has applied the version of the step before it. So jobs use at most two
+# neighbouring states at a time, and any two neighbours are safe together. Jobs write a slot before the backfill looks for rows
+# without it, and still write it while jobs of the version before may read it.
+
+NEXT: Final[Mapping[AssignmentState, frozenset[AssignmentState]]] = {
+    AssignmentState.PLANNED: frozenset({AssignmentState.WRITING, AssignmentState.FREE}),
+    AssignmentState.WRITING: frozenset({AssignmentState.BACKFILLING, AssignmentState.RETIRING}),
+    AssignmentState.BACKFILLING: frozenset({AssignmentState.SERVING, AssignmentState.RETIRING}),
+    AssignmentState.SERVING: frozenset({AssignmentState.RETIRING}),
+    AssignmentState.RETIRING: frozenset({AssignmentState.FREE}),
+    AssignmentState.FREE: frozenset({AssignmentState.PLANNED}),
+}
+"""The states that may follow each state. An assignment that an operator gives up before it serves goes to RETIRING, or, before
+any job writes it, straight to FREE."""
+
+_WRITTEN: Final = frozenset(
+    {AssignmentState.WRITING, AssignmentState.BACKFILLING, AssignmentState.SERVING, AssignmentState.RETIRING}
+)
+
+
+def may_follow(before: AssignmentState, after: AssignmentState) -> bool:
+    """True when an assignment may go from `before` to `after` in one step. The same state twice is no step."""
+    return after in NEXT[before]
+
+
+def writes(state: AssignmentState) -> bool:
+    """True when a job must fill the slot in every row that it writes."""
+    return state in _WRITTEN
+
+
+def reads(state: AssignmentState) -> bool:
+    """True when a job may answer a join through the slot."""
+    return state is AssignmentState.SERVING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,3 +334,182 @@ class KnownLanding(NamedTuple):
     place: str
     made_at: datetime
     seen_at: datetime
+
+
+# What jobs, operators and the schema itself show: no content of the registry.
+
+How = Literal["stopped", "finished", "failed", "lost", "killed"]
+"""stopped: a person asked for it; finished: all records of a run with `--once` are processed; failed: an error ended the run, or
+its start; lost: another run took its lease; killed: the run gave no sign of its end."""
+
+ENDS: Mapping[How, str] = {
+    "stopped": "stopped on request",
+    "finished": "finished all records (--once)",
+    "failed": "ended with an error",
+    "lost": "lost its lease to another run",
+    "killed": "gave its last sign of life",
+}
+"""How a run ended, in words."""
+
+
+class RunMark(NamedTuple):
+    """What a registry knows of the runs of its jobs. `generation`: the highest; `run`, `round`: the last round whose end the
+    table has, by the last report; `run` 0: none since the registry has its table."""
+
+    generation: int
+    run: int
+    round: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """How a run of `owner` ended. `text`: the message of its error, with the cure; empty without an error. `at`: when; of a
+    killed run its last sign of life."""
+
+    how: How
+    owner: str
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStatus:
+    """A job: its lease as it is now."""
+
+    job: str
+    owner: str | None
+    """None after a release."""
+    alive: bool
+    """A run holds the lease and renewed it in time."""
+    generation: int
+    applied_version: int | None
+    renewed_at: datetime
+    acquired_at: datetime | None = None
+    """When the last run began."""
+    report: Mapping[str, Any] | None = None
+    """The state of that run as it reported it last, JSON values; None before the first report."""
+    report_age: float | None = None
+    """In seconds, by the clock of Postgres."""
+    ended: RunEnd | None = None
+    """The end that the last run noted; of a job that lives, the end of the run before."""
+
+    @property
+    def last_end(self) -> RunEnd | None:
+        """How the last run ended; None while it lives, and where nobody noted it."""
+        if self.alive or self.owner is None:
+            return None if self.alive else self.ended
+        return RunEnd(how="killed", owner=self.owner, text="", at=self.renewed_at)
+
+
+RequestState = Literal["waiting", "withdrawn", "done"]
+
+
+class LetterPosition(NamedTuple):
+    """The position of the record that a dead letter keeps."""
+
+    topic: str
+    partition: int
+    offset: int
+    epoch: int
+
+
+class LetterOutcome(NamedTuple):
+    """How the replay of a dead letter ended; `reason`: why the job refused it, without values of the record."""
+
+    place: LetterPosition
+    outcome: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRequest:
+    """A request. `letters`: how many dead letters it names; `ended`: how many of these have an outcome."""
+
+    number: int
+    who: str
+    why: str
+    at: datetime
+    state: RequestState
+    letters: int
+    ended: int
+
+
+class WaitingLetters(NamedTuple):
+    """The next dead letters of the oldest request that waits."""
+
+    request: int
+    places: tuple[LetterPosition, ...]
+
+
+class ReplayRequests(Protocol):
+    """The requests in the registry, as the job uses them."""
+
+    def next_letters(self, most: int) -> WaitingLetters | None: ...
+
+    def note(self, lease: Lease, request: int, outcomes: Collection[LetterOutcome]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityStatistics:
+    """The number of an entity's rows, and the bytes of a sample of them, attribute names included. `entry_bytes`: the mean of
+    what an index shows of a row, None for an entity without slots; `undeclared_bytes`: of the undeclared columns. Both are None
+    where an older release took the statistics."""
+
+    entity: str
+    rows: int
+    mean_bytes: float
+    most_bytes: int
+    entry_bytes: float | None = None
+    undeclared_bytes: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinStatistics:
+    """The rows that a join finds in one direction. `mean`: rows per row of the other side, over a sample. `most`: the most rows
+    of one value, of all values in the sample. `value`: the encoded key of that value, None where no row has one, or where an
+    erasure took it."""
+
+    join: JoinSpec
+    direction: Direction
+    mean: float
+    most: int
+    value: str | None
+
+    @property
+    def shown_value(self) -> str:
+        """The value for people."""
+        return "an erased value" if self.value is None and self.most else repr(self.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """The statistics at `taken_at`, of the joins whose sides have rows."""
+
+    taken_at: datetime
+    entities: tuple[EntityStatistics, ...]
+    joins: tuple[JoinStatistics, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryState:
+    """The registry's schema, and what a user may do there. Also reads a schema that this release cannot use."""
+
+    now: float
+    """The clock of Postgres, in seconds since 1970."""
+    user: str
+    """The role of the connection."""
+    tls: bool
+    """Whether the connection is encrypted."""
+    exists: bool
+    """Whether there is a registry."""
+    release: int
+    """The server's major version."""
+    revision: str = ""
+    known: bool = True
+    """Whether this release knows the revision."""
+    current: bool = True
+    """Whether the revision is this release's own."""
+    may_create: bool = True
+    """Whether the user may create a schema."""
+    missing: tuple[str, ...] = ()
+    """The rights of a job that the user lacks, such as `INSERT on leases`."""

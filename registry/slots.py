@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from registry.column_of import column_of
 from registry.errors import NoSlot
 from registry.model import Assignment, AssignmentState, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry
+from registry.text import column_of
 
 _Index = tuple[str, tuple[str, ...]]
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from processor.definitions.shape import as_map, as_text
 from processor.definitions.yaml_nodes import Scalar, YamlNode
 from processor.product.join_fields import parse_element, type_of
 from processor.records.entity import ColumnType, Compare, Entity, united
-from registry.column_of import column_of
+from registry.text import column_of
 
 _ON = "write `on: {child column: parent column}`"
 JoinPairs = tuple[tuple[str, str], ...]

@@ -17,7 +17,7 @@ from processor.findings.finding import (
 from processor.plan.rejects_topic import check_rejects_topic
 from processor.stores.server_findings import commit_findings, release_finding
 from processor.wording.first_of import first_of
-from registry.registry_state import RegistryState
+from registry.model import RegistryState
 
 CHECKS = Checks()
 DEFINITIONS = "correct the definitions, and `statestore apply` them"

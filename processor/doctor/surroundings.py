@@ -23,9 +23,7 @@ from processor.settings.settings import Settings
 from processor.stores.kinds import kind_of, open_store
 from processor.stores.postgres_kind import PostgresProbe
 from processor.stores.store_kind import Effort
-from registry.job_status import JobStatus
-from registry.model import Binding, EpochBoundary, KnownLanding, Snapshot
-from registry.registry_state import RegistryState
+from registry.model import Binding, EpochBoundary, JobStatus, KnownLanding, RegistryState, Snapshot
 from statestore.store import Store
 from statestore.table import TableState
 

@@ -20,8 +20,7 @@ from processor.progress.epochs import Incarnations
 from processor.progress.replays import ReplayReport, ended_replays, letter_position, note_key
 from processor.records.dead_letters import DeadLetter
 from processor.rounds.job_event import JobEvent
-from registry.model import Lease
-from registry.replay_request import LetterOutcome, LetterPosition, ReplayRequests
+from registry.model import Lease, LetterOutcome, LetterPosition, ReplayRequests
 from statestore.keys import Key
 
 MOST_LETTERS = 5_000

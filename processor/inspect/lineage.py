@@ -17,7 +17,7 @@ from processor.plan.step import Lookup, Step
 from processor.product.document import CompiledJoin, CompiledLevel, Match, Renderer
 from processor.product.expressions.evaluate import Scope
 from processor.steps.assemble import assemble
-from registry.column_of import column_of
+from registry.text import column_of
 from statestore import keys
 from statestore.items import DELETED
 from statestore.keys import Key

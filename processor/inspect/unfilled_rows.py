@@ -15,8 +15,7 @@ from processor.plan.plan import Plan
 from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.plan.step import Lookup, Request, Step
 from processor.rounds.step_runner import apply_overlay
-from registry.lifecycle import reads
-from registry.model import Snapshot
+from registry.model import Snapshot, reads
 from statestore.item_attributes import key_of_item
 from statestore.items import slot_name
 from statestore.keys import Key

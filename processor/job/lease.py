@@ -10,8 +10,7 @@ from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
 from processor.spark.worker import lease_lost
 from registry.errors import LeaseHeld, LeaseLost
-from registry.job_status import JobStatus
-from registry.model import Lease
+from registry.model import JobStatus, Lease
 from registry.repository import Registry
 from statestore.store import FencingToken, Store
 

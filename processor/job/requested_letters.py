@@ -12,7 +12,7 @@ from processor.records.dead_letters import read_dead_letters, rejected_record
 from processor.records.message import Message
 from processor.records.record import Record
 from processor.topics.dead_letter_topic import portions, with_whole_record
-from registry.replay_request import LetterPosition
+from registry.model import LetterPosition
 
 
 def live_replays(job: Job) -> LiveReplays:

@@ -13,7 +13,7 @@ from processor.rounds.job_event import JobEvent, Report
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
 from registry.errors import LeaseLost, RegistryError, RegistryMissing
-from registry.job_status import How
+from registry.model import How
 from statestore.errors import FencedWrite, StoreError
 
 LOST = (Fenced, LeaseLost, FencedWrite)

@@ -19,9 +19,7 @@ from processor.counts import Count
 from processor.gates.wait import AwaitedTransaction
 from processor.rounds.freshness import BOUNDS, Freshness, read_freshness
 from processor.wording.durations import DAY, MINUTE, duration_text
-from registry.job_status import JobStatus, RunEnd
-from registry.model import Snapshot
-from registry.replay_request import ReplayRequest
+from registry.model import JobStatus, ReplayRequest, RunEnd, Snapshot
 
 SILENT_SECONDS = 60.0
 """A living job whose report is older is wrong: it reports every 5 s."""

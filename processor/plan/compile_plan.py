@@ -15,9 +15,9 @@ from processor.product.join_sides import Columns, align_columns
 from processor.product.product import Definitions, Join, Product
 from processor.product.used_columns import used_columns
 from processor.records.entity import Entity
-from registry.column_of import column_of
 from registry.edits.edit import with_numbers
 from registry.slots import SharedQuery, equal_groups, value_types
+from registry.text import column_of
 from statestore import keys
 
 

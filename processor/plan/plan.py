@@ -17,7 +17,7 @@ from processor.product.join_fields import convert, join_keys
 from processor.product.join_sides import Columns
 from processor.records.entity import Entity
 from processor.records.record import Value
-from registry.column_of import column_of
+from registry.text import column_of
 from statestore import keys
 from statestore.items import Edge, slot_name
 from statestore.keys import Key

@@ -20,7 +20,7 @@ from processor.records import canonical_json
 from processor.records.entity import Entity
 from registry import model as stored
 from registry.edits.advance import completed
-from registry.lifecycle import writes
+from registry.model import writes
 from registry.slots import apart, assign
 from statestore.column_values import MAX_COLUMNS
 

@@ -9,8 +9,8 @@ from math import ceil
 from processor.plan.plan import Plan
 from processor.pricing.estimate import StatisticsIndex
 from processor.pricing.price_list import Prices
-from registry.column_of import column_of
 from registry.model import Snapshot
+from registry.text import column_of
 from statestore.items import slot_name
 from statestore.metered import WRITE_BYTES
 

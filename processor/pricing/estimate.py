@@ -27,9 +27,8 @@ from processor.plan.tree import RootTree
 from processor.pricing.event_kinds import WORLD, Event, World
 from processor.pricing.price import Cost
 from processor.progress.ledger import group_partition
-from registry.column_of import column_of
-from registry.model import Direction, JoinSpec
-from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
+from registry.model import Direction, EntityStatistics, JoinSpec, JoinStatistics, Statistics
+from registry.text import column_of
 from statestore.metered import READ_BYTES, WRITE_BYTES
 
 

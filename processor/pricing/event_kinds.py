@@ -20,8 +20,8 @@ from processor.product.product import Join, Product, expressions
 from processor.records.column_types import parse_type
 from processor.records.entity import ColumnType, Entity
 from processor.records.record import Value
-from registry.column_of import column_of
 from registry.slots import equal_groups
+from registry.text import column_of
 
 UNREAD = "update of nothing that is used"
 """The name of an update of columns that no product reads."""

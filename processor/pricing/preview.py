@@ -18,13 +18,12 @@ from processor.pricing.sizes import size_warnings
 from processor.pricing.stored_columns import row_effects
 from processor.product.product import Definitions
 from processor.settings.settings import Settings
-from registry.column_of import column_of
+from registry.board import board_json
 from registry.edits.advance import completed
 from registry.edits.apply import apply
 from registry.edits.edit import Edit, edited, joined_by, plan_id
-from registry.model import Assignment, Need, Requirements, Snapshot
-from registry.slot_board import board_json
-from registry.state_statistics import Statistics
+from registry.model import Assignment, Need, Requirements, Snapshot, Statistics
+from registry.text import column_of
 from statestore.items import slot_name
 
 

@@ -15,8 +15,7 @@ from processor.settings.settings import Settings
 from registry.edits.advance import completed
 from registry.edits.edit import edited
 from registry.edits.operations import remove
-from registry.model import Snapshot
-from registry.state_statistics import Statistics
+from registry.model import Snapshot, Statistics
 
 
 class EntitySaving(NamedTuple):

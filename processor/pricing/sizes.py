@@ -11,7 +11,7 @@ from processor.plan.planning import join_of
 from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.pricing.estimate import StatisticsIndex
 from processor.records.message import MAX_MESSAGE_BYTES
-from registry.state_statistics import JoinStatistics
+from registry.model import JoinStatistics
 from statestore.items import slot_name
 from statestore.store import MAX_ITEM_BYTES
 

@@ -20,8 +20,7 @@ from processor.plan.planning import join_of
 from processor.plan.product_plan import JoinPlan
 from processor.plan.step import Lookup
 from processor.records.record import Value
-from registry.model import Direction, JoinSpec
-from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
+from registry.model import Direction, EntityStatistics, JoinSpec, JoinStatistics, Statistics
 from statestore import keys
 from statestore.attribute_values import item_size
 from statestore.column_values import pack_values

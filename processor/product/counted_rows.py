@@ -22,7 +22,7 @@ from processor.product.product import Join, WholeRow
 from processor.records.entity import Entity
 from processor.records.record import Value
 from processor.records.times import to_microseconds
-from registry.column_of import column_of
+from registry.text import column_of
 
 Rank = Callable[[Value], Any]
 Entities = Mapping[str, Entity]

@@ -23,7 +23,7 @@ from processor.product.expressions.text_functions import FOLDS
 from processor.records.entity import ColumnType, Compare, Entity
 from processor.records.record import Value
 from processor.records.times import round_to_microseconds
-from registry.column_of import column_of
+from registry.text import column_of
 from statestore import keys
 
 _WORDS = "|".join(map(re.escape, FOLDS))

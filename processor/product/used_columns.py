@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from processor.product.expressions.expression import Column, Computed, Expression, Path, node_of, references
 from processor.product.product import BareValue, Join, Product, WholeRow, expressions
-from registry.column_of import column_of
+from registry.text import column_of
 
 
 def used_columns(product: Product) -> Mapping[Path, frozenset[str] | None]:

@@ -8,7 +8,7 @@ writes, a lost write without a round that published is no evidence.
 from typing import NamedTuple
 
 from processor.progress.ledger import LedgerEntry, Run, run_key
-from registry.job_status import RunMark
+from registry.model import RunMark
 from statestore.keys import Key, progress_partition
 
 RUNS = progress_partition("RUNS")

@@ -18,7 +18,7 @@ from typing import Literal
 
 from processor.progress.segment import OpenChange, read_changes, write_changes
 from processor.records.record import Record
-from registry.replay_request import LetterPosition
+from registry.model import LetterPosition
 from statestore import keys
 from statestore.item_attributes import key_of_item, write_note
 from statestore.items import JoinKey

@@ -12,9 +12,9 @@ from processor.plan.product_plan import LedgerPlace
 from processor.progress.ledger import NO_DOCUMENT, group_key, read_entry
 from processor.records.record import Value
 from processor.upkeep.letters_of_row import mentions_text
-from registry.json_text import json_text
+from registry.edits.history import past_products
 from registry.model import HistoryEntry
-from registry.past_products import past_products
+from registry.text import json_text
 from statestore import keys
 
 

@@ -12,7 +12,7 @@ from processor.records import canonical_json
 from registry.edits import operations
 from registry.edits.apply import apply
 from registry.edits.edit import Edit, Signature, edited
-from registry.edits.undo import NoUndo, Reversal, reverse
+from registry.edits.history import NoUndo, Reversal, reverse
 from registry.model import Applied, Snapshot
 
 if TYPE_CHECKING:

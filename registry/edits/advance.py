@@ -4,15 +4,14 @@
 2. A waiting product goes live once all its slots serve, and each row of its entities has them.
 3. A retracted product goes once all its documents are tombstones, and a retiring slot once nothing refers to it.
 
-Each step is one registry version, which the job applies before the next step (`registry.lifecycle`).
+Each step is one registry version, which the job applies before the next step (`registry.model.NEXT`).
 """
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from registry.edits.edit import Edit, edited, finish, served_joins
-from registry.lifecycle import reads
-from registry.model import AssignedPath, Assignment, AssignmentState, JoinAccess, Snapshot
+from registry.model import AssignedPath, Assignment, AssignmentState, JoinAccess, Snapshot, reads
 
 WHY = "the job's next step"
 """The reason of these edits in the history."""

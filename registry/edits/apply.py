@@ -1,33 +1,45 @@
-"""The edit of an apply: a pure function of the stored registry and the requirements.
+"""The edit of an apply: a pure function of the stored registry and the requirements, and the checks that refuse one.
 
 This module writes nothing. Its result names exactly the entries that differ, so that the same requirements twice change nothing.
 A product over stored rows waits, until the job has filled its slots and edges in them (`registry.edits.advance`). The edit drops
-the joins that no product uses any more; their assignments stay, at worst unused, since rows are stored under them.
+the joins that no product uses any more; their assignments stay, at worst unused, since rows are stored under them. An apply is
+refused when it does not hold together, or when it changes keys, types or shards under which rows are stored.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from registry.edits.checks import check_entities, check_requirements, check_roots, check_topics
 from registry.edits.edit import Edit, edited, find_product, finish, next_version, same_product, served_joins
-from registry.errors import SlotRetires
-from registry.json_text import same_json
-from registry.lifecycle import reads
+from registry.errors import (
+    ColumnHeld,
+    ColumnStored,
+    ColumnUsed,
+    DefinitionChanged,
+    Malformed,
+    RootChanged,
+    SlotRetires,
+    TopicTaken,
+)
 from registry.model import (
     AssignedPath,
     Assignment,
     AssignmentState,
+    EdgePath,
     EntityEntry,
     JoinAccess,
     JoinPaths,
     JoinSpec,
+    KeyPath,
     Need,
     ProductEntry,
     RequiredPath,
     Requirements,
     Snapshot,
+    reads,
 )
 from registry.slots import apart, assign
+from registry.text import column_of, same_json
 
 
 def apply(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> Edit:
@@ -47,9 +59,9 @@ def apply(stored: Snapshot, required: Requirements, has_run: Collection[str]) ->
         SlotRetires: the only slot with the columns of a join retires.
         TopicTaken: two entities or products would have one topic.
     """
-    check_requirements(stored, required)
-    check_entities(stored, required, has_run)
-    check_roots(stored, required, has_run)
+    _check_requirements(stored, required)
+    _check_entities(stored, required, has_run)
+    _check_roots(stored, required, has_run)
     used = _used_products(stored, required, has_run)
     paths = _paths(stored, required, used)
     assignments = _assignments(stored, required, used, paths, has_run)
@@ -78,7 +90,7 @@ def apply(stored: Snapshot, required: Requirements, has_run: Collection[str]) ->
         ),
     )
     change = finish(stored, change)
-    check_topics(edited(stored, change), required)
+    _check_topics(edited(stored, change), required)
     return change
 
 
@@ -178,3 +190,153 @@ def _same_entity(old: EntityEntry | None, new: EntityEntry) -> bool:
     return (
         old is not None and replace(new, definition=old.definition) == old and same_json(new.definition, old.definition)
     )
+
+
+def _check_requirements(stored: Snapshot, required: Requirements) -> None:
+    """Checks that every named entity and column is required or stored, and that each path can answer its join.
+
+    Raises:
+        Malformed: an entity or a column is missing, or a path does not answer its join.
+    """
+    entities = {one.name: one for one in (*stored.entities, *required.entities)}
+    joins = {path.join for path in required.paths}
+    for entity in required.entities:
+        _known(f"the key of entity {entity.name}", entities, entity.name, entity.key)
+    for product in required.products:
+        _known(f"the root of product {product.name}", entities, product.root, ())
+        for join in product.joins:
+            if join not in joins:
+                raise Malformed(f"product {product.name}: there is no access path for its join {join}")
+    for path in required.paths:
+        _check_path(entities, path)
+    for need in (need for group in required.groups for need in group):
+        _known("an index", entities, need.entity, need.columns)
+
+
+def _check_path(entities: Mapping[str, EntityEntry], path: JoinPaths) -> None:
+    for direction, answer in (("down", path.down), ("up", path.up)):
+        entity, columns = path.join.side("down" if direction == "down" else "up")
+        _known(f"join {path.join}", entities, entity, columns)
+        match answer:
+            case KeyPath() if not set(entities[entity].key) <= set(columns):
+                raise Malformed(
+                    f"join {path.join}: no key read {direction}, the key of {entity} is {entities[entity].key}"
+                )
+            case EdgePath() if answer.entity != entity or set(answer.fields) != set(columns):
+                raise Malformed(
+                    f"join {path.join}: edges of {answer.entity}{answer.fields} do not answer it {direction}"
+                )
+            case Need() if answer.entity != entity or not set(answer.columns) <= set(columns):
+                raise Malformed(f"join {path.join}: {answer.entity}{answer.columns} does not answer it {direction}")
+            case _:
+                pass
+
+
+def _known(source: str, entities: Mapping[str, EntityEntry], entity: str, columns: Iterable[str]) -> None:
+    if entity not in entities:
+        raise Malformed(f"{source}: there is no entity {entity}")
+    for column in map(column_of, columns):
+        if column not in entities[entity].columns:
+            raise Malformed(f"{source}: entity {entity} declares no column {column}")
+
+
+def _check_entities(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> None:
+    """Checks that the required entities keep the definitions under which rows are stored.
+
+    Raises:
+        DefinitionChanged: a key, the type of a key column or the number of shards changed.
+        ColumnUsed: the definition no longer declares a column that a slot or edges hold.
+        ColumnHeld: a column that a slot or edges hold has a type with another encoding, and rows may be stored.
+        ColumnStored: a column has a type that does not take all values of its old type, and rows may be stored. The old type of a
+            dropped column is its last one.
+    """
+    before = {entity.name: entity for entity in stored.entities}
+    for entity in required.entities:
+        if old := before.get(entity.name):
+            _check_key(old, entity)
+            _check_held(stored, old, entity, has_run)
+            if entity.name in has_run:
+                _check_columns(old, entity)
+
+
+def _check_roots(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> None:
+    """Checks that the required products keep their roots, once documents of them may be published. Raises RootChanged."""
+    roots = {product.name: product.root for product in stored.products}
+    for product in required.products:
+        old = roots.get(product.name, product.root)
+        if old != product.root and old in has_run:
+            raise RootChanged(product.name, old, product.root)
+
+
+def _check_topics(after: Snapshot, required: Requirements) -> None:
+    """Checks that no two entities or products of the registry have one topic.
+
+    Args:
+        after: the registry as the requirements would make it.
+
+    Raises:
+        TopicTaken: two have. The error blames an entry of the requirements.
+    """
+    named = {
+        *(f"entity {one.name}" for one in required.entities),
+        *(f"product {one.name}" for one in required.products),
+    }
+    entries = [(f"entity {one.name}", one.topic) for one in after.entities]
+    entries += [(f"product {one.name}", one.topic) for one in (*after.products, *after.waiting)]
+    owners: dict[str, str] = {}
+    for entry, topic in sorted(entries, key=lambda one: one[0] in named):
+        owner = owners.setdefault(topic, entry)
+        if owner != entry:
+            stored = owner not in named
+            renamed = stored and owner.split()[0] == entry.split()[0]
+            raise TopicTaken(entry, topic, owner, stored=stored, renamed=renamed)
+
+
+def _check_key(old: EntityEntry, new: EntityEntry) -> None:
+    if old.key != new.key:
+        raise DefinitionChanged(new.name, "the key", ", ".join(old.key), ", ".join(new.key))
+    if old.shards != new.shards:
+        raise DefinitionChanged(new.name, "the number of shards", old.shards, new.shards)
+    for column in new.key:
+        if old.columns[column] != new.columns[column]:
+            raise DefinitionChanged(
+                new.name, f"the type of the key column {column}", old.columns[column], new.columns[column]
+            )
+
+
+def _check_held(stored: Snapshot, old: EntityEntry, new: EntityEntry, has_run: Collection[str]) -> None:
+    places = [(f"GSI_{one.slot}", one.columns) for one in stored.assignments_of(new.name)]
+    places += [
+        (f"an edge by {'#'.join(one.fields)}", one.fields) for one in stored.edge_paths() if one.entity == new.name
+    ]
+    for where, fields in places:
+        for column in map(column_of, fields):
+            was, now = old.columns[column], new.columns.get(column)
+            if now is None:
+                raise ColumnUsed(new.name, column, was, where)
+            if was != now and new.name in has_run and not _holds_alike(was, now):
+                raise ColumnHeld(new.name, column, was, now, where)
+
+
+def _check_columns(old: EntityEntry, new: EntityEntry) -> None:
+    for column, was in {**old.dropped, **old.columns}.items():
+        now = new.columns.get(column, was)
+        if was != now and not _takes_all(was, now):
+            raise ColumnStored(new.name, column, was, now)
+
+
+def _takes_all(was: str, now: str) -> bool:
+    """Whether each stored value of the type `was` is a value of the type `now`, with the same meaning. The arguments of decimals,
+    timestamps and json say how decode reads a value, and not which values there are. Slots and edges encode a value alike in both
+    types, except in json: `keys.encode` gives one text for an int and the equal decimal."""
+    before, after = (re.fullmatch(r"(\w+)(?:\(.*\))?(\[\])?", text) for text in (was, now))
+    if before is None or after is None:
+        return False
+    if after[1] == "json" and not after[2]:
+        return before[1] in ("int", "string", "bool", "json")
+    return before[2] == after[2] and (before[1] == after[1] or (before[1], after[1]) == ("int", "decimal"))
+
+
+def _holds_alike(was: str, now: str) -> bool:
+    """Whether slots and edges hold the values of both types in one form."""
+    return _takes_all(was, now) and all(was.count(sign) == now.count(sign) for sign in ("json", "[]"))

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from registry.edits.edit import Edit, find_product, finish, next_version
 from registry.errors import NoAssignment, NoProduct, RegistryError, slot_list
-from registry.lifecycle import may_follow, reads
-from registry.model import MAX_SLOTS, Assignment, AssignmentState, ProductEntry, Snapshot
+from registry.model import MAX_SLOTS, Assignment, AssignmentState, ProductEntry, Snapshot, may_follow, reads
 
 
 class ProductPaused(RegistryError):

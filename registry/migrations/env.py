@@ -1,4 +1,4 @@
-"""Runs the migrations on the connection of `registry.repository.migrate`, inside its transaction."""
+"""Runs the migrations on the connection of `registry.repository.schema`, inside its transaction."""
 
 from alembic import context
 

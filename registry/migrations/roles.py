@@ -7,7 +7,7 @@ users. The rules of the schema hold for every role. Only the owner may change th
 from collections.abc import Mapping
 from typing import Final
 
-from registry.migrations.edit_rules import DERIVED, EDITED
+from registry.migrations.first_rules import DERIVED, EDITED
 
 ROLES: Final = ("reader", "job", "operator", "lander")
 

@@ -2,42 +2,39 @@
 
 from collections.abc import Callable, Collection, Iterable
 from copy import copy
+from dataclasses import asdict
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self
 
-from sqlalchemy import text
+from sqlalchemy import Connection, and_, delete, func, or_, select, text, update
+from sqlalchemy.dialects.postgresql import insert
 
 from registry.edits.advance import WHY, advance
 from registry.edits.apply import apply
 from registry.edits.edit import Edit, Signature, edited
+from registry.edits.history import last_pause
 from registry.edits.operations import ProductPaused
-from registry.job_status import JobStatus
+from registry.errors import EpochConflict, LeaseHeld
 from registry.migrations.roles import role_statements
 from registry.model import (
     Applied,
     Binding,
     EpochBoundary,
     HistoryEntry,
+    KnownLanding,
     Lease,
     Progress,
+    RegistryState,
     Requirements,
     Snapshot,
 )
-from registry.pauses import last_pause
-from registry.registry_state import RegistryState
-from registry.repository import board_store as boards
-from registry.repository import epoch_store as epochs
-from registry.repository import identity_store as identities
-from registry.repository import lease_store as leases
 from registry.repository.connection import Database, addresses_of
-from registry.repository.kept_statistics import KeptStatistics
-from registry.repository.landing_notes import LandingNotes
-from registry.repository.look import look, may_edit
-from registry.repository.migrate import migrate
-from registry.repository.read import has_run, read
-from registry.repository.requested_replays import RequestedReplays
-from registry.repository.run_notes import RunNotes
-from registry.repository.write import announce, lock, sign, write
+from registry.repository.leases import Leases, Runs, check_applied, is_alive
+from registry.repository.replays import RequestedReplays
+from registry.repository.rows import announce, has_run, lock, read, sign, write
+from registry.repository.schema import look, may_edit, migrate
+from registry.repository.statistics import KeptStatistics
+from registry.tables import epochs, history, landings, leases, meta, walk_progress
 
 P = ParamSpec("P")
 Check = Callable[[Snapshot, Snapshot], object]
@@ -48,15 +45,21 @@ def no_check(_before: Snapshot, _after: Snapshot) -> None:
     """The check of a caller who runs no jobs."""
 
 
-class Registry:
+class Registry(Leases):
     """A registry in one schema of a Postgres database. Safe to share between threads, not across a fork.
 
     Every method may raise RegistryUnreachable and UnknownRevision, and every method but `migrate` RegistryMissing. Methods
     that write raise RegistryBusy when another edit stays open for 30 s.
-
-    runs: what it notes of the runs of jobs. statistics: of the state, the last ones. replays: that operators ask the job for.
-    landings: the targets that hold documents.
     """
+
+    runs: Runs
+    """What it keeps of the runs of jobs."""
+    statistics: KeptStatistics
+    """Of the state, the last ones."""
+    replays: RequestedReplays
+    """Those that operators ask the job for."""
+    landings: "Landings"
+    """The targets that hold documents."""
 
     def __init__(self, url: str, schema: str = "statestore") -> None:
         """Connects with the first request.
@@ -68,10 +71,10 @@ class Registry:
 
     def _work_over(self, database: Database) -> None:
         self._database = database
-        self.runs = RunNotes(database)
+        self.runs = Runs(database)
         self.statistics = KeptStatistics(database)
         self.replays = RequestedReplays(database)
-        self.landings = LandingNotes(database)
+        self.landings = Landings(database)
 
     def __enter__(self) -> Self:
         return self
@@ -165,7 +168,7 @@ class Registry:
             try:
                 change = operation(read(connection), *given, **named)
             except ProductPaused as error:
-                pause = last_pause(boards.history(connection, None), error.name)
+                pause = last_pause(_history(connection, None), error.name)
                 raise ProductPaused(error.name, pause) from None
             return Applied(version=write(connection, change), changes=change.changes)
 
@@ -182,7 +185,7 @@ class Registry:
         """
         with self._database.transaction() as connection:
             lock(connection)
-            leases.check_applied(connection, lease, version)
+            check_applied(connection, lease, version)
             sign(connection, lease.owner, WHY)
             change = advance(read(connection), proven=proven, published=published)
             return Applied(version=write(connection, change), changes=change.changes)
@@ -190,121 +193,162 @@ class Registry:
     def history(self, limit: int | None = None) -> tuple[HistoryEntry, ...]:
         """The last entries of the history, the newest first; all of them without a limit."""
         with self._database.reading() as connection:
-            return boards.history(connection, limit)
-
-    def jobs(self) -> tuple[JobStatus, ...]:
-        """The jobs that ever ran by this registry, and who runs them now."""
-        with self._database.reading() as connection:
-            return boards.jobs(connection)
+            return _history(connection, limit)
 
     def keep_progress(self, lines: Collection[Progress]) -> None:
         """Replaces the progress of all walks. This is no edit: the version stays."""
         with self._database.transaction() as connection:
-            boards.keep_progress(connection, lines)
+            connection.execute(text("LOCK TABLE walk_progress IN EXCLUSIVE MODE"))  # a second writer waits
+            connection.execute(delete(walk_progress))
+            for line in lines:
+                connection.execute(insert(walk_progress).values(asdict(line)))
 
     def progress(self) -> tuple[Progress, ...]:
         """How far each walk is, by name."""
         with self._database.reading() as connection:
-            return boards.progress(connection)
+            rows = connection.execute(select(walk_progress).order_by("walk"))
+            return tuple(Progress(**row) for row in rows.mappings())
 
     def binding(self) -> Binding:
         """The registry's identity, and the job and the table that it is bound to."""
         with self._database.reading() as connection:
-            return identities.read(connection)
+            row = connection.execute(select(meta.c.identity, meta.c.job, meta.c.table_name)).one()
+        return Binding(identity=row.identity, job=row.job or "", table=row.table_name or "")
 
     def bind(self, binding: Binding) -> None:
-        """Binds the registry to a job and a table, if it still has this identity."""
+        """Binds the registry to a job and a table. Leaves a registry that has another identity by now as it is."""
+        bound = update(meta).where(meta.c.identity == binding.identity)
         with self._database.transaction() as connection:
             announce(connection)
-            identities.bind(connection, binding)
+            connection.execute(bound.values(job=binding.job, table_name=binding.table))
 
     def raise_version(self, least: int) -> None:
         """Raises the version to `least`, by one in each transaction. The content stays."""
-        version = self.snapshot().version
+        version: int = self.snapshot().version
         while version < least:
             with self._database.transaction() as connection:
                 announce(connection)
-                version = identities.raise_version(connection)
+                version = connection.execute(select(func.edit_version())).scalar_one()
 
     def unbind_table(self) -> None:
-        """Gives the registry a new identity, bound to no table."""
+        """Gives the registry a new identity, bound to no table: what holds the former one is foreign from now on. The next table
+        begins without the rounds of this one."""
         with self._database.transaction() as connection:
             announce(connection)
-            identities.unbind_table(connection)
+            connection.execute(update(leases).values(ended_run=None, ended_round=None))
+            connection.execute(update(meta).values(identity=text("gen_random_uuid()::text"), table_name=None))
 
     def rename_job(self, job: str, *, take_over: bool) -> None:
-        """Binds the registry to a job of another name, which fences the runs of the earlier one. Raises LeaseHeld when one of
-        these is alive, unless the caller takes over."""
+        """Binds the registry to a job of another name, whose generations go on above those of every earlier job. The runs of
+        the earlier jobs lose their leases.
+
+        Raises:
+            LeaseHeld: a run of an earlier job is alive, and the caller does not take over.
+        """
+        earlier, now = leases.c.job != job, func.clock_timestamp()
         with self._database.transaction() as connection:
             announce(connection)
-            identities.rename_job(connection, job, take_over=take_over)
+            alive = connection.execute(select(leases.c.job, leases.c.owner).where(earlier, is_alive())).first()
+            if alive is not None and not take_over:
+                raise LeaseHeld(
+                    f"job {alive.job} runs already: {alive.owner}; stop it, wait, or take over, which fences it"
+                )
+            highest, lanes = connection.execute(select(func.max(leases.c.generation), func.max(leases.c.lanes))).one()
+            connection.execute(update(leases).where(earlier).values(owner=None, generation=leases.c.generation + 1))
+            new = insert(leases).values(
+                job=job,
+                generation=(highest or 0) + 1,
+                acquired_at=now,
+                renewed_at=now,
+                expires_after=0,
+                lanes=lanes or 1,
+            )
+            risen = {"generation": func.greatest(leases.c.generation, new.excluded.generation)}
+            connection.execute(new.on_conflict_do_update(index_elements=["job"], set_=risen))
+            connection.execute(update(meta).values(job=job))
 
     def lanes_of_other_jobs(self, job: str) -> dict[str, int]:
         """The other jobs that ever ran by this registry, and the highest number of lanes of each."""
         with self._database.reading() as connection:
-            return identities.lanes_of_other_jobs(connection, job)
-
-    def take_lease(self, job: str, owner: str, lanes: int, *, take_over: bool, expires_after: float) -> Lease:
-        """Takes a job's lease for a run: a new generation, which fences all before it.
-
-        Args:
-            owner: the name of this run, for people and for `LeaseHeld`; the same owner may always take the lease again.
-            lanes: the number of lanes of this run; the returned lease has the highest number of any run.
-            take_over: take the lease from an owner that is alive.
-            expires_after: seconds without `renew` after which other owners may take the lease.
-
-        Raises:
-            LeaseHeld: another owner is alive.
-        """
-        wanted = Lease(job=job, generation=0, owner=owner, lanes=lanes)
-        with self._database.transaction() as connection:
-            return leases.take(connection, wanted, take_over=take_over, expires_after=expires_after)
-
-    def renew(self, lease: Lease) -> None:
-        """Records that the run is alive. Raises LeaseLost when another run has taken over."""
-        with self._database.transaction() as connection:
-            leases.renew(connection, lease)
-
-    def holds(self, lease: Lease) -> bool:
-        """True while no other run has taken the lease, and this run has not released it."""
-        with self._database.reading() as connection:
-            return leases.holds(connection, lease)
-
-    def begin_attempt(self, lease: Lease, lane: int, round_: int) -> int | None:
-        """Counts the attempts of a lane's task in a round, from 0; None when the lease is lost, or the run has begun a later
-        round."""
-        with self._database.transaction() as connection:
-            return leases.begin_attempt(connection, lease, lane, round_)
-
-    def give_back(self, lease: Lease) -> None:
-        """Gives the lease back, if this run still has it."""
-        with self._database.transaction() as connection:
-            leases.give_back(connection, lease)
-
-    def applied(self, lease: Lease, version: int) -> None:
-        """Records that the job works by this version, before the job's first write by it.
-
-        Raises:
-            SnapshotOutdated: an edit changed the registry meanwhile: take a new snapshot and record that.
-            LeaseLost: another run has taken over.
-        """
-        with self._database.transaction() as connection:
-            leases.applied(connection, lease, version)
+            rows = connection.execute(select(leases.c.job, leases.c.lanes).where(leases.c.job != job))
+            return {row.job: row.lanes for row in rows}
 
     def epochs(self, topics: Collection[str], entities: Collection[str] = ()) -> tuple[EpochBoundary, ...]:
-        """The recorded boundaries of these topics, and of every topic that these entities ever read, in order."""
+        """The recorded boundaries of these topics, and of every topic that these entities ever read, by topic, incarnation,
+        partition and offset."""
+        columns = (epochs.c.topic, epochs.c.topic_id, epochs.c.partition, epochs.c.from_offset)
+        wanted = or_(epochs.c.topic.in_(topics), epochs.c.entity.in_(entities))
+        found = select(*columns, epochs.c.epoch, epochs.c.entity).where(wanted).order_by(*columns, epochs.c.epoch)
         with self._database.reading() as connection:
-            return epochs.read(connection, topics, entities)
+            return tuple(EpochBoundary(**row) for row in connection.execute(found).mappings())
 
     def record_epochs(self, boundaries: Iterable[EpochBoundary], *, who: str, why: str) -> None:
         """Adds the boundaries that an operator records: an edit, which the history shows. Errors as of `add_epochs`."""
         with self._database.transaction() as connection:
             lock(connection)
             sign(connection, who, why)
-            epochs.add(connection, boundaries)
+            _add_epochs(connection, boundaries)
 
     def add_epochs(self, boundaries: Iterable[EpochBoundary]) -> None:
         """Records boundaries, all or none. The same boundary again changes nothing. Raises EpochConflict when the registry has a
         higher epoch for one."""
         with self._database.transaction() as connection:
-            epochs.add(connection, boundaries)
+            _add_epochs(connection, boundaries)
+
+
+class Landings:
+    """The landings that the registry knows: each target that holds documents of a product, until a person removes it. Each method
+    is one transaction, and no edit: the version stays."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def note(self, id_: str, *, product: str, topic: str, place: str) -> None:
+        """Notes that a process of this landing runs now."""
+        given = {"product": product, "topic": topic, "place": place}
+        seen = insert(landings).values(id=id_, **given)
+        with self._database.transaction() as connection:
+            connection.execute(seen.on_conflict_do_update(index_elements=["id"], set_={**given, "seen_at": func.now()}))
+
+    def all(self) -> tuple[KnownLanding, ...]:
+        """The landings, in the order in which they were made. A registry that an earlier release migrated knows none."""
+        with self._database.reading() as connection:
+            if connection.scalar(text("SELECT to_regclass('landings') IS NULL")):
+                return ()
+            found = connection.execute(select(landings).order_by(landings.c.made_at, landings.c.id)).mappings()
+            return tuple(KnownLanding(**row) for row in found)
+
+    def remove(self, id_: str) -> bool:
+        """Forgets a landing. Returns False where there is none of this id."""
+        with self._database.transaction() as connection:
+            return connection.execute(delete(landings).where(landings.c.id == id_)).rowcount > 0
+
+
+def _history(connection: Connection, limit: int | None) -> tuple[HistoryEntry, ...]:
+    columns = [column for column in history.c if column.name != "id"]
+    rows = connection.execute(select(*columns).order_by(history.c.id.desc()).limit(limit))
+    return tuple(HistoryEntry(**row) for row in rows.mappings())
+
+
+def _add_epochs(connection: Connection, boundaries: Iterable[EpochBoundary]) -> None:
+    """Adds boundaries. The registry only adds them: so a record has the same epoch in every run (rule 2 of docs/architecture.md).
+    A stored boundary stays. Where a partition was empty, two boundaries have one offset: the higher epoch counts.
+
+    Raises:
+        EpochConflict: the registry has a higher epoch at this place.
+    """
+    for one in boundaries:
+        place = {
+            "topic": one.topic,
+            "topic_id": one.topic_id,
+            "partition": one.partition,
+            "from_offset": one.from_offset,
+        }
+        connection.execute(insert(epochs).values(**place, epoch=one.epoch, entity=one.entity).on_conflict_do_nothing())
+        here = and_(*(epochs.c[name] == value for name, value in place.items()))
+        highest = connection.execute(select(func.max(epochs.c.epoch)).where(here)).scalar_one()
+        if highest > one.epoch:
+            raise EpochConflict(
+                f"topic {one.topic} ({one.topic_id}) partition {one.partition} from offset {one.from_offset} has "
+                f"epoch {highest}, not {one.epoch}: epochs only rise, read them again"
+            )

@@ -35,7 +35,7 @@ DOORWAYS = {
     "boto3": r"statestore\.dynamodb\.boto_client|processor\.settings\.secrets_manager",
     "botocore": r"statestore\.dynamodb\..*|processor\.settings\.secrets_manager",
     "confluent_kafka": r"processor\.(kafka|schema_registry)\..*",
-    "sqlalchemy": r"registry\.(tables|job_tables|replay_tables|repository\..*|migrations\..*)"
+    "sqlalchemy": r"registry\.(tables|repository\..*|migrations\..*)"
     r"|processor\.drafts\.database_tables|processor\.source\.source_session",
     "alembic": r"registry\.(repository|migrations)\..*",
     "psycopg": r"statestore\.postgres\.\w+|processor\.(inspect\.oracle|landing\.\w+)|registry\.repository\.connection",

@@ -16,7 +16,8 @@ from processor.records.record import Record
 from processor.records.recorded_topics import read_records
 from processor.settings.settings import Settings
 from processor.stores.kinds import open_store
-from registry.repository import Registry, migrate
+from registry.repository import Registry
+from registry.repository import schema as schema_module
 from registry.tables import metadata
 from tests.integration.job.plain_client import plain_client
 from tests.releases.release import wire_items
@@ -51,7 +52,7 @@ def restore_registry(connection: Connection, schema: str, release: Path, topic_i
         boundary["topic_id"] = topic_ids.get(boundary["topic"], boundary["topic_id"])
     connection.execute(text(f'CREATE SCHEMA "{schema}"'))
     config = Config(attributes={"connection": connection})
-    config.set_main_option("script_location", str(migrate._MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("script_location", str(schema_module._MIGRATIONS).replace("%", "%%"))
     command.upgrade(config, stored.pop("revision"))
     connection.execute(text("SET LOCAL session_replication_role = replica"))  # no trigger of an edit runs
     for name, rows in stored.items():

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from processor.records.message import Message
-from registry.model import Lease, Snapshot
-from registry.replay_request import LetterOutcome, WaitingLetters
+from registry.model import Lease, LetterOutcome, Snapshot, WaitingLetters
 from statestore.keys import Key
 from statestore.lone_requests import read_alone, write_alone
 from statestore.store import Delete, Done, Item, Page, Query, Read, Refused, Write, WriteOutcome

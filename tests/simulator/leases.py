@@ -5,8 +5,7 @@ from collections.abc import Callable, Collection
 from registry.edits.advance import advance
 from registry.edits.edit import Edit, edited
 from registry.errors import LeaseLost, SnapshotOutdated
-from registry.model import Lease, Snapshot
-from registry.replay_request import LetterOutcome, LetterPosition, WaitingLetters
+from registry.model import Lease, LetterOutcome, LetterPosition, Snapshot, WaitingLetters
 
 EMPTY = Snapshot(version=0, slots=20, entities=(), products=(), assignments=(), joins=())
 

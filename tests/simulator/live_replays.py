@@ -13,7 +13,7 @@ from processor.errors import KafkaError
 from processor.progress.replays import PARTITION, ended_replays, letter_position, note_key
 from processor.records.dead_letters import DeadLetter
 from processor.records.message import Message
-from registry.replay_request import LetterOutcome, LetterPosition
+from registry.model import LetterOutcome, LetterPosition
 from statestore import keys
 from tests.simulator.check import KEYS, shown_versions
 from tests.simulator.erased_rows import ErasedLettersSimulation, ErasingSimulation

@@ -10,7 +10,7 @@ from typing import Any
 from processor.errors import LostWrites
 from processor.progress import lost_writes
 from processor.progress.ledger import read_run, run_key
-from registry.job_status import RunMark
+from registry.model import RunMark
 from tests.simulator.run import Simulation
 from tests.simulator.worlds import CONSISTENT
 

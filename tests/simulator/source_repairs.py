@@ -17,7 +17,7 @@ from processor.records.canonical_json import equal
 from processor.records.dead_letters import DeadLetter
 from processor.records.record import Record, Rejected
 from processor.records.repair_record import REPAIR, repair_record
-from registry.replay_request import LetterOutcome
+from registry.model import LetterOutcome
 from statestore import keys
 from statestore.item_attributes import version_of_item
 from statestore.versions import decode_version

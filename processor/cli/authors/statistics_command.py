@@ -15,7 +15,7 @@ from processor.pricing.statistics import take_statistics
 from processor.settings.open_registry import open_registry
 from processor.wording.text_table import table_lines
 from processor.wording.visible_text import visible
-from registry.state_statistics import Statistics
+from registry.model import Statistics
 
 SAMPLE = 200
 

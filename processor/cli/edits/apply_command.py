@@ -26,8 +26,7 @@ from processor.wording.visible_text import visible_line
 from registry.edits.advance import completed
 from registry.edits.edit import plan_id
 from registry.errors import PlanOutdated
-from registry.model import Snapshot
-from registry.state_statistics import Statistics
+from registry.model import Snapshot, Statistics
 
 CHANGED_ENTITY = (
     "documents over a changed entity stay as they are until one of their rows changes; `statestore republish PRODUCT` publishes "

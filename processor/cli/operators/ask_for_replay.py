@@ -12,8 +12,7 @@ from processor.errors import StatestoreError
 from processor.progress.replays import ReplayOutcome, ReplayReport, letter_position
 from processor.wording.visible_text import visible_line
 from registry.errors import RegistryBusy, RegistryUnreachable
-from registry.job_status import JobStatus
-from registry.replay_request import LetterOutcome, ReplayRequest
+from registry.model import JobStatus, LetterOutcome, ReplayRequest
 
 if TYPE_CHECKING:
     from processor.records.dead_letters import DeadLetter

@@ -31,9 +31,8 @@ from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings
 from processor.wording.durations import duration_text
 from processor.wording.visible_text import visible_lines
-from registry.edits.pending import pending_lines
-from registry.job_status import ENDS, JobStatus, RunEnd
-from registry.model import Snapshot
+from registry.edits.edit import pending_lines
+from registry.model import ENDS, JobStatus, RunEnd, Snapshot
 
 if TYPE_CHECKING:
     from processor.landing.landing_states import LandingState

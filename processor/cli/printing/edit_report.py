@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from processor.progress.topic_moves import move_lines
 from processor.wording.visible_text import visible_line
-from registry.edits.pending import pending_lines
-from registry.job_status import JobStatus
-from registry.model import Applied
+from registry.edits.edit import pending_lines
+from registry.model import Applied, JobStatus
 
 if TYPE_CHECKING:
     from registry.repository import Registry

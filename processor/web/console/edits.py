@@ -19,8 +19,7 @@ from processor.web.console.screen import ConsoleParts, Content, EditDone, Screen
 from processor.web.problem import LookUpProblem
 from registry.edits import operations
 from registry.edits.advance import completed
-from registry.edits.edit import Edit, edited, plan_id
-from registry.edits.pending import pending_lines
+from registry.edits.edit import Edit, edited, pending_lines, plan_id
 from registry.errors import RegistryError
 from registry.model import Snapshot
 

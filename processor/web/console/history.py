@@ -11,7 +11,7 @@ from processor.web.console.screen import ConsoleParts, Content, EditDone, Screen
 from processor.web.problem import LookUpProblem
 from registry.edits.advance import WHY
 from registry.edits.edit import Signature, plan_id
-from registry.edits.undo import NoUndo
+from registry.edits.history import NoUndo
 from registry.errors import RegistryError
 from registry.model import HistoryEntry
 

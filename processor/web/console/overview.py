@@ -22,9 +22,9 @@ from processor.pricing.spending_text import spending_line
 from processor.rounds.troubles import degraded_lines
 from processor.web.console.screen import ConsoleParts, Content, Screen, Visit
 from processor.wording.durations import duration_text
-from registry.edits.pending import pending_lines
-from registry.job_status import ENDS, JobStatus, RunEnd
-from registry.slot_board import board_json
+from registry.board import board_json
+from registry.edits.edit import pending_lines
+from registry.model import ENDS, JobStatus, RunEnd
 
 
 def show_overview(parts: ConsoleParts, _: Visit) -> Content:

@@ -18,7 +18,7 @@ from processor.web.console.screen import ConsoleParts, Content, Screen, Visit, d
 from processor.web.problem import LookUpProblem
 from processor.wording.durations import duration_text
 from registry.edits.advance import completed
-from registry.edits.pending import waits_for
+from registry.edits.edit import waits_for
 from registry.model import HistoryEntry, ProductEntry, Snapshot
 
 

@@ -7,10 +7,9 @@ from typing import Any, Final
 from processor.web.console.edits import free_slots
 from processor.web.console.history import versions_of
 from processor.web.console.screen import ConsoleParts, Content, Screen, Visit
-from registry.edits.pending import pending_lines
-from registry.model import MAX_SLOTS, AssignedPath, Snapshot
-from registry.slot_board import board_json
-from registry.state_statistics import Statistics
+from registry.board import board_json
+from registry.edits.edit import pending_lines
+from registry.model import MAX_SLOTS, AssignedPath, Snapshot, Statistics
 
 ENTRIES: Final = 60
 LAST: Final = 5

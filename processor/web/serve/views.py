@@ -24,8 +24,7 @@ from processor.plan.touch import Root
 from processor.progress.overlay import SegmentGroup
 from processor.progress.segment import PARTITIONS, Segment, make_segment, read_changes
 from processor.web.problem import LookUpProblem
-from registry.job_status import JobStatus
-from registry.model import Snapshot
+from registry.model import JobStatus, Snapshot
 from statestore.keys import Key
 from statestore.store import Item, Read, Store
 

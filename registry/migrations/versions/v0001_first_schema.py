@@ -8,13 +8,11 @@ from alembic import op
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from registry.migrations.first_rules import FIRST_RULES
-from registry.migrations.request_tables import create_request_tables
-from registry.migrations.walk_tables import create_walk_tables
 
 revision = "0001_first_schema"  # without the v: alembic would take v0001, of development, for a short form of this
 down_revision = None
 readable_by: tuple[str, ...] = ()
-"""The last revisions of earlier releases that work with this schema too (`registry.repository.migrate`)."""
+"""The last revisions of earlier releases that work with this schema too (`registry.repository.schema`)."""
 
 EDIT_VERSION = """
 CREATE FUNCTION edit_version() RETURNS bigint LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -36,10 +34,10 @@ def upgrade() -> None:
     _settings()
     _definitions()
     _products()
-    create_walk_tables()
+    _walks()
     _runs()
     _statistics()
-    create_request_tables()
+    _requests()
     for statement in FIRST_RULES:
         op.execute(statement)
 
@@ -299,4 +297,124 @@ def _statistics() -> None:
         sa.PrimaryKeyConstraint("join_id", "direction", name="join_statistics_pk"),
         sa.ForeignKeyConstraint(["join_id"], ["joins.id"], name="join_statistics_join_id_fk", ondelete="CASCADE"),
         sa.CheckConstraint("direction IN ('down', 'up')", name="join_statistics_direction_ck"),
+    )
+
+
+def _walks() -> None:
+    """Products that wait, the walks over stored rows that these wait for, and the row that says whether all work is paused."""
+    op.create_table(
+        "layouts",
+        sa.Column("entity", sa.Text),
+        sa.Column(
+            "version", sa.BigInteger, nullable=False, comment="of the registry; a slot or edges became written then"
+        ),
+        sa.PrimaryKeyConstraint("entity", name="layouts_pk"),
+        sa.ForeignKeyConstraint(["entity"], ["entities.name"], name="layouts_entity_fk", ondelete="CASCADE"),
+        comment="kept by triggers",
+    )
+    _waiting()
+    op.create_table(
+        "work",
+        sa.Column("one", sa.Boolean, server_default=sa.text("true"), comment="there is one row"),
+        sa.Column(
+            "paused",
+            sa.Boolean,
+            nullable=False,
+            server_default=sa.text("false"),
+            comment="true: jobs read no batches",
+        ),
+        sa.Column(
+            "paused_topics",
+            ARRAY(sa.Text),
+            nullable=False,
+            server_default=sa.text("'{}'"),
+            comment="jobs read no records of them",
+        ),
+        sa.PrimaryKeyConstraint("one", name="work_pk"),
+        sa.CheckConstraint("one", name="work_one_row_ck"),
+    )
+    op.execute("INSERT INTO work DEFAULT VALUES")
+    op.create_table(
+        "walk_progress",
+        sa.Column("walk", sa.Text),
+        sa.Column("rows", sa.BigInteger, nullable=False, comment="read so far"),
+        sa.Column("written", sa.BigInteger, nullable=False),
+        sa.Column("of", sa.BigInteger, nullable=False, comment="the rows that the job expects; 0: unknown"),
+        sa.Column("done", sa.Boolean, nullable=False),
+        sa.Column("seconds", sa.Double, nullable=False, comment="since the walk began"),
+        sa.PrimaryKeyConstraint("walk", name="walk_progress_pk"),
+        comment="how far walks over stored rows are; no edit",
+    )
+
+
+def _waiting() -> None:
+    op.create_table(
+        "waiting_products",
+        sa.Column("name", sa.Text),
+        sa.Column("topic", sa.Text, nullable=False),
+        sa.Column("root", sa.Text, nullable=False),
+        sa.Column("definition", sa.JSON, nullable=False),
+        sa.Column("version", sa.Integer, nullable=False, comment="that it has when it goes live"),
+        sa.Column("paused", sa.Boolean, nullable=False, server_default=sa.text("false")),
+        sa.PrimaryKeyConstraint("name", name="waiting_products_pk"),
+        sa.ForeignKeyConstraint(["root"], ["entities.name"], name="waiting_products_root_fk"),
+        comment="products that go live once stored rows have all their slots and edges",
+    )
+    op.create_table(
+        "waiting_joins",
+        sa.Column("product", sa.Text),
+        sa.Column("join_id", sa.BigInteger),
+        sa.Column("position", sa.Integer, nullable=False, comment="parents first, as the definition is written"),
+        sa.PrimaryKeyConstraint("product", "join_id", name="waiting_joins_pk"),
+        sa.ForeignKeyConstraint(
+            ["product"], ["waiting_products.name"], name="waiting_joins_product_fk", ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(["join_id"], ["joins.id"], name="waiting_joins_join_id_fk"),
+    )
+    op.create_table(
+        "product_versions",
+        sa.Column("product", sa.Text, comment="live, waiting or removed"),
+        sa.Column("version", sa.Integer, nullable=False, comment="the highest so far; kept by triggers"),
+        sa.PrimaryKeyConstraint("product", name="product_versions_pk"),
+    )
+    op.create_table(
+        "ledger_numbers",
+        sa.Column("root", sa.Text),
+        sa.Column("product", sa.Text, comment="live, waiting or removed"),
+        sa.Column(
+            "number", sa.Integer, nullable=False, comment="of its ledger entries, in the order in which products came"
+        ),
+        sa.PrimaryKeyConstraint("root", "product", name="ledger_numbers_pk"),
+        sa.UniqueConstraint("root", "number", name="ledger_numbers_root_number_uq"),
+        comment="kept by triggers; a number is never given to another product",
+    )
+
+
+def _requests() -> None:
+    """Which dead letters an operator asks the running job to replay."""
+    op.create_table(
+        "replay_requests",
+        sa.Column("id", sa.BigInteger, sa.Identity(always=True)),
+        sa.Column("who", sa.Text, nullable=False),
+        sa.Column("why", sa.Text, nullable=False, server_default=sa.text("''"), comment="empty: not given"),
+        sa.Column("at", sa.DateTime(timezone=True), nullable=False, server_default=sa.func.now()),
+        sa.Column("state", sa.Text, nullable=False, server_default=sa.text("'waiting'")),
+        sa.PrimaryKeyConstraint("id", name="replay_requests_pk"),
+        sa.CheckConstraint("state IN ('waiting', 'withdrawn', 'done')", name="replay_requests_state_ck"),
+        comment="replays that operators ask the running job for; no edit",
+    )
+    op.create_table(
+        "replay_letters",
+        sa.Column("request", sa.BigInteger, autoincrement=False),
+        sa.Column("topic", sa.Text, comment="of the record that the dead letter keeps"),
+        sa.Column("partition", sa.Integer, autoincrement=False),
+        sa.Column("offset", sa.BigInteger, autoincrement=False),
+        sa.Column("epoch", sa.BigInteger, autoincrement=False),
+        sa.Column("outcome", sa.Text, comment="null: the job has not replayed the letter yet"),
+        sa.Column("reason", sa.Text, comment="why the replay refused the letter, without values of the record"),
+        sa.PrimaryKeyConstraint("request", "topic", "partition", "offset", "epoch", name="replay_letters_pk"),
+        sa.ForeignKeyConstraint(
+            ["request"], ["replay_requests.id"], name="replay_letters_request_fk", ondelete="CASCADE"
+        ),
+        comment="the dead letters of replay requests",
     )

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from registry.migrations.product_rules import PRODUCT_STAYS
+from registry.migrations.first_rules import PRODUCT_STAYS
 from registry.model import GATE
 
 revision = "0003_gates"

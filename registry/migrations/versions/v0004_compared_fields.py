@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from registry.migrations.join_rules import UNDECLARED
+from registry.migrations.first_rules import UNDECLARED
 
 revision = "0004_compared_fields"
 down_revision = "0003_gates"

@@ -17,9 +17,9 @@ from sqlalchemy.exc import DatabaseError
 from processor.definitions.load import load
 from processor.errors import PlanError
 from processor.plan.planning import plan_of, requirements_of
-from registry.replay_request import LetterPosition
+from registry.model import LetterPosition
 from registry.repository import Registry
-from registry.repository.read import read
+from registry.repository.rows import read
 from registry.tables import metadata
 from tests.integration.registry.by_hand import run
 

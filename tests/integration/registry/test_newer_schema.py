@@ -10,7 +10,8 @@ from sqlalchemy import Engine, text
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.errors import UnknownRevision
-from registry.repository import Registry, migrate
+from registry.repository import Registry
+from registry.repository import schema as schema_module
 
 HEAD = "0005_landings"
 NEXT = """
@@ -31,13 +32,13 @@ Upgrade = Callable[..., None]
 def upgrade(registry: Registry, tmp_path: Path) -> Upgrade:
     """A newer release migrates the registry: its migrations follow those of this release."""
     newer = tmp_path / "migrations"
-    shutil.copytree(migrate._MIGRATIONS, newer, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(schema_module._MIGRATIONS, newer, ignore=shutil.ignore_patterns("__pycache__"))
 
     def upgrade(revision: str, before: str, *readable_by: str) -> None:
         text = NEXT.format(revision=revision, before=before, readable_by=readable_by)
         (newer / "versions" / f"{revision}.py").write_text(text)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(migrate, "_MIGRATIONS", newer)
+            patch.setattr(schema_module, "_MIGRATIONS", newer)
             registry.migrate(5)
             registry.migrate(5)
 

@@ -10,8 +10,7 @@ from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.errors import LeaseLost, RegistryError
 from registry.migrations.roles import ROLES
-from registry.model import EpochBoundary, Progress, Requirements
-from registry.replay_request import LetterOutcome, LetterPosition, WaitingLetters
+from registry.model import EpochBoundary, LetterOutcome, LetterPosition, Progress, Requirements, WaitingLetters
 from registry.repository import Registry
 
 

@@ -6,8 +6,7 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
-from registry.lifecycle import may_follow
-from registry.model import AssignmentState, Requirements
+from registry.model import AssignmentState, Requirements, may_follow
 from registry.repository import Registry
 from tests.integration.registry.by_hand import run, wrong_answers
 

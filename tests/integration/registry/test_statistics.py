@@ -7,9 +7,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from registry.errors import RegistryMissing
-from registry.model import JoinSpec, Requirements
+from registry.model import EntityStatistics, JoinSpec, JoinStatistics, Requirements, Statistics
 from registry.repository import Registry
-from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
 
 STARS = JoinSpec(child="star", child_columns=("username",), parent="user", parent_columns=("username",))
 REPOS = JoinSpec(child="repo", child_columns=("owner", "name"), parent="star", parent_columns=("owner", "repo"))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from processor.errors import PartError, PlanError
 from processor.progress.identity import write_identity
 from registry.errors import RegistryUnreachable
-from registry.job_status import JobStatus
+from registry.model import JobStatus
 from statestore.errors import Terminal
 from statestore.keys import row_key
 from statestore.memory import MemoryStore

@@ -15,9 +15,7 @@ from processor.plan.planning import plan_alone
 from processor.progress.identity import write_identity
 from processor.records.record import Record
 from processor.settings.settings import Settings
-from registry.job_status import JobStatus
-from registry.model import Binding, EpochBoundary, KnownLanding, Snapshot
-from registry.registry_state import RegistryState
+from registry.model import Binding, EpochBoundary, JobStatus, KnownLanding, RegistryState, Snapshot
 from statestore.memory import MemoryStore
 from statestore.postgres.durability import Durability
 from statestore.table import TableState, slot_names

@@ -16,8 +16,7 @@ from processor.progress.segment import OpenChange, make_segment
 from processor.records.dead_letters import DeadLetter
 from processor.records.record import Record, Rejected
 from processor.rounds.job_event import JobEvent
-from registry.model import Lease
-from registry.replay_request import LetterOutcome, LetterPosition, WaitingLetters
+from registry.model import Lease, LetterOutcome, LetterPosition, WaitingLetters
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 

@@ -9,7 +9,7 @@ import pytest
 
 from processor.job.lease import refuse_living_run
 from registry.errors import LeaseHeld
-from registry.job_status import JobStatus
+from registry.model import JobStatus
 
 TAKEN = datetime(2026, 11, 24, tzinfo=UTC)
 RUN = JobStatus(

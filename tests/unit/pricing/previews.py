@@ -10,8 +10,7 @@ from processor.product.product import Definitions
 from processor.settings.settings import Settings
 from registry.edits.apply import apply
 from registry.edits.edit import edited
-from registry.model import Direction, Snapshot
-from registry.state_statistics import EntityStatistics, JoinStatistics, Statistics
+from registry.model import Direction, EntityStatistics, JoinStatistics, Snapshot, Statistics
 
 ENTITIES = """
     user: {key: [id], columns: {id: int, name: string, ok: bool, city: string}}

@@ -23,8 +23,7 @@ from processor.settings.settings import Settings
 from registry.edits.apply import apply
 from registry.edits.edit import edited
 from registry.errors import DefinitionChanged, NoSlot
-from registry.model import Snapshot
-from registry.state_statistics import Statistics
+from registry.model import Snapshot, Statistics
 from tests.unit.pricing.previews import ENTITIES, FORKS, SAME, STARS, definitions, statistics, stored
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -8,7 +8,7 @@ from processor.cli.printing.plan_text import plan_lines
 from processor.pricing.preview import preview
 from processor.pricing.price_list import DEFAULT
 from processor.settings.settings import Settings
-from registry.state_statistics import EntityStatistics
+from registry.model import EntityStatistics
 from tests.unit.pricing.previews import ENTITIES, SAME, SHARDED, STARS, definitions, statistics, stored
 
 

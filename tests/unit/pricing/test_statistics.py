@@ -14,7 +14,7 @@ from processor.records import canonical_json
 from processor.records.record import Record
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
-from registry.state_statistics import Statistics
+from registry.model import Statistics
 from statestore.attribute_values import item_size
 from statestore.items import DELETED
 

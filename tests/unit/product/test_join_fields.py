@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from processor.product.join_fields import array_of, join_keys, parse_compared, parse_element, typed_field
 from processor.records.column_types import parse_type
 from processor.records.entity import Entity
-from registry.column_of import column_of
+from registry.text import column_of
 from statestore import keys
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from processor.progress.ledger import LedgerEntry, Run, run_key
 from processor.progress.lost_writes import ShownMessage, later_run, lost_message, lost_round
-from registry.job_status import RunMark
+from registry.model import RunMark
 from statestore.keys import Key
 
 SHOWN = ShownMessage("profile", "1", 7, "topic p, partition 0, offset 9")

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from processor.cli.edits.slots_command import board_text
+from registry.board import board_json
 from registry.edits.apply import apply
 from registry.edits.edit import edited
 from registry.errors import ColumnHeld, ColumnUsed, Malformed
 from registry.model import KEY, EdgePath, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry, Requirements, Snapshot
-from registry.slot_board import board_json
 
 MEMBERS = JoinSpec(child="person", child_columns=("id",), parent="team", parent_columns=("member_ids[]",))
 BY_MEMBER = EdgePath(entity="team", fields=("member_ids[]",))

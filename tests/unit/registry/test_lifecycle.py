@@ -2,8 +2,7 @@
 
 from itertools import pairwise, product
 
-from registry.lifecycle import NEXT, may_follow, reads, writes
-from registry.model import AssignmentState
+from registry.model import NEXT, AssignmentState, may_follow, reads, writes
 
 
 def test_an_assignment_lives_through_all_states_in_order() -> None:

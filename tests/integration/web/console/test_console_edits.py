@@ -9,9 +9,8 @@ from processor.progress.replays import ReplayReport, refuse_replay
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.errors import RegistryUnreachable
-from registry.model import Lease
+from registry.model import EntityStatistics, Lease, Statistics
 from registry.repository import Registry
-from registry.state_statistics import EntityStatistics, Statistics
 from tests.integration.web.console.conftest import EVIL, JOB, MOVE, ConsoleScene, at
 
 GROUP = at("/letters/group", topic="star", code="column-type", column="note")

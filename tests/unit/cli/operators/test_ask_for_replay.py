@@ -16,8 +16,7 @@ from processor.errors import StatestoreError
 from processor.records.dead_letters import DeadLetter
 from processor.records.record import Record, Rejected
 from registry.errors import RegistryUnreachable
-from registry.job_status import JobStatus
-from registry.replay_request import LetterOutcome, LetterPosition, ReplayRequest
+from registry.model import JobStatus, LetterOutcome, LetterPosition, ReplayRequest
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 JOB = JobStatus(

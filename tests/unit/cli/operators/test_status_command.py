@@ -10,8 +10,7 @@ from processor.cli.operators.status_command import status_text
 from processor.metrics.status import status_json, wrong_lines
 from processor.pricing.spending_text import spending_line
 from processor.rounds.troubles import degraded_lines
-from registry.job_status import How, JobStatus, RunEnd
-from registry.model import Snapshot
+from registry.model import How, JobStatus, RunEnd, Snapshot
 from tests.unit.cli.job_state import STATE
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

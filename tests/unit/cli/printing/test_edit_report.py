@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from processor.cli.printing.edit_report import wait_for_jobs, worker_line
-from registry.job_status import JobStatus
+from registry.model import JobStatus
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import pytest
 
 from registry.edits.advance import completed
 from registry.edits.apply import apply
-from registry.edits.edit import Edit, edited
+from registry.edits.edit import Edit, edited, pending_lines
 from registry.edits.operations import (
     NoMoreSlots,
     NoMove,
@@ -21,7 +21,6 @@ from registry.edits.operations import (
     republish,
     retire,
 )
-from registry.edits.pending import pending_lines
 from registry.errors import NoAssignment, NoProduct
 from registry.model import Assignment, AssignmentState, Requirements, Snapshot
 from tests.unit.registry.edits.test_waiting import ALL, products, with_join

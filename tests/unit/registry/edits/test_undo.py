@@ -8,8 +8,8 @@ import pytest
 
 from registry.edits.apply import apply
 from registry.edits.edit import edited
+from registry.edits.history import NoUndo, Reversal, reverse
 from registry.edits.operations import pause, remove
-from registry.edits.undo import NoUndo, Reversal, reverse
 from registry.model import HistoryEntry, Requirements, Snapshot
 from tests.unit.registry.edits.test_waiting import ALL, with_join
 

@@ -14,8 +14,7 @@ from processor.trial.trial import Trial
 from processor.web.serve.reader import StateReader, StorePool
 from processor.web.serve.views import PlanView
 from registry.errors import RegistryUnreachable
-from registry.job_status import JobStatus
-from registry.model import Snapshot
+from registry.model import JobStatus, Snapshot
 
 ENTITIES = """
 user:

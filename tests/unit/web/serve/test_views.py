@@ -10,7 +10,7 @@ from processor.progress.segment import OpenChange, changes_key, make_segments
 from processor.web.problem import LookUpProblem
 from processor.web.serve import views
 from processor.web.serve.views import Cached, OpenView, state_age
-from registry.job_status import JobStatus
+from registry.model import JobStatus
 from statestore.item_attributes import write_note
 from statestore.keys import Key
 from statestore.metered import MeteredStore

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 from registry.edits.advance import advance
 from registry.edits.apply import apply
-from registry.edits.edit import edited
+from registry.edits.edit import edited, pending_lines
 from registry.edits.operations import move, pause, remove, republish
-from registry.edits.pending import pending_lines
 from registry.model import Requirements, Snapshot
 from tests.unit.registry.edits.test_waiting import ALL, with_join
 

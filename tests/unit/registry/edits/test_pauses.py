@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from registry.edits.history import last_pause
 from registry.model import HistoryEntry
-from registry.pauses import last_pause
 
 RUNS, PAUSED = {"name": "p", "paused": False}, {"name": "p", "paused": True}
 

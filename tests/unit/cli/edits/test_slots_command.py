@@ -1,15 +1,12 @@
-"""The slots board."""
+"""The slots board, and the lines below it."""
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from processor.cli.edits.slots_command import board_text
+from processor.cli.edits.slots_command import board_text, status_lines
 from registry.edits.edit import edited
 from registry.edits.operations import republish
-from registry.job_status import JobStatus
-from registry.model import AssignmentState, Progress, Snapshot
-from registry.slot_board import board_json, status_lines
+from registry.model import AssignmentState, JobStatus, Progress, Snapshot
 
 BOARD = """\
 entity        key                            GSI_1                       GSI_2
@@ -44,24 +41,6 @@ def test_a_slot_that_does_not_serve_shows_its_state_and_an_unused_slot_shows_no_
     assert board_text(alone).splitlines()[2:] == ["payment_info  id   user_id", "                   (retiring)"]
 
 
-def test_the_board_as_json_has_the_same_content(applied: Snapshot) -> None:
-    found = json.loads(json.dumps(board_json(applied)))
-    assert (found["version"], found["slots"]) == (1, 20)
-    assert found["entities"][2:4] == [
-        {"entity": "repo", "key": ["owner", "name"], "key_serves": ["down from star"], "edges": [], "assignments": []},
-        {
-            "entity": "star",
-            "key": ["username", "repo_name", "repo_owner"],
-            "key_serves": [],
-            "edges": [],
-            "assignments": [
-                {"slot": 1, "columns": ["username"], "state": "serving", "serves": ["down from user"]},
-                {"slot": 2, "columns": ["repo_owner", "repo_name"], "state": "serving", "serves": ["up from repo"]},
-            ],
-        },
-    ]
-
-
 def test_the_lines_below_the_board_show_waiting_products_jobs_and_walks(applied: Snapshot) -> None:
     stored = edited(applied, republish(applied, "user_profile"))
     ended = replace(JOB, job="old", owner=None, alive=False)
@@ -74,16 +53,3 @@ def test_the_lines_below_the_board_show_waiting_products_jobs_and_walks(applied:
         "publish user_profile: 1,200 rows, 900 written",
     ]
     assert list(status_lines(applied, [JOB], [])) == ["job main: runs as host:7, by version 1"]
-
-
-def test_the_board_as_json_has_the_products_the_jobs_and_the_walks(applied: Snapshot) -> None:
-    stored = edited(applied, republish(applied, "user_profile"))
-    found = json.loads(json.dumps(board_json(stored, [JOB], [WALK])))
-    assert found["paused"] is False
-    assert found["products"] == [{"product": "user_profile", "version": 1, "paused": False, "retracted": False}]
-    rows = "the check of each row of payment_info, pull_request, repo, star, user"
-    assert found["waiting"] == [{"product": "user_profile", "version": 2, "waits_for": [rows]}]
-    (job,), (walk,) = found["jobs"], found["walks"]
-    assert (job["job"], job["alive"], job["applied_version"]) == ("main", True, 1)
-    assert (walk["walk"], walk["rows"], walk["of"]) == ("fill star", 1_200, 2_000)
-    assert (walk["rows_per_second"], round(walk["seconds_left"], 1)) == (120, 6.7)

@@ -1,16 +1,18 @@
-"""What reverses one version of the registry: the definitions and pauses as they were before it. Pure.
+"""Reads the history of the registry: what reverses a version, who paused a product last, and where products of earlier versions
+published. Pure.
 
 The history says how the registry was before each version: newest first, each entry gives its old row back. An undo is a new edit.
-It puts back definitions and pauses. It refuses steps of the job, slots, and products that a later edit changed again.
+It puts back definitions and pauses. It refuses steps of the job, slots, and products that a later edit changed again. The history
+keeps each definition that was ever live.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from registry.errors import RegistryError
-from registry.json_text import same_json
 from registry.model import HistoryEntry, Snapshot
+from registry.text import same_json
 
 _TABLES = ("entities", "products", "waiting_products")
 _Row = Mapping[str, Any]
@@ -136,3 +138,47 @@ def _reason(changed: Iterable[HistoryEntry]) -> str:
     if tables & {"products", "waiting_products"}:
         return "it only published the same documents again, or was a step of the job"
     return "it only changed slots: `statestore move` and `statestore retire` change these"
+
+
+class PastProduct(NamedTuple):
+    """A product as it once was: its name, its root, and the topic that it published to."""
+
+    name: str
+    root: str
+    topic: str
+
+
+def past_products(history: Iterable[HistoryEntry], entity: str) -> tuple[PastProduct, ...]:
+    """The products that ever showed rows of an entity, by the history, the newest entry first, and each with every topic that it
+    had. Leaves out a product that went after its tombstones."""
+    found: dict[PastProduct, None] = {}
+    for entry in reversed([one for one in history if one.entry == "products"]):
+        for row in (entry.old, entry.new):
+            if row is not None and _mentions(row["definition"], entity):
+                found[PastProduct(row["name"], row["root"], row["topic"])] = None
+        if entry.operation == "delete" and entry.old is not None and entry.old["retracted"]:
+            found.pop(PastProduct(entry.old["name"], entry.old["root"], entry.old["topic"]), None)
+    return tuple(sorted(found))
+
+
+def _mentions(value: Any, entity: str) -> bool:
+    """Whether a definition names the entity."""
+    if isinstance(value, Mapping):
+        return any(_mentions(one, entity) for one in value.values())
+    if isinstance(value, list | tuple):
+        return any(_mentions(one, entity) for one in value)
+    return bool(value == entity)
+
+
+def last_pause(history: Iterable[HistoryEntry], product: str) -> str:
+    """Who paused the product last, when and why, for people; empty where the history does not know. `history`: the newest entry
+    first."""
+    for entry in history:
+        if entry.entry in ("products", "waiting_products") and _begins(entry, product):
+            return f"by {entry.who} at {entry.at:%Y-%m-%d %H:%M:%S %Z}" + (f": {entry.why}" if entry.why else "")
+    return ""
+
+
+def _begins(entry: HistoryEntry, product: str) -> bool:
+    old, new = entry.old or {}, entry.new or {}
+    return new.get("name") == product and bool(new.get("paused")) and not old.get("paused")

@@ -1,9 +1,11 @@
-"""Creates the registry's schema, or brings it to this release: the sum of `registry/migrations`.
+"""The registry's schema: creates it, or brings it to this release, which is the sum of `registry/migrations`. Looks at it for a
+person who checks a set-up, also where there is no registry, or one of another release.
 
 A migration names in `readable_by` the last revisions of the earlier releases that can work with the schema as it leaves it. The
 comment of the table `alembic_version` holds them. So an operator may go back to such a release, which leaves the schema as it is.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +17,9 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, func, insert, select, text
 
 from registry.errors import RegistryError, UnknownRevision
-from registry.model import MAX_SLOTS
-from registry.repository.write import announce
+from registry.migrations.roles import job_rights, operator_rights
+from registry.model import MAX_SLOTS, RegistryState
+from registry.repository.rows import announce
 from registry.tables import meta
 from registry.tables import slots as slots_table
 
@@ -95,3 +98,47 @@ def _upgrade(connection: Connection, schema: str) -> None:
     if head.revision != before:
         comment = _READABLE_BY + " ".join(head.module.readable_by)
         connection.execute(text(f"COMMENT ON TABLE alembic_version IS '{comment}'"))
+
+
+_SERVER: Final = """
+    SELECT extract(epoch FROM clock_timestamp())::float8 AS now, current_user::text AS user,
+      coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS tls,
+      has_database_privilege(current_database(), 'CREATE') AS may_create,
+      to_regclass(:versions) IS NOT NULL AS exists,
+      current_setting('server_version_num')::int / 10000 AS release
+"""
+_LACKS: Final = """
+    SELECT wanted.right || ' on ' || wanted.name FROM unnest(:rights ::text[], :names ::text[]) AS wanted("right", name)
+    WHERE NOT coalesce(has_table_privilege(to_regclass(format('%I.%I', :schema ::text, wanted.name))::oid, wanted.right), true)
+"""
+"""A table that is missing belongs to an older revision, which the next migration changes."""
+
+
+def look(connection: Connection, schema: str) -> RegistryState:
+    """The state of a schema and of the user's rights there. Writes nothing."""
+    connection.execute(text("SET TRANSACTION READ ONLY"))
+    versions = f'"{schema}".alembic_version'
+    server = connection.execute(text(_SERVER), {"versions": versions}).mappings().one()
+    if not server["exists"]:
+        return RegistryState(**server)
+    if not connection.scalar(text("SELECT has_table_privilege(to_regclass(:v)::oid, 'SELECT')"), {"v": versions}):
+        return RegistryState(**server, missing=("SELECT on all tables",))
+    revision = connection.scalar(text(f"SELECT version_num FROM {versions}")) or ""
+    return RegistryState(
+        **server,
+        revision=revision,
+        known=revision in known_revisions() or is_readable(connection, schema),
+        current=revision == head_revision(),
+        missing=_lacks(connection, schema, job_rights()),
+    )
+
+
+def may_edit(connection: Connection, schema: str) -> bool:
+    """Whether the user of the connection has all rights of an operator."""
+    return not _lacks(connection, schema, operator_rights())
+
+
+def _lacks(connection: Connection, schema: str, wanted: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Those of these rights, as (table, right), that the user of the connection lacks."""
+    rights, names = [right for _, right in wanted], [name for name, _ in wanted]
+    return tuple(connection.scalars(text(_LACKS), {"schema": schema, "rights": rights, "names": names}))

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from registry.edits.history import PastProduct, past_products
 from registry.model import HistoryEntry
-from registry.past_products import PastProduct, past_products
 
 
 def row(name: str, topic: str, root: str = "user", *, retracted: bool = False, **definition: Any) -> dict[str, Any]:
