@@ -12,15 +12,15 @@ from processor.errors import StatestoreError
 from processor.findings.finding import DoctorCheck, Finding, failure, ok, warning
 from processor.plan.plan import EntityPlan
 from processor.records.entity import Entity
-from processor.source.source_equality import AS_IT_IS, Equalities, read_equalities
-from processor.source.source_facts import (
+from processor.source.facts import (
     MysqlFacts,
     PostgresFacts,
     TableFacts,
     read_mysql_facts,
     read_postgres_facts,
 )
-from processor.source.source_session import source_session
+from processor.source.session import source_session
+from processor.source.source_equality import AS_IT_IS, Equalities, read_equalities
 from processor.source.source_tables import SourceTable, read_source_tables, table_of
 from processor.source.unsent_values import ALWAYS, unsent_as_null
 from processor.wording.first_of import first_of

@@ -14,7 +14,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from processor.source.source_session import SourceSession
+    from processor.source.session import SourceSession
 
 
 LOOK_SECONDS: Final = 0.5

@@ -7,7 +7,7 @@ from processor.records.placeholders import PLACEHOLDER
 from processor.records.record import Rejected, Value
 from processor.records.repair_record import REPAIR, repair_record
 from processor.source.compared_table import ComparedTable
-from processor.source.source_comparison import SourceDifference
+from processor.source.comparison import SourceDifference
 
 
 def repair_letter(

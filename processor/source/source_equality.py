@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from processor.records.entity import Compare, CompareWord
-from processor.source.source_session import SourceSession
+from processor.source.session import SourceSession
 
 _POSTGRES: Final = """
     SELECT n.nspname, c.relname, a.attname, coalesce(element.typname, base.typname, t.typname), co.collname,

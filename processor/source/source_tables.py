@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from processor.records.entity import Entity
 
 if TYPE_CHECKING:
-    from processor.source.source_session import SourceSession
+    from processor.source.session import SourceSession
 
 _POSTGRES: Final = """
     SELECT n.nspname, c.relname, a.attname,

@@ -23,7 +23,7 @@ from statestore.store import Store
 
 if TYPE_CHECKING:
     from processor.source.compared_table import ComparedTable
-    from processor.source.source_comparison import ComparedEntity
+    from processor.source.comparison import ComparedEntity
 
 SAMPLED = 100
 """Stored rows that show whether the connector sends a JSON column as text."""

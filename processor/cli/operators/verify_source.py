@@ -27,8 +27,8 @@ from statestore.store import HALF_UNITS, Store
 
 if TYPE_CHECKING:
     from processor.source.compared_table import ComparedTable
-    from processor.source.source_comparison import ComparedEntity
-    from processor.source.source_session import SourceSession
+    from processor.source.comparison import ComparedEntity
+    from processor.source.session import SourceSession
 
 
 RARE: Mapping[str, tuple[str, Callable[[str], Any], Any, str]] = {
@@ -72,7 +72,7 @@ def run_source(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _session(options: argparse.Namespace) -> "Iterator[SourceSession]":
-    from processor.source.source_session import source_session
+    from processor.source.session import source_session
 
     with source_session(source_address(options)) as session:
         yield session
@@ -86,9 +86,9 @@ def _compare(
     entities: Sequence[EntityPlan],
 ) -> "list[ComparedEntity]":
     """First scans all tables in one snapshot, then looks at the suspects."""
+    from processor.source.comparison import SourceComparison
     from processor.source.pipeline_passage import PipelinePassage
     from processor.source.row_spool import RowSpool
-    from processor.source.source_comparison import SourceComparison
 
     tables = _tables(session, entities)
     with ExitStack() as stack:

@@ -10,9 +10,9 @@ from processor.plan.planning import plan_alone
 from processor.plan.row_image import image_of
 from processor.records.record import Change, Record
 from processor.source.compared_table import ComparedTable, compare_with
+from processor.source.comparison import SourceComparison
 from processor.source.row_spool import RowSpool
-from processor.source.source_comparison import SourceComparison
-from processor.source.source_session import source_session
+from processor.source.session import source_session
 from processor.source.source_tables import read_source_tables, table_of
 from statestore.metered import MeteredStore
 from statestore.row_writes import write_image

@@ -15,10 +15,10 @@ from processor.plan.planning import plan_alone
 from processor.records.record import Change, Record, Rejected
 from processor.settings.settings import Settings
 from processor.source.compared_table import ComparedTable, compare_with
+from processor.source.comparison import ComparedEntity, SourceComparison
 from processor.source.repair_letters import repair_letter
 from processor.source.row_spool import RowSpool
-from processor.source.source_comparison import ComparedEntity, SourceComparison
-from processor.source.source_session import SourceSession, source_session
+from processor.source.session import SourceSession, source_session
 from processor.source.source_tables import read_source_tables, table_of
 from processor.steps.decode import decode
 from processor.trial.trial import Trial

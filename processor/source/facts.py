@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from processor.source.source_session import SourceSession
+    from processor.source.session import SourceSession
 
 
 _SERVER: Final = """

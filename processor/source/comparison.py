@@ -27,7 +27,7 @@ from statestore.items import Row
 from statestore.store import Store
 
 if TYPE_CHECKING:
-    from processor.source.source_session import SourceSession
+    from processor.source.session import SourceSession
 
 PAGE: Final = 10_000
 LOOKED_AT: Final = 100
