@@ -15,9 +15,8 @@ from sqlalchemy.types import ARRAY, Enum, NullType, Numeric
 from processor.drafts.declared_types import ConnectorModes, declared_type
 from processor.drafts.draft import DraftColumn, DraftEntity, ForeignKey, distinct_names, fit_limits, legal_name
 from processor.errors import SettingError
+from processor.source.facts import read_equalities, unsent_as_null
 from processor.source.session import SourceSession, connected
-from processor.source.source_equality import read_equalities
-from processor.source.unsent_values import unsent_as_null
 
 GENERATED: Final = "a generated column, which records after the snapshot lack: compute it in the product, or publish it"
 _NAMES_OF_TYPES: Final = """

@@ -3,7 +3,7 @@
 import pytest
 
 from processor.records.entity import Compare
-from processor.source.source_equality import of_mysql, of_postgres
+from processor.source.facts import of_mysql, of_postgres
 
 ACCENTS, EXPANSIONS = (
     "letters with and without accents, as é and e, and expansions, as ß and ss",
