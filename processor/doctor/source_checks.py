@@ -7,7 +7,7 @@ from functools import partial
 from processor.doctor.record_checks import SAMPLE
 from processor.doctor.sampled_images import shows_null
 from processor.doctor.surroundings import Surroundings
-from processor.drafts.declared_types import ConnectorModes, declared_type
+from processor.drafts.column_types import ConnectorModes, declared_type
 from processor.errors import StatestoreError
 from processor.findings.finding import DoctorCheck, Finding, failure, ok, warning
 from processor.plan.plan import EntityPlan

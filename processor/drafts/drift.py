@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from processor.drafts.draft import DraftColumn, DraftEntity
-from processor.drafts.entities_text import column_line, compare_word, entity_lines
+from processor.drafts.text import column_line, compare_word, entity_lines
 from processor.records.column_types import parse_type
 from processor.records.entity import Entity
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from processor.drafts.draft import DraftEntity, short_names
 from processor.drafts.guessed_references import guess_references
-from processor.drafts.topic_records import draft_topics
+from processor.drafts.topics import draft_topics
 from processor.records.record import Record
 from processor.records.recorded_topics import read_records
 from processor.schema_registry.open_schemas import open_client, open_schemas

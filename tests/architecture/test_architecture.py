@@ -36,7 +36,7 @@ DOORWAYS = {
     "botocore": r"statestore\.dynamodb\..*|processor\.settings\.secrets_manager",
     "confluent_kafka": r"processor\.(kafka|schema_registry)\..*",
     "sqlalchemy": r"registry\.(tables|job_tables|replay_tables|repository\..*|migrations\..*)"
-    r"|processor\.drafts\.database_tables|processor\.source\.session",
+    r"|processor\.drafts\.database|processor\.source\.session",
     "alembic": r"registry\.(repository|migrations)\..*",
     "psycopg": r"statestore\.postgres\.\w+|processor\.(inspect\.oracle|landing\.\w+)|registry\.repository\.connection",
     "pyspark": r"processor\.(job\.(job|make_job|run_job)|spark\.(checkpoint|spark_executor|source|worker_daemon))",

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from processor.drafts.declared_types import ConnectorModes, declared_type
+from processor.drafts.column_types import ConnectorModes, declared_type
 from tests.unit.steps.type_tables import TypeRow, type_rows
 
 OTHER_SETTINGS = {"interval.handling.mode", "bigint.unsigned.handling.mode", "include.unknown.datatypes"}

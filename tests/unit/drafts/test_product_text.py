@@ -2,8 +2,8 @@
 
 from processor.definitions.load import load
 from processor.drafts.draft import DraftColumn, DraftEntity, ForeignKey
-from processor.drafts.entities_text import entities_text
 from processor.drafts.product_text import product_name, product_text
+from processor.drafts.text import entities_text
 from processor.product.product import Join
 
 

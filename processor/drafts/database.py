@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Inspector, exc, inspect, text
 from sqlalchemy.dialects.postgresql import DOMAIN
 from sqlalchemy.types import ARRAY, Enum, NullType, Numeric
 
-from processor.drafts.declared_types import ConnectorModes, declared_type
+from processor.drafts.column_types import ConnectorModes, declared_type
 from processor.drafts.draft import DraftColumn, DraftEntity, ForeignKey, distinct_names, fit_limits, legal_name
 from processor.errors import SettingError
 from processor.source.facts import read_equalities, unsent_as_null
