@@ -1,7 +1,10 @@
-"""What a source shows of its tables: the values between the readers of sources and the writers of definitions. Pure."""
+"""What a source shows of its tables: the values between the readers of sources and the writers of definitions. Pure.
+
+A source without foreign keys shows references by the names of its columns: `customer_id` refers to the key `id` of `customer`.
+"""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
@@ -125,3 +128,28 @@ def fit_limits(entity: DraftEntity) -> DraftEntity:
         columns = {name: column for name, column in columns.items() if name in kept}
         entity = replace(entity, note=note)
     return replace(entity, columns=columns)
+
+
+def guess_references(entities: Sequence[DraftEntity]) -> list[DraftEntity]:
+    """The entities with references by name: each column of a key with the name of its entity before it."""
+    return [replace(entity, references=tuple(_references_by_name(entity, entities))) for entity in entities]
+
+
+def _references_by_name(entity: DraftEntity, entities: Sequence[DraftEntity]) -> Iterator[ForeignKey]:
+    for parent in entities:
+        if not parent.is_whole or not entity.is_whole:
+            continue
+        for stem in dict.fromkeys((parent.name, parent.name.removesuffix("s"))):
+            columns = tuple(f"{stem}_{name}" for name in parent.key)
+            if all(
+                column in entity.columns and _kind_of(entity, column) == _kind_of(parent, name) is not None
+                for column, name in zip(columns, parent.key, strict=True)
+            ):
+                yield ForeignKey(columns=columns, parent=parent.name, parent_columns=parent.key, guess="by its name")
+                break
+
+
+def _kind_of(entity: DraftEntity, column: str) -> str | None:
+    """The kind in which the values of a column compare; None where they do not, or where nothing shows the type."""
+    found = entity.columns[column].type
+    return parse_type(found).kind if found else None

@@ -1,22 +1,33 @@
-"""Drafts entities from records: the keys and the types as the records show them. Pure.
+"""Drafts entities from topics: from the records of a file or of a Kafka cluster, and from the subjects of its schema registry.
 
-A schema decides where a record has one. Without a schema the values decide, and every type is a guess.
+A schema decides where a record has one. Without a schema the values decide, and every type is a guess. The subjects TOPIC-key and
+TOPIC-value draft an entity without a record.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from processor.drafts.draft import DraftColumn, DraftEntity, fit_limits, short_names
-from processor.drafts.schema_types import schema_column
-from processor.drafts.seen_values import SeenValues
+from processor.drafts.column_types import SeenValues, schema_column
+from processor.drafts.draft import DraftColumn, DraftEntity, fit_limits, guess_references, short_names
+from processor.records import canonical_json
 from processor.records.change_formats import DebeziumImage, key_schemas, read_image, stated_tables, unwrap
 from processor.records.entity import DeleteFlag, Entity
 from processor.records.foreign.delete_flags import SeenFlag, flag_text, seen_flags
 from processor.records.framing import NO_SCHEMAS, FramedReader, is_framed, schema_ids
 from processor.records.mismatch import reason_code
 from processor.records.record import Record, Value
+from processor.records.recorded_topics import read_records
+from processor.records.schemas.avro_schema import read_avro_schema
+from processor.records.schemas.connect_json_schema import connect_schema
 from processor.records.values import PLAIN
+from processor.schema_registry.open_schemas import open_client, open_schemas
+from processor.settings.resolve_secrets import resolve_schema_registry
+from processor.settings.settings import Settings
 from processor.steps.decode import read_part
+
+if TYPE_CHECKING:
+    from processor.schema_registry.registry_client import RegistryClient, WriterSchema
 
 
 def draft_topics(records: Iterable[Record], schemas: FramedReader = NO_SCHEMAS) -> list[DraftEntity]:
@@ -170,3 +181,86 @@ def _read_key(record: Record, schemas: FramedReader) -> Value:
         if record.key is None or is_framed(record.key) or reason_code(error) == "other-registry":
             raise
         return record.key.decode(errors="replace")
+
+
+_VALUE_SUBJECT = "-value"
+
+
+def draft_subjects(client: "RegistryClient", prefix: str | None, known: set[str]) -> list[DraftEntity]:
+    """An entity for each subject TOPIC-value whose topic begins with `prefix`. Leaves out the topics of `known`."""
+    subjects = set(client.subjects())
+    topics = sorted(name.removesuffix(_VALUE_SUBJECT) for name in subjects if name.endswith(_VALUE_SUBJECT))
+    topics = [topic for topic in topics if topic not in known and topic.startswith(f"{prefix}." if prefix else "")]
+    return [_subject_entity(client, topic, name, subjects) for topic, name in short_names(topics).items()]
+
+
+def _subject_entity(client: "RegistryClient", topic: str, name: str, subjects: set[str]) -> DraftEntity:
+    from processor.schema_registry.registry_client import SchemaMissing  # it imports the registry's client
+
+    columns, key, note = dict[str, Any](), tuple[str, ...](), ""
+    try:
+        columns = _row_fields(_connect_schema(client.latest(f"{topic}{_VALUE_SUBJECT}")))
+        key_subject = f"{topic}-key"
+        fields = (key_schemas(_connect_schema(client.latest(key_subject)), ()) or {}) if key_subject in subjects else {}
+        columns, key = {**fields, **columns}, tuple(fields)
+    except (SchemaMissing, ValueError) as error:
+        note = f"the schemas of topic {topic} cannot be read: {error}"
+    guess = ""
+    if not key and "id" in columns:
+        key, guess = ("id",), "by its name: no schema names the columns of the key"
+    typed = {column: schema_column(schema) for column, schema in columns.items()}
+    return fit_limits(DraftEntity(name=name, topic=topic, key=key, key_guess=guess, columns=typed, note=note))
+
+
+def _connect_schema(schema: "WriterSchema") -> Mapping[str, Any]:
+    """The schema by Kafka Connect. Raises ValueError for one that cannot be read without its records."""
+    match schema.kind:
+        case "AVRO":
+            references = {name: canonical_json.loads(text) for name, text in schema.references.items()}
+            return read_avro_schema(canonical_json.loads(schema.text), references).connect
+        case "JSON":
+            references = {name: canonical_json.loads(text) for name, text in schema.references.items()}
+            return connect_schema(canonical_json.loads(schema.text), references)
+    raise ValueError(f"{schema.kind} needs a record: give --bootstrap-servers")
+
+
+def _row_fields(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schemas of the columns: those of `after` in an envelope of Debezium."""
+    fields = dict(key_schemas(schema, ()) or {})
+    after = fields.get("after")
+    return _row_fields(after) if after is not None and "op" in fields else fields
+
+
+SAMPLE = 200
+"""The last records of each topic that show its columns."""
+_OF_CONNECT = ("connect-configs", "connect-offsets", "connect-status")
+
+
+def recorded_entities(settings: Settings, path: str) -> list[DraftEntity]:
+    """The entities that a file of recorded topics shows. Raises RecordedError."""
+    schemas = open_schemas(resolve_schema_registry(settings.schema_registry))
+    return guess_references(draft_topics(read_records(path), schemas))
+
+
+def kafka_entities(settings: Settings, prefix: str | None) -> list[DraftEntity]:
+    """The entities that topics show by their last records, and those without records that a schema registry knows. `prefix`: of
+    all topics. Raises KafkaError, SchemaRegistryAway and SettingError."""
+    access = resolve_schema_registry(settings.schema_registry)
+    records: Iterable[Record] = _sample(settings, prefix) if settings.bootstrap_servers else ()
+    found = draft_topics(records, open_schemas(access))
+    if access:
+        found += draft_subjects(open_client(access), prefix, {entity.topic for entity in found})
+        names = short_names(entity.topic for entity in found)
+        found = [replace(entity, name=names[entity.topic]) for entity in found]
+    return guess_references(sorted(found, key=lambda entity: entity.name))
+
+
+def _sample(settings: Settings, prefix: str | None) -> Iterator[Record]:
+    from processor.kafka.admin import Admin
+    from processor.kafka.reader import read_sample
+
+    address, extra = settings.bootstrap_servers, dict(settings.kafka)
+    others = {settings.rejects_topic, *_OF_CONNECT}
+    for topic in sorted(Admin(address, extra).names()):
+        if topic not in others and (prefix is None or topic.startswith(f"{prefix}.")):
+            yield from read_sample(address, extra, topic, SAMPLE)

@@ -15,10 +15,8 @@ from processor.cli.options import add_settings, load_settings, reachable_setting
 from processor.definitions.load import ENTITIES, load_directory
 from processor.drafts.column_types import ConnectorModes, DecimalMode, TimeMode
 from processor.drafts.draft import DraftEntity
-from processor.drafts.drift import drift_lines
-from processor.drafts.kafka_source import kafka_entities, recorded_entities
-from processor.drafts.product_text import product_name, product_text
-from processor.drafts.text import entities_text
+from processor.drafts.text import drift_lines, entities_text, product_name, product_text
+from processor.drafts.topics import kafka_entities, recorded_entities
 from processor.editors.schema_files import schema_line, write_schemas
 from processor.errors import SettingError, StatestoreError
 from processor.settings.resolve_secrets import database_address

@@ -1,9 +1,11 @@
-"""Drafted products: the joins that lead to rows of the root, and none that lead to rows of others."""
+"""Drafted products: the joins that lead to rows of the root, and none that lead to rows of others. The differences between
+entities.yaml and what the source shows now."""
+
+import pytest
 
 from processor.definitions.load import load
 from processor.drafts.draft import DraftColumn, DraftEntity, ForeignKey
-from processor.drafts.product_text import product_name, product_text
-from processor.drafts.text import entities_text
+from processor.drafts.text import drift_lines, entities_text, product_name, product_text
 from processor.product.product import Join
 
 
@@ -65,3 +67,52 @@ def test_a_table_that_refers_to_itself_shows_its_parents_or_its_children_and_no_
     assert paths(folders, "folder", 2) == [
         "folder", "folder_by_parent_id*", "folder_by_parent_id*.file*", "file*",
     ]  # fmt: skip
+
+
+DECLARED = load(
+    {
+        "entities.yaml": "user: {topic: app.user, key: [id], columns: {id: int, name: string, weight: decimal, extra: json}}\n"
+        "other: {topic: b.other, key: [id], columns: {id: int}}\n"
+    }
+).entities
+COLUMNS = {"id": "int", "name": "string", "weight": "int", "extra": "string"}
+
+
+def user(key: str = "id", **columns: str) -> DraftEntity:
+    drafts = {name: DraftColumn(text) for name, text in (COLUMNS | columns).items() if text != "gone"}
+    return DraftEntity(name="user", topic="app.user", key=(key,), columns=drafts)
+
+
+@pytest.mark.parametrize(
+    ("found", "lines"),
+    [
+        (user(), []),
+        (user(phone="string"), ["  user:", "+     phone: string"]),
+        (user(name="gone"), ["  user:", "-     name: string"]),
+        (user(name="int"), ["  user:", "!     name: string here, int in the source"]),
+        (user(weight="decimal(12,2)"), []),
+        (user(weight="int[]"), ["  user:", "!     weight: decimal here, int[] in the source"]),
+        (user(extra="int[]"), []),
+        (user(key="name"), ["  user:", "!   key: [id] here, [name] in the source"]),
+    ],
+)
+def test_each_difference_is_a_line(found: DraftEntity, lines: list[str]) -> None:
+    assert drift_lines(DECLARED, [found], whole=["app."]) == lines
+
+
+def test_a_new_table_is_a_block_to_paste_and_a_lost_one_is_named() -> None:
+    new = DraftEntity(name="order", topic="app.order", key=("id",), columns={"id": DraftColumn("int")})
+    assert drift_lines(DECLARED, [new], whole=["app."]) == [
+        "+ order:", "+   topic: app.order", "+   key: [id]", "+   columns:", "+     id: int",
+        "- user: the source has no table for topic app.user",
+    ]  # fmt: skip
+
+
+def test_a_sample_of_records_proves_nothing_gone() -> None:
+    assert drift_lines(DECLARED, [user(name="gone")], whole=[]) == []
+    assert drift_lines(DECLARED, [], whole=[]) == []
+
+
+def test_a_guess_is_no_difference() -> None:
+    guessed = DraftEntity(name="user", topic="app.user", key=("id",), columns={"name": DraftColumn("int", "by values")})
+    assert drift_lines(DECLARED, [guessed], whole=[]) == []

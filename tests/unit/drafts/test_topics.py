@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load
-from processor.drafts.draft import DraftEntity
-from processor.drafts.guessed_references import guess_references
-from processor.drafts.product_text import product_text
-from processor.drafts.text import entities_text
+from processor.drafts.draft import DraftEntity, guess_references
+from processor.drafts.text import entities_text, product_text
 from processor.drafts.topics import draft_topics
 from processor.records.record import Record
 from processor.records.recorded_topics import read_records
