@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from processor.editors.definition_schemas import entities_schema, product_schema, tests_schema
+from processor.editors.json_schemas import entities_schema, product_schema, tests_schema
 from processor.editors.settings_schema import settings_schema
 
 FILES = Path("processor/editors/schemas")

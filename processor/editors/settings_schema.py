@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any, Final
 
-from processor.editors.definition_schemas import DRAFT, JsonSchema
+from processor.editors.json_schemas import DRAFT, JsonSchema
 from processor.settings import schema_registry_access
 from processor.settings.kafka_security import MECHANISMS, NAMES, PROTOCOLS
 from processor.settings.settings import GROUPS

@@ -43,7 +43,7 @@ DOORWAYS = {
     "sqlglot": r"processor\.definitions\.sql_reader\.sql_parser",
     "urllib3": r"processor\.landing\.search_client",
     "jinja2": r"processor\.catalogue\.open_templates",
-    "pydbzengine": r"processor\.demo\.live\.debezium_engine",
+    "pydbzengine": r"processor\.demo\.debezium",
 }
 STAR = """\
 {"topic": "user", "key": {"email": "octo@example.org"}, "value": {"id": 1, "email": "octo@example.org", "username": "octocat"}}

@@ -8,7 +8,7 @@ from processor.cli.machine import demo_command
 from processor.cli.machine.demo_command import DemoRun, print_step
 from processor.cli.machine.demo_parts import kept_parts
 from processor.cli.main import main
-from processor.demo.live import live_demo
+from processor.demo import live_demo
 from processor.demo.report import readable_lines
 from processor.local.cache import ShowProgress
 

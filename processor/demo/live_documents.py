@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from processor.definitions.load import load, read_directory
-from processor.demo.live.connector import PREFIX
-from processor.demo.live.live_parts import LiveParts
+from processor.demo.connector import PREFIX
+from processor.demo.live import LiveParts
 from processor.demo.report import differing_keys
 from processor.inspect.oracle import source_oracle
 from processor.kafka.admin import Admin

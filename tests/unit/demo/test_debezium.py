@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import pytest
 
-from processor.demo.live import debezium_engine
-from processor.demo.live.connector import connector_properties
-from processor.demo.live.debezium_engine import EventProducer
+from processor.demo import debezium
+from processor.demo.connector import connector_properties
+from processor.demo.debezium import EventProducer
 from processor.errors import KafkaError
 from processor.records.message import Message
 
@@ -51,7 +51,7 @@ class Broker:
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     broker = Broker()
     for name in ("Admin", "KafkaOutbox"):
-        monkeypatch.setattr(debezium_engine, name, lambda *_: broker)
+        monkeypatch.setattr(debezium, name, lambda *_: broker)
     return broker
 
 

