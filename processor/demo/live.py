@@ -1,26 +1,33 @@
-"""The parts of a live run: Postgres with its log, Kafka, Debezium, the job and the application, each a process. Postgres also has
-the job's table, unless moto has it, in one more process.
+"""The live demo: an application writes to Postgres, Debezium reads its log, and the job keeps the documents.
+
+`LiveParts` starts and ends the processes, `LiveDocuments` reads the documents of the topics and those of the products' SQL,
+`LiveScreen` shows what happens, and `run_live_demo` is the story with the comparison at the end.
 
 Promises: all processes end with this one, also when it is killed with -9, and their data goes with them. `kill` ends Debezium,
-the broker or the job with SIGKILL; `restart` starts the part again over its data. Postgres and moto are never killed: moto holds
+the broker or the job with SIGKILL; `start` starts the part again over its data. Postgres and moto are never killed: moto holds
 its tables in memory.
 """
 
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 from urllib.parse import urlsplit
 
-from processor.demo.connector import DATABASE, connector_properties
-from processor.demo.debezium import PROPERTIES
+from processor.definitions.load import load, read_directory
+from processor.demo.debezium import DATABASE, PREFIX, PROPERTIES, connector_properties
+from processor.demo.report import differing_keys
 from processor.embedded.parts import owned_home
-from processor.errors import PartError
+from processor.errors import KafkaError, PartError
+from processor.inspect.oracle import source_oracle
+from processor.kafka.admin import Admin
+from processor.kafka.reader import read_topic
 from processor.local.cache import ShowProgress
 from processor.local.jars import silent, spark_kafka_jars
 from processor.local.java import find_java
@@ -29,6 +36,8 @@ from processor.local.owned_process import Owner
 from processor.local.postgres_server import STORE_SETTINGS, start_postgres
 from processor.local.program import Process, Program, SecretUrl, log_tail
 from processor.local.readiness import log_text
+from processor.records import canonical_json
+from processor.records.record import Record, Value
 from processor.settings.settings import Settings
 from processor.stores.kinds import kind_of
 
@@ -184,3 +193,153 @@ def live_parts(
     spark_kafka_jars(progress)
     with owned_home(progress=progress) as (home, owner):
         yield LiveParts(home, owner, store, job_flags, example)
+
+
+CLOSING_TOPIC = f"{PREFIX}.public.closing"
+
+
+class LiveDocuments:
+    """Reads the topics of the products. `fresh` returns each message once."""
+
+    def __init__(self, parts: LiveParts) -> None:
+        self._parts = parts
+        self.definitions = load(read_directory(parts.example))
+        self._next: dict[str, dict[int, int]] = {p.topic: {} for p in self.definitions.products.values()}
+
+    def fresh(self) -> Iterator[Record]:
+        """The messages since the last call, of topics that exist."""
+        for topic in Admin(self._parts.bootstrap, {}).topics(list(self._next)):
+            begins = self._next[topic]
+            for record in read_topic(self._parts.bootstrap, {}, topic, begins):
+                begins[record.partition] = record.offset + 1
+                yield record
+
+    def is_closed(self) -> bool:
+        """Whether Debezium has sent the row that the application writes last, and so all changes before it."""
+        return self._count(CLOSING_TOPIC) > 0
+
+    def dead_letters(self) -> int:
+        """How many records the job refused."""
+        return self._count(Settings().rejects_topic)
+
+    def compare(self) -> tuple[int, list[str]]:
+        """How many documents the products' SQL gives over the application's own tables, and which published ones differ."""
+        count, wrong = 0, []
+        with source_oracle(self._parts.source, "public", self.definitions.entities) as tables:
+            for name, product in self.definitions.products.items():
+                truth = tables.documents(product)
+                published = read_topic(self._parts.bootstrap, {}, product.topic)
+                count += len(truth)
+                wrong += [f"{name} {key}" for key in differing_keys(published, truth)]
+        return count, wrong
+
+    def _count(self, topic: str) -> int:
+        """The records of a topic, 0 if there is no such topic."""
+        found = Admin(self._parts.bootstrap, {}).topics([topic])
+        return sum(1 for name in found for _ in read_topic(self._parts.bootstrap, {}, name))
+
+
+STEPS = 6
+JOB_FLAGS = {"wait_seconds": "0.2", "settle_seconds": "0.2", "batch_size": "200"}
+"""An index of moto is never late, so W and S are short."""
+WIDTH = 150
+"""Characters that a line shows of a document's changed members."""
+LONG_TEXT = re.compile(r'("[^"]{12})[^"]{60,}(?=")')
+LOOK_SECONDS = 1.0
+DELIVERY_SECONDS = 600.0
+"""So long Debezium and the job may take until a change arrives."""
+
+
+def run_live_demo(store: str, show: ShowProgress) -> tuple[int, list[str], int]:
+    """Runs the demo with the job's table in `store`. Returns how many documents the SQL gives, which published ones differ, and
+    how many dead letters there are. Raises PartError."""
+    own = kind_of(store).embedded
+    api = "" if own.start is None else f", and {own.title}"
+    show(f"step 1 of {STEPS}: starting Kafka, and Postgres with wal_level=logical{api}")
+    with live_parts(store, JOB_FLAGS, show) as parts:
+        show(f"step 2 of {STEPS}: the application makes its tables and first rows (examples/shop/application.py)")
+        parts.create_source(seed=1)
+        screen = LiveScreen(parts, show)
+        screen.show_statements()
+        show(f"step 3 of {STEPS}: starting Debezium and the job, which publishes the first documents")
+        parts.start(DEBEZIUM)
+        parts.start(JOB)
+        screen.wait_for_documents()
+        show(f"step 4 of {STEPS}: the application writes (sql), and the documents follow (doc, with what changed)")
+        parts.start_writing("--steps", "24", "--pause", "2")
+        screen.follow()
+        show(f"step 5 of {STEPS}: ending Debezium, and running the job until no work remains")
+        finish(parts)
+        screen.show_documents()
+        show(f"step 6 of {STEPS}: asking the application's own database for the same documents, by the products' SQL")
+        return (*screen.documents.compare(), screen.documents.dead_letters())
+
+
+def finish(parts: LiveParts) -> None:
+    """Ends Debezium after the last change is in Kafka, and lets the job do all its work."""
+    documents, until = LiveDocuments(parts), monotonic() + DELIVERY_SECONDS
+    while not documents.is_closed():
+        if monotonic() > until:
+            raise KafkaError(f"Debezium did not send the last change within {DELIVERY_SECONDS:.0f} s")
+        parts.start_again()
+        sleep(LOOK_SECONDS)
+    parts.kill(DEBEZIUM)
+    parts.stop(JOB)
+    parts.finish_job()
+
+
+class LiveScreen:
+    """Shows what the application writes and which documents follow."""
+
+    def __init__(self, parts: LiveParts, show: ShowProgress) -> None:
+        self._parts, self._show = parts, show
+        self.documents = LiveDocuments(parts)
+        self._shown = 0
+        self._last: dict[tuple[str, str], Value] = {}
+
+    def wait_for_documents(self) -> None:
+        """Waits for the documents of the rows that Debezium's snapshot has: until no more come."""
+        shown, before = 0, 0
+        while not shown or shown > before:
+            self._parts.start_again()
+            sleep(LOOK_SECONDS)
+            before, shown = shown, shown + self.show_documents()
+
+    def follow(self) -> None:
+        """Shows both until the application has ended."""
+        writes = True
+        while writes:
+            writes = self._parts.writes()
+            self._parts.start_again()
+            self.show_statements()
+            self.show_documents()
+            sleep(LOOK_SECONDS)
+
+    def show_documents(self) -> int:
+        """Shows the documents since the last call. Returns how many."""
+        fresh = list(self.documents.fresh())
+        for record in fresh:
+            place = (record.topic, (record.key or b"").decode())
+            document = None if record.value is None else canonical_json.loads(record.value)
+            self._show(f"doc    {' '.join(place)} {changed_members(self._last.get(place), document)}")
+            self._last[place] = document
+        return len(fresh)
+
+    def show_statements(self) -> None:
+        """Shows the lines that the application printed since the last call."""
+        lines = self._parts.application_lines()
+        for line in lines[self._shown :]:
+            self._show(f"sql  {line}")
+        self._shown = len(lines)
+
+
+def changed_members(before: Value, after: Value) -> str:
+    """The members of a document that are new or differ, as JSON; long texts and long lines are cut."""
+    if after is None:
+        return "is gone"
+    old = before or {}
+    members = {
+        name: value for name, value in after.items() if name not in old or not canonical_json.equal(old[name], value)
+    }
+    text = LONG_TEXT.sub(r"\1...", canonical_json.dumps(members))
+    return text if len(text) <= WIDTH else f"{text[:WIDTH]} ..."

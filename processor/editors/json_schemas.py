@@ -1,10 +1,16 @@
-"""JSON Schemas of entities.yaml, product files and tests, made from the rules of their readers. Pure.
+"""JSON Schemas of entities.yaml, product files, tests and the settings file (TOML), made from the rules of their readers.
 
 A schema refuses no file that the readers take. It knows the shape of a file; names of entities and columns, and expressions, stay
 the readers' own: `statestore check` names their mistakes.
+
+`python -m processor.editors.json_schemas`, from the root of a checkout, writes the files that the package ships. The rest of the
+module is pure.
 """
 
+import json
 from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
 from typing import Any, Final, get_args
 
 from processor.definitions.entities import KEEP, MOST_SHARDS, TRANSACTIONS, UNAVAILABLE
@@ -24,6 +30,9 @@ from processor.records.entity import (
     TruncateChoice,
     TypeName,
 )
+from processor.settings import schema_registry_access
+from processor.settings.kafka_security import MECHANISMS, NAMES, PROTOCOLS
+from processor.settings.settings import GROUPS
 from statestore.column_values import MAX_COLUMNS
 
 JsonSchema = dict[str, Any]
@@ -217,3 +226,65 @@ def _mapping(members: Members, shapes: Mapping[str, JsonSchema], required: tuple
 
 def _file(title: str, schema: JsonSchema) -> JsonSchema:
     return {"$schema": DRAFT, "title": f"statestore: {title}", **schema}
+
+
+_VALUE: Final[JsonSchema] = {"type": ["string", "integer", "boolean"]}
+_CHOICES: Final = {"security.protocol": list(PROTOCOLS), "sasl.mechanism": list(MECHANISMS)}
+
+
+def settings_schema() -> JsonSchema:
+    """Of the settings file. Secrets are references, and the reader checks them."""
+    found = {f.name: _setting(f) for group in GROUPS.values() for f in fields(group)}
+    kafka = "How the clients of Kafka connect; [kafka.librdkafka] and [kafka.java] are for one client."
+    registry = "The registry of schemas of records, and how a client proves who it is."
+    found |= {"kafka": _table(kafka, NAMES), "schema_registry": _table(registry, schema_registry_access.NAMES)}
+    return {
+        "$schema": DRAFT,
+        "title": "statestore: the settings file",
+        "type": "object",
+        "properties": found,
+        "additionalProperties": False,
+    }
+
+
+def _setting(f: Any) -> JsonSchema:
+    """The schema of a setting. The reader takes a number or a boolean as text, too."""
+    said = {"description": f.metadata["help"], **({} if f.default == "" else {"default": f.default})}
+    match f.default:
+        case bool():
+            return {"enum": [True, False, "true", "false"], **said}
+        case int() | float():
+            kind, text = ("integer", r"^\s*[+-]?[\d_]+\s*$") if isinstance(f.default, int) else ("number", r"\d")
+            limits = {"minimum": f.metadata["low"], "maximum": f.metadata["high"]}
+            return {"anyOf": [{"type": kind, **limits}, {"type": "string", "pattern": text}], **said}
+    return {"type": ["string", "integer"], **said}
+
+
+def _table(description: str, names: tuple[str, ...]) -> JsonSchema:
+    """A table with names like "ssl.ca.pem". Without quotes such a name is a table in TOML, which the reader takes, too."""
+    named = {name: {"enum": _CHOICES[name]} if name in _CHOICES else _VALUE for name in names}
+    return {
+        "type": "object",
+        "description": description,
+        "properties": named,
+        "additionalProperties": {"type": "object"},
+    }
+
+
+FILES = Path("processor/editors/schemas")
+
+
+def generated_schemas() -> dict[str, str]:
+    """The text of each schema by its name."""
+    made = {
+        "entities": entities_schema(),
+        "product": product_schema(),
+        "tests": tests_schema(),
+        "settings": settings_schema(),
+    }
+    return {name: json.dumps(schema, indent=1, ensure_ascii=False) + "\n" for name, schema in made.items()}
+
+
+if __name__ == "__main__":
+    for name, text in generated_schemas().items():
+        (FILES / f"{name}.json").write_text(text, encoding="utf-8")

@@ -22,9 +22,19 @@ from pathlib import Path
 from random import Random
 from time import monotonic, sleep, time
 
-from processor.demo.live import APPLICATION, DEBEZIUM, JOB, LAST_RUN, LiveParts, live_parts
-from processor.demo.live_demo import DELIVERY_SECONDS, JOB_FLAGS, LOOK_SECONDS, finish
-from processor.demo.live_documents import LiveDocuments
+from processor.demo.live import (
+    APPLICATION,
+    DEBEZIUM,
+    DELIVERY_SECONDS,
+    JOB,
+    JOB_FLAGS,
+    LAST_RUN,
+    LOOK_SECONDS,
+    LiveDocuments,
+    LiveParts,
+    finish,
+    live_parts,
+)
 from processor.kafka.admin import Admin
 from processor.kafka.reader import read_topic
 from processor.local.readiness import free_port

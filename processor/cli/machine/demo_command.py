@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_live(store: str) -> int:
-    from processor.demo.live_demo import run_live_demo
+    from processor.demo.live import run_live_demo
 
     set_embedded_credentials()
     began = monotonic()

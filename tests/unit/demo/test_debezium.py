@@ -5,8 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from processor.demo import debezium
-from processor.demo.connector import connector_properties
-from processor.demo.debezium import EventProducer
+from processor.demo.debezium import EventProducer, connector_properties
 from processor.errors import KafkaError
 from processor.records.message import Message
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from processor.demo.live import live_parts
-from processor.demo.live_demo import WIDTH, changed_members
+from processor.demo.live import WIDTH, changed_members, live_parts
 from processor.errors import PartError
 
 
