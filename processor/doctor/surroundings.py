@@ -166,7 +166,7 @@ class RealSurroundings:
 
     def has_connector(self) -> bool:
         """Whether the jars of Spark's Kafka connector are on this machine. Raises PartError."""
-        from processor.local.jars import has_spark_kafka_jars
+        from processor.local.downloads import has_spark_kafka_jars
 
         return has_spark_kafka_jars()
 

@@ -15,11 +15,11 @@ from types import FrameType
 
 from processor.local.cache import ShowProgress
 from processor.local.console_process import start_console
-from processor.local.jars import kafka_broker_jars, silent
-from processor.local.kafka_broker import start_kafka
+from processor.local.downloads import kafka_broker_jars, silent
 from processor.local.opensearch import start_opensearch
-from processor.local.owned_process import Owner
-from processor.local.postgres_server import start_store_postgres
+from processor.local.postgres import start_store_postgres
+from processor.local.processes import Owner
+from processor.local.servers import start_kafka
 from processor.stores.kinds import KINDS, embedded_kind, kind_of
 from processor.stores.store_kind import StartPart
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from processor.embedded.parts import CONSOLE, Addresses, addresses_of, named, part_functions, parts_of
 from processor.local.cache import ShowProgress, locked
-from processor.local.jars import kafka_broker_jars, silent
+from processor.local.downloads import kafka_broker_jars, silent
 from processor.local.open_folder import find_open_folder, remove_folder
 from processor.local.state import PartsState
 from processor.stores.kinds import embedded_kind

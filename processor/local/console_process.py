@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from processor.errors import PartError
-from processor.local.owned_process import start_owned
+from processor.local.processes import start_owned
 from processor.local.program import EmbeddedPart, Launch, Process, Program
 from processor.local.readiness import LOOPBACK, start_and_wait
 

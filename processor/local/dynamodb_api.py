@@ -14,9 +14,9 @@ from pathlib import Path
 
 from processor.errors import PartError
 from processor.local.cache import ShowProgress
-from processor.local.jars import dynamodb_local_jars, silent
+from processor.local.downloads import dynamodb_local_jars, silent
 from processor.local.java import JVM_OPTIONS, find_java
-from processor.local.owned_process import start_owned
+from processor.local.processes import start_owned
 from processor.local.program import EmbeddedPart, Launch, Process, Program
 from processor.local.readiness import LOOPBACK, start_and_wait
 

@@ -9,9 +9,9 @@ import signal
 from pathlib import Path
 
 from processor.local.cache import ShowProgress
-from processor.local.jars import opensearch_jars, silent
+from processor.local.downloads import opensearch_jars, silent
 from processor.local.java import find_java
-from processor.local.owned_process import start_owned
+from processor.local.processes import start_owned
 from processor.local.program import EmbeddedPart, Launch, Process, Program
 from processor.local.readiness import LOOPBACK, start_and_wait
 

@@ -24,7 +24,7 @@ from processor.console.published_message import PublishedMessage
 from processor.console.screens import documents_screens
 from processor.console.shelves.landing_shelf import KnownLandings, LandingShelf
 from processor.landing.landing_states import LandingState
-from processor.local.postgres_server import start_postgres
+from processor.local.postgres import start_postgres
 from processor.local.program import SecretUrl
 from tests.integration.console.conftest import ConsoleScene, at
 from tests.screenshots.shop_scene import shop_scene

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from processor.local.cache import fetch_once
+from processor.local.downloads import jars_of_pyspark, silent
 from processor.local.ivy import Ivy, Module
-from processor.local.jars import jars_of_pyspark, silent
 from processor.local.java import find_java
-from processor.local.owned_process import start_owned
+from processor.local.processes import start_owned
 from processor.local.program import Program
 from processor.local.readiness import start_and_wait
 

@@ -14,7 +14,7 @@ from processor.definitions.load import load, read_directory
 from processor.demo.live import EXAMPLE
 from processor.errors import OracleError
 from processor.inspect.oracle import source_oracle
-from processor.local.postgres_server import start_postgres
+from processor.local.postgres import start_postgres
 
 STEPS = 40
 

@@ -23,7 +23,7 @@ from secrets import token_hex
 from processor.errors import PartError
 from processor.local.detached_process import started_at
 from processor.local.open_folder import DATA, find_open_folder, is_open, make_open_folder, share
-from processor.local.owned_process import start_owned
+from processor.local.processes import start_owned
 from processor.local.program import EmbeddedPart, Launch, Process, Program, SecretUrl
 from processor.local.readiness import LOOPBACK, start_and_wait
 

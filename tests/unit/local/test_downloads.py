@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 
 from processor.errors import PartError
-from processor.local import jars
+from processor.local import downloads
 from processor.local.ivy import Module, NotInRepository, every
 
 
@@ -24,7 +24,7 @@ class Repository:
         assert (types, transitive) == ("jar", False)
         for module in modules:
             if (
-                module.organisation == jars.SPARK_ORGANISATION
+                module.organisation == downloads.SPARK_ORGANISATION
                 and f"{module.name}:{module.version}" not in self.versions
             ):
                 raise NotInRepository("x", "y", "z")
@@ -48,14 +48,14 @@ class Repository:
 def pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(jars, "jars_of_pyspark", lambda: tmp_path)
+    monkeypatch.setattr(downloads, "jars_of_pyspark", lambda: tmp_path)
     return tmp_path
 
 
 def fetched(monkeypatch: pytest.MonkeyPatch, pyspark: Path, core: str, versions: set[str]) -> list[str]:
     (pyspark / core).touch()
-    monkeypatch.setattr(jars, "Ivy", Repository(versions, pyspark))
-    return sorted(path.name for path in jars.spark_kafka_jars().iterdir())
+    monkeypatch.setattr(downloads, "Ivy", Repository(versions, pyspark))
+    return sorted(path.name for path in downloads.spark_kafka_jars().iterdir())
 
 
 def test_the_connector_has_the_versions_of_pyspark(monkeypatch: pytest.MonkeyPatch, pyspark: Path) -> None:
@@ -96,7 +96,7 @@ def test_without_pyspark_the_error_names_the_package_to_install(monkeypatch: pyt
     with pytest.raises(
         PartError, match=r"PySpark is not installed, and its Ivy is needed to fetch the jars\. Pip install"
     ):
-        jars.spark_kafka_jars()
+        downloads.spark_kafka_jars()
 
 
 def test_a_long_download_says_each_moment_how_far_it_is() -> None:
