@@ -43,8 +43,8 @@ from processor.job.prepare_plan import prepare_plan
 from processor.job.run_job import run_job
 from processor.kafka.reader import read_topic
 from processor.local.downloads import spark_kafka_jars
-from processor.local.dynamodb_api import start_dynamodb_local
 from processor.local.postgres import start_postgres
+from processor.local.servers import start_dynamodb_local
 from processor.plan.plan import Plan
 from processor.records import canonical_json
 from processor.rounds.job_event import JobEvent

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from processor.definitions.load import load_directory
 from processor.errors import AddressMissing, PartError, SettingError
-from processor.local.state import LOCAL_DIR
+from processor.local.processes import LOCAL_DIR
 from processor.product.product import Definitions
 from processor.settings.resolve_secrets import resolve_registry
 from processor.settings.settings import GROUPS, Settings, flags_of, read_settings, setting_flags

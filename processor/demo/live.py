@@ -28,13 +28,10 @@ from processor.errors import KafkaError, PartError
 from processor.inspect.oracle import source_oracle
 from processor.kafka.admin import Admin
 from processor.kafka.reader import read_topic
-from processor.local.cache import ShowProgress
-from processor.local.downloads import silent, spark_kafka_jars
-from processor.local.java import find_java
+from processor.local.downloads import ShowProgress, find_java, silent, spark_kafka_jars
 from processor.local.postgres import STORE_SETTINGS, start_postgres
 from processor.local.processes import Owner
-from processor.local.program import Process, Program, SecretUrl, log_tail
-from processor.local.readiness import log_text
+from processor.local.program import Process, Program, SecretUrl, log_tail, log_text
 from processor.local.servers import start_kafka
 from processor.records import canonical_json
 from processor.records.record import Record, Value

@@ -160,7 +160,7 @@ class RealSurroundings:
 
     def java(self) -> str:
         """The path of a Java that fits. Raises PartError."""
-        from processor.local.java import find_java
+        from processor.local.downloads import find_java
 
         return find_java()
 

@@ -13,13 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from processor.local.cache import ShowProgress
-from processor.local.console_process import start_console
-from processor.local.downloads import kafka_broker_jars, silent
-from processor.local.opensearch import start_opensearch
+from processor.local.downloads import ShowProgress, kafka_broker_jars, silent
 from processor.local.postgres import start_store_postgres
 from processor.local.processes import Owner
-from processor.local.servers import start_kafka
+from processor.local.servers import start_console, start_kafka, start_opensearch
 from processor.stores.kinds import KINDS, embedded_kind, kind_of
 from processor.stores.store_kind import StartPart
 

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from processor.embedded.parts import CONSOLE, Addresses, addresses_of, named, part_functions, parts_of
-from processor.local.cache import ShowProgress, locked
-from processor.local.downloads import kafka_broker_jars, silent
-from processor.local.open_folder import find_open_folder, remove_folder
-from processor.local.state import PartsState
+from processor.local.downloads import ShowProgress, kafka_broker_jars, locked, silent
+from processor.local.processes import PartsState
+from processor.local.program import find_open_folder, remove_folder
 from processor.stores.kinds import embedded_kind
 
 

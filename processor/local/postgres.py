@@ -6,7 +6,7 @@ table (`start_store_postgres`) also syncs each commit to disk; the others do not
 As root the server runs as `nobody`, because PostgreSQL refuses root.
 
 Where `nobody` may not enter the directory, or the folder of the programs, the server works in an open folder
-(`open_folder.py`): that folder holds its data, and a copy of closed programs; `data` in the directory is a link to it. Both go
+(`program.py`): that folder holds its data, and a copy of closed programs; `data` in the directory is a link to it. Both go
 when an owned server stops or its owner dies, and with `local down`.
 """
 
@@ -21,11 +21,21 @@ from pathlib import Path
 from secrets import token_hex
 
 from processor.errors import PartError
-from processor.local.detached_process import started_at
-from processor.local.open_folder import DATA, find_open_folder, is_open, make_open_folder, share
-from processor.local.processes import start_owned
-from processor.local.program import EmbeddedPart, Launch, Process, Program, SecretUrl
-from processor.local.readiness import LOOPBACK, start_and_wait
+from processor.local.processes import start_owned, started_at
+from processor.local.program import (
+    DATA,
+    LOOPBACK,
+    EmbeddedPart,
+    Launch,
+    Process,
+    Program,
+    SecretUrl,
+    find_open_folder,
+    is_open,
+    make_open_folder,
+    share,
+    start_and_wait,
+)
 
 NAME = "Postgres"
 USER = "postgres"

@@ -26,7 +26,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from processor.local.readiness import LOOPBACK, free_port
+from processor.local.program import LOOPBACK, free_port
 from processor.local.servers import start_kafka
 
 USER, CANARY = "statestore", "canary7c1e"

@@ -37,7 +37,7 @@ from processor.demo.live import (
 )
 from processor.kafka.admin import Admin
 from processor.kafka.reader import read_topic
-from processor.local.readiness import free_port
+from processor.local.program import free_port
 from processor.records.recorded_line import to_line
 from processor.records.recorded_topics import open_writer
 from tests.live.kills import kill_in_turn

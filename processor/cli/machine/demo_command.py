@@ -17,7 +17,7 @@ from processor.cli.printing.colour import coloured
 from processor.cli.printing.output import summary
 from processor.definitions.load import load, read_directory
 from processor.errors import StatestoreError
-from processor.local.console_process import PACKAGES
+from processor.local.servers import CONSOLE_PACKAGES
 from processor.settings.settings import Settings
 from processor.stores.kinds import KINDS, embedded_kind, kind_of
 
@@ -90,7 +90,7 @@ def _run_live(store: str) -> int:
 
 
 def _run_kept(store: str) -> int:
-    require_packages("console", *PACKAGES)
+    require_packages("console", *CONSOLE_PACKAGES)
     ended = _run_recorded([store], kept_parts)
     print(
         f"\nthe console over this run is at {start_kept_console(store)}/; `.venv/bin/statestore local down --dir {KEPT_DIR}` "

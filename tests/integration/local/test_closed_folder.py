@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from processor.local import postgres
-from processor.local.detached_process import start_detached
-from processor.local.open_folder import find_open_folder, remove_folder
 from processor.local.postgres import start_postgres
+from processor.local.processes import start_detached
+from processor.local.program import find_open_folder, remove_folder
 from tests.support.required import require_proc
 
 

@@ -1,5 +1,11 @@
-"""PySpark's own jars decide which modules Ivy asks for; older versions replace those that the repository does not have."""
+"""PySpark's own jars decide which modules Ivy asks for; older versions replace those that the repository does not have. A set of
+the cache is complete or absent, and one process at a time fetches it. The error about a missing or an old Java names the Java to
+install."""
 
+import os
+import stat
+import subprocess
+import sys
 from pathlib import Path
 from threading import Event
 
@@ -7,7 +13,7 @@ import pytest
 
 from processor.errors import PartError
 from processor.local import downloads
-from processor.local.ivy import Module, NotInRepository, every
+from processor.local.downloads import Module, NotInRepository, cache_directory, every, fetch_once, find_java
 
 
 class Repository:
@@ -111,3 +117,138 @@ def test_a_long_download_says_each_moment_how_far_it_is() -> None:
     with every(0, say):
         assert enough.wait(300)
     assert said[:3] == [0, 0, 0]
+
+
+def silent(_: str) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path / "cache" / "statestore"
+
+
+def write(directory: Path) -> None:
+    (directory / "a.jar").write_text("a")
+
+
+def test_a_set_is_filled_once() -> None:
+    calls: list[Path] = []
+
+    def fill(directory: Path) -> None:
+        calls.append(directory)
+        write(directory)
+
+    for _ in range(2):
+        found = fetch_once("set-1", fill, silent)
+    assert [path.name for path in found.iterdir()] == ["a.jar"]
+    assert len(calls) == 1
+
+
+def test_an_interrupted_fetch_leaves_no_incomplete_set(cache: Path) -> None:
+    def interrupted(directory: Path) -> None:
+        write(directory)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch_once("set-1", interrupted, silent)
+    assert not (cache / "jars" / "set-1").exists()
+    assert not list((cache / "jars").glob(".set-1.new-*"))
+    assert (fetch_once("set-1", write, silent) / "a.jar").exists()
+
+
+def test_the_next_fetch_removes_the_files_of_a_killed_fetch(cache: Path) -> None:
+    abandoned = cache / "jars" / ".set-1.new-abc"
+    abandoned.mkdir(parents=True)
+    fetch_once("set-1", write, silent)
+    assert not abandoned.exists()
+
+
+FETCH = """
+import sys, time
+from pathlib import Path
+from processor.local.downloads import fetch_once
+def fill(directory):
+    print("filled", flush=True)
+    time.sleep(0.5)
+    (directory / "a.jar").write_text("a")
+print((fetch_once("set-1", fill, print) / "a.jar").read_text())
+"""
+
+
+def test_two_processes_at_the_same_time_fetch_a_set_once() -> None:
+    running = [subprocess.Popen([sys.executable, "-c", FETCH], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    outputs = [process.communicate(timeout=300)[0].splitlines() for process in running]
+    assert [lines[-1] for lines in outputs] == ["a", "a"]
+    assert sum("filled" in lines for lines in outputs) == 1
+
+
+def test_without_a_home_the_cache_is_a_private_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    found = cache_directory()
+    assert found.parent == tmp_path.resolve()
+    assert found.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_cache_skips_a_directory_that_it_cannot_write(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cache_directory() == (tmp_path / "home" / ".cache" / "statestore").resolve()
+
+
+def test_a_set_that_an_image_brought_serves_a_user_who_may_not_write_it(
+    monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    (cache / "jars" / "set-1").mkdir(parents=True)
+    monkeypatch.setattr(os, "access", lambda path, _: not Path(path).is_relative_to(cache))  # root may write everywhere
+    assert fetch_once("set-1", write, silent) == (cache / "jars" / "set-1").resolve()
+
+
+def fake_java(directory: Path, version_line: str) -> Path:
+    java = directory / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho '{version_line}' >&2\n")
+    java.chmod(java.stat().st_mode | stat.S_IXUSR)
+    return java
+
+
+@pytest.fixture(autouse=True)
+def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def test_without_java_the_error_names_the_java_to_install() -> None:
+    with pytest.raises(PartError, match=r"^Java: there is no java on PATH, and JAVA_HOME is not set\. Install a JDK"):
+        find_java()
+
+
+def test_the_error_names_a_java_home_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
+    with pytest.raises(PartError, match=r"JAVA_HOME is .*gone, which has no bin/java"):
+        find_java()
+
+
+@pytest.mark.parametrize("line", ['java version "1.8.0_292"', 'openjdk version "11.0.2" 2019-01-15'])
+def test_an_old_java_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    fake_java(tmp_path, line)
+    with pytest.raises(PartError, match=r"is version (8|11), which is too old"):
+        find_java()
+
+
+def test_java_home_wins_over_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    java = fake_java(tmp_path / "home", 'openjdk version "21" 2023-09-19')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    assert find_java() == str(java)
+
+
+def test_a_java_that_prints_no_version_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    fake_java(tmp_path, "no runtime present")
+    with pytest.raises(PartError, match="prints no version: no runtime present"):
+        find_java()

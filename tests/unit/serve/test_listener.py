@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from processor.errors import SettingError
 from processor.listeners.connection_table import ConnectionLimits, ConnectionTable
-from processor.local.readiness import free_port
+from processor.local.program import free_port
 from processor.serve import listener as module
 from processor.serve.guard import Guard, GuardRules
 from processor.serve.listener import FewLines, Listener

@@ -10,7 +10,7 @@ from processor.cli.machine.demo_parts import kept_parts
 from processor.cli.main import main
 from processor.demo import live
 from processor.demo.report import readable_lines
-from processor.local.cache import ShowProgress
+from processor.local.downloads import ShowProgress
 
 
 def test_a_step_says_how_many_there_are(capsys: Any) -> None:

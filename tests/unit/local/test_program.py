@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from processor.local.open_folder import PREFIX, find_open_folder, is_open, make_open_folder, share
+from processor.local.program import PREFIX, find_open_folder, is_open, make_open_folder, share
 
 
 @pytest.fixture

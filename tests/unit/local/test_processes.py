@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from processor.errors import PartError
-from processor.local.detached_process import DetachedProcess, started_at
+from processor.local.processes import DetachedProcess, PartProcess, PartsState, started_at
 from processor.local.program import SecretUrl
-from processor.local.state import PartProcess, PartsState
 
 
 def part_process(endpoint: str | None) -> PartProcess:
