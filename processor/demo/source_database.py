@@ -29,13 +29,15 @@ HEARTBEAT_TOPIC = f"__debezium-heartbeat.{SOURCE_NAME}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """The place of a change in the source's log; `at` in milliseconds. `transaction` is set inside an explicit transaction."""
+    """The place of a change in the source's log."""
 
     lsn: int
     tx: int
     at: int
+    """In milliseconds."""
     snapshot: bool = False
     transaction: Mapping[str, Any] | None = None
+    """Set inside an explicit transaction."""
 
 
 RowWrite = Callable[["DemoTable", DemoRow, DemoRow | None, str, Commit], list[Any]]

@@ -51,12 +51,14 @@ _TableKey = tuple[tuple[str, ...], _Table, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSource:
-    """A source database. `url`: its whole address; `prefix`: the connector's `topic.prefix`; `schemas`: those to read (MySQL:
-    databases), by default that of the connection."""
+    """A source database."""
 
     url: str
+    """Its whole address."""
     prefix: str
+    """The connector's `topic.prefix`."""
     schemas: Sequence[str]
+    """Those to read (MySQL: databases); empty: that of the connection."""
     modes: ConnectorModes
 
 

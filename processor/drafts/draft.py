@@ -19,25 +19,28 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class DraftColumn(NamedTuple):
-    """A column. `type`: the text of its type; empty where the source shows none. `guess`: why the type may be another one.
-    `not_null`: a null of the connector means a value that it did not send. `compare`: how the source compares its text; None
-    where the source does not show it."""
+    """A column of a draft."""
 
     type: str
+    """The text of its type; empty: the source shows none."""
     guess: str = ""
+    """Why the type may be another one."""
     comment: str = ""
     not_null: bool = False
+    """A null of the connector means a value that it did not send."""
     compare: Compare | None = None
+    """How the source compares its text; None: the source does not show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignKey:
-    """A foreign key: `columns` of the entity equal the key or a unique key of `parent`. `guess`: why it may be none."""
+    """A foreign key: `columns` of the entity equal the key or a unique key of `parent`."""
 
     columns: tuple[str, ...]
     parent: str
     parent_columns: tuple[str, ...]
     guess: str = ""
+    """Why it may be none."""
 
     def links(self, entity: "DraftEntity", parent: "DraftEntity | None") -> bool:
         """Whether a join can follow the key from its entity to its parent."""
@@ -51,23 +54,29 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftEntity:
-    """A table. `key` is empty where the source shows none; `key_guess`: why the key may be another one. `note`: what the source
-    is, or what it does not show. `unread`: nobody can read any of its records, and the note says why; `refusal`: why it cannot be
-    declared, though its key is known. `table` and `deleted`: the words of the entity."""
+    """A table of the source, as entities.yaml may declare it."""
 
     name: str
     topic: str
     key: tuple[str, ...]
+    """Empty: the source shows none."""
     columns: Mapping[str, DraftColumn]
     key_guess: str = ""
+    """Why the key may be another one."""
     comment: str = ""
     note: str = ""
+    """What the source is, or what it does not show."""
     decimals: str | None = None
+    """`decimals` of the entity in entities.yaml."""
     unread: bool = False
+    """Nobody can read any of its records, and the note says why."""
     table: str = ""
+    """`table` of the entity in entities.yaml."""
     deleted: tuple[DeleteFlag, ...] = ()
+    """`deleted` of the entity in entities.yaml."""
     references: tuple[ForeignKey, ...] = field(default=())
     refusal: str = ""
+    """Why the entity cannot be declared, though its key is known."""
 
     @property
     def is_whole(self) -> bool:

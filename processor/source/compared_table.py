@@ -162,17 +162,20 @@ Texts = Sequence[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedTable:
-    """A table and its entity. `forms`: of the columns that compare, in their order; `left_out`: column -> why it does not; `key`:
-    the key columns in the order of the source's index. `gone`: the declared columns that the table does not have, and of
-    which the entity does not say `absent`."""
+    """A table and its entity."""
 
     entity: EntityPlan
     table: SourceTable
     forms: Mapping[str, ColumnForm]
+    """Of the columns that compare, in their order."""
     left_out: Mapping[str, str]
+    """Column -> why it does not compare."""
     key: tuple[str, ...]
+    """The key columns in the order of the source's index."""
     mysql: bool
+    """MySQL or MariaDB, else PostgreSQL."""
     gone: tuple[str, ...] = ()
+    """The declared columns that the table does not have, and of which the entity does not say `absent`."""
 
     @property
     def name(self) -> str:

@@ -49,12 +49,15 @@ _END: Final = "~"
 
 
 class StoredDigest(NamedTuple):
-    """A stored row: its encoded key, its place in the order of the source's keys, its hash, and the values of its key."""
+    """The hash of a stored row."""
 
     sk: str
+    """The encoded key."""
     place: str
+    """Sorts as the source sorts the key (`ComparedTable.place`)."""
     digest: int
     key: Sequence[Any]
+    """The values of the key."""
 
 
 class PageRange(NamedTuple):
@@ -170,17 +173,22 @@ ReportRows = Callable[[str, int], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceDifference:
-    """A row that differs. `key`: by column; `columns`: those that differ; `source`: the source's row, None where it has none;
-    `refused`: the values that the declared types refuse, by column; `seen`: the stored row or its delete marker, if any."""
+    """A row that differs."""
 
     entity: str
     sk: str
+    """The encoded key."""
     kind: RowDifference
     key: Mapping[str, Value]
+    """By column."""
     columns: tuple[str, ...] = ()
+    """Those that differ."""
     source: Mapping[str, Value] | None = None
+    """The source's row; None: it has none."""
     refused: Mapping[str, str] = field(default_factory=dict)
+    """Why the declared types refuse values, by column."""
     seen: Row | None = None
+    """The stored row or its delete marker; None: neither is there."""
 
     def is_like(self, other: "SourceDifference | None") -> bool:
         """Whether neither side changed since the other look."""
@@ -189,14 +197,16 @@ class SourceDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedEntity:
-    """The result. `rows`: of the source, `stored`: of the table, both at the first pass. `moving`: the encoded keys of suspects
-    that changed at every look."""
+    """The result of a comparison."""
 
     table: ComparedTable
     rows: int
+    """Of the source, at the first pass."""
     stored: int
+    """Rows of the entity in the table, at the first pass."""
     differences: tuple[SourceDifference, ...]
     moving: tuple[str, ...] = ()
+    """The encoded keys of suspects that changed at every look."""
 
     def of(self, kind: RowDifference) -> list[SourceDifference]:
         """The differences of one kind."""

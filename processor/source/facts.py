@@ -38,14 +38,16 @@ _MYSQL_COLUMNS: Final = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTable:
-    """A table. `columns`: name -> type as the source writes it; `key`: of the primary key, in its order, perhaps empty.
-    `nearby`: in the schema (MySQL: database) of the connection."""
+    """A table of the source."""
 
     schema: str
     name: str
     columns: Mapping[str, str]
+    """Name -> type as the source writes it."""
     key: tuple[str, ...]
+    """The columns of the primary key, in its order; empty: the table has none."""
     nearby: bool
+    """Whether the table is in the schema (MySQL: database) of the connection."""
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"
@@ -208,49 +210,58 @@ _CASCADES: Final = """
 
 
 class ReplicationSlot(NamedTuple):
-    """A logical slot of the database. `kept`: how much log it holds back, for people."""
+    """A logical slot of the database."""
 
     name: str
     active: bool
     wal_status: str
     kept: str
+    """How much log the slot keeps, as text for people."""
 
 
 class ColumnFacts(NamedTuple):
-    """A column of PostgreSQL. `generated`: its stored value is an expression; `has_nulls`: the statistics of the server saw a
-    null; `left_out_by`: the publications of its table that do not publish it."""
+    """A column of PostgreSQL."""
 
     not_null: bool
     generated: bool
+    """Its stored value is an expression."""
     has_default: bool
     has_nulls: bool
+    """The statistics of the server saw a null."""
     left_out_by: Sequence[str]
+    """The publications of its table that do not publish it."""
 
 
 class TableFacts(NamedTuple):
-    """A table of PostgreSQL. `identity`: of its replica identity; `publications`: that have it; `not_via_root`, `without_all`:
-    all publications that publish by partition, or leave out a kind of change."""
+    """A table of PostgreSQL."""
 
     schema: str
     name: str
     partitioned: bool
     unlogged: bool
     identity: str
+    """The letter of its replica identity (pg_class.relreplident)."""
     has_key: bool
     publications: Sequence[str]
+    """Those that have the table."""
     not_via_root: Sequence[str]
+    """All publications of the database that publish by partition."""
     without_all: Sequence[str]
+    """All publications of the database that leave out a kind of change."""
     columns: Mapping[str, ColumnFacts] = {}
 
 
 class PostgresFacts(NamedTuple):
-    """The server, its slots, and its tables by `schema.name`. `version`: such as 180001; `keeps`: max_slot_wal_keep_size."""
+    """The server, its slots, and its tables."""
 
     version: int
+    """Such as 180001."""
     wal_level: str
     keeps: str
+    """max_slot_wal_keep_size."""
     slots: Sequence[ReplicationSlot]
     tables: Mapping[str, TableFacts]
+    """By `schema.name`."""
 
 
 class CascadingKey(NamedTuple):

@@ -65,11 +65,13 @@ def _url(address: str, flag: str) -> Any:
 
 @dataclass(slots=True)
 class SourceSession:
-    """A session that only reads. `mysql`: MySQL or MariaDB, else PostgreSQL. `bytes_read`: of the values so far."""
+    """A session that only reads."""
 
     connection: Connection
     mysql: bool
+    """MySQL or MariaDB, else PostgreSQL."""
     bytes_read: int = 0
+    """Of the values so far."""
 
     def begin_snapshot(self) -> None:
         """Ends the snapshot before, and begins a new one: repeatable read, read only."""
