@@ -42,7 +42,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "shop"
 DEBEZIUM, BROKER, JOB, LAST_RUN, APPLICATION = "Debezium", "Kafka", "job", "last run", "application"
 """The parts, and the folders of their logs."""
 MOST_ENDS = 5
-"""After so many ends of a part that nobody killed, the run gives up."""
+"""The run gives up after this number of ends of one part that nobody killed."""
 POLL_SECONDS = 0.2
 
 
@@ -244,7 +244,7 @@ WIDTH = 150
 LONG_TEXT = re.compile(r'("[^"]{12})[^"]{60,}(?=")')
 LOOK_SECONDS = 1.0
 DELIVERY_SECONDS = 600.0
-"""So long Debezium and the job may take until a change arrives."""
+"""The longest time until Debezium and the job have delivered a change."""
 
 
 def run_live_demo(store: str, show: ShowProgress) -> tuple[int, list[str], int]:

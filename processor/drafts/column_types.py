@@ -57,7 +57,7 @@ _GUESSED: Final = {
 }
 _SHAPE: Final = re.compile(r"([a-z_][a-z_0-9]*(?: [a-z]+)*?)\s*(?:\(([^()]*)\))?((?: [a-z]+)*)((?:\[\])*)")
 _TO_MILLISECONDS: Final = 3
-"""`adaptive` sends milliseconds up to so many digits of the second, and microseconds above."""
+"""`adaptive` sends milliseconds up to this number of digits of the second, and microseconds above."""
 _FULL: Final = 6
 
 

@@ -247,7 +247,7 @@ def _files(output: list[str]) -> int:
 
 @contextmanager
 def every(seconds: int, say: Callable[[int], None]) -> Iterator[None]:
-    """Within the block, calls `say` every so many seconds, with the seconds since the beginning."""
+    """Within the block, calls `say` every `seconds` seconds, with the seconds since the beginning."""
     ended = Event()
 
     def repeat() -> None:

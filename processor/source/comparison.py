@@ -165,7 +165,7 @@ PAGE: Final = 10_000
 LOOKED_AT: Final = 100
 """Suspects of one request."""
 LOOKS: Final = 5
-"""After so many looks a row that changes all the time stays open."""
+"""A row that changed between all these looks stays open."""
 RowDifference = Literal["missing", "orphaned", "different", "erased"]
 ReportRows = Callable[[str, int], object]
 """Gets a phase, and how many rows of it are done."""
@@ -228,7 +228,7 @@ class SourceComparison:
     page: int = PAGE
 
     def scan(self, table: ComparedTable) -> None:
-        """Finds the suspects of a table in the snapshot of now, or goes on with a scan that broke off."""
+        """Finds the suspects of a table in the snapshot of now, or continues an interrupted scan."""
         step = self.digests.step(table.name)
         if step is None:
             self.digests.forget(table.name)
