@@ -77,7 +77,7 @@ demo-live: setup ## the same on a live database: an application writes to Postgr
 # The fast tiers need no jars. Meanwhile the other processes fetch those of the slow tiers, once a machine.
 test: setup ## run every tier of tests, without the tests of `make test-rest` and the slow ones; the fast tiers first
 	@for set in kafka_broker dynamodb_local spark_kafka; do \
-		$(PY) -c "from processor.local import jars; jars.$${set}_jars()" >/dev/null 2>&1 & \
+		$(PY) -c "from processor.local import downloads; downloads.$${set}_jars()" >/dev/null 2>&1 & \
 	done
 	@echo "== tests/unit, tests/architecture, tests/fuzz"
 	@$(FEW) $(PY) -m pytest -q -m $(CORE) $(FAST)

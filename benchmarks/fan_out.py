@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.steps import demo_plan, resident_memory
 from processor.cli.options import print_progress, set_embedded_credentials
-from processor.local.dynamodb_api import DYNAMODB_LOCAL_NAME, start_dynamodb_local
+from processor.local.servers import DYNAMODB_LOCAL_NAME, start_dynamodb_local
 from processor.progress.open_changes import OpenChanges
 from processor.records import canonical_json
 from processor.records.message import Message

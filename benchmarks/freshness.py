@@ -33,7 +33,7 @@ from processor.job.prepare_plan import prepare_plan
 from processor.job.run_job import run_job
 from processor.kafka.client import make_consumer
 from processor.kafka.client import settings as client_settings
-from processor.local.dynamodb_api import DYNAMODB_LOCAL_NAME
+from processor.local.servers import DYNAMODB_LOCAL_NAME
 from processor.records import canonical_json
 from processor.rounds.freshness import read_freshness
 

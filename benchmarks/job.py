@@ -42,9 +42,9 @@ from processor.job.open_job import open_job
 from processor.job.prepare_plan import prepare_plan
 from processor.job.run_job import run_job
 from processor.kafka.reader import read_topic
-from processor.local.dynamodb_api import start_dynamodb_local
-from processor.local.jars import spark_kafka_jars
-from processor.local.postgres_server import start_postgres
+from processor.local.downloads import spark_kafka_jars
+from processor.local.postgres import start_postgres
+from processor.local.servers import start_dynamodb_local
 from processor.plan.plan import Plan
 from processor.records import canonical_json
 from processor.rounds.job_event import JobEvent

@@ -13,7 +13,7 @@ import httpx2
 import uvicorn
 
 from processor.definitions.load import load
-from processor.local.readiness import free_port
+from processor.local.program import free_port
 from processor.plan.planning import plan_alone
 from processor.pricing.price_list import DEFAULT
 from processor.records import canonical_json

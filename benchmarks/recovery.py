@@ -38,7 +38,7 @@ from processor.job.prepare_plan import prepare_plan
 from processor.kafka.admin import Admin
 from processor.kafka.client import make_consumer
 from processor.kafka.client import settings as client_settings
-from processor.local.dynamodb_api import start_dynamodb_local
+from processor.local.servers import start_dynamodb_local
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.settings.settings import Settings

@@ -15,7 +15,7 @@ from time import perf_counter, process_time
 
 from benchmarks.inputs.history import generate_history
 from processor.definitions.load import ENTITIES, load, read_directory
-from processor.demo.demo_tables import RecordedLine
+from processor.demo.source_database import RecordedLine
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.records import canonical_json

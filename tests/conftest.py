@@ -152,7 +152,7 @@ def moto() -> Iterator[str]:
 def dynamodb_local() -> Iterator[str]:
     """The endpoint of DynamoDB Local. If it cannot start, its tests are skipped; on the build machine they fail."""
     from processor.errors import PartError
-    from processor.local.dynamodb_api import start_dynamodb_local
+    from processor.local.servers import start_dynamodb_local
     from tests.recorder.tap import tap
 
     try:

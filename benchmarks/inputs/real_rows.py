@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from processor.demo.demo_tables import RecordedLine
+from processor.demo.source_database import RecordedLine
 from processor.records import canonical_json
 
 WORDS = (Path(__file__).parents[2] / "LICENSE").read_text(encoding="utf-8").split()

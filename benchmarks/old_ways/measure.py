@@ -20,7 +20,7 @@ from benchmarks.old_ways.way import Way, WayCounts, last_changes
 from benchmarks.old_ways.workload import joined_definitions, joined_records
 from processor.definitions.load import load
 from processor.inspect.oracle import oracle
-from processor.local.postgres_server import start_postgres
+from processor.local.postgres import start_postgres
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.plan.root_key import root_of

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.inputs.history import RECORD_INTERVAL, generate_history
 from benchmarks.steps import EXAMPLE, number_records
 from processor.definitions.load import ENTITIES, read_directory
-from processor.demo.demo_tables import RecordedLine, recorded_line
+from processor.demo.source_database import RecordedLine, recorded_line
 from processor.records.record import Record
 
 DEMO_JOINS = 4

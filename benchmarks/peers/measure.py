@@ -20,7 +20,7 @@ from benchmarks.peers.sql_answer import sql_documents
 from benchmarks.run import run_alone
 from benchmarks.steps import BATCH
 from processor.cli.options import print_progress
-from processor.demo.demo_tables import RecordedLine
+from processor.demo.source_database import RecordedLine
 from processor.records.recorded_topics import read_records
 
 JOB_TITLE = "statestore's job"

@@ -8,7 +8,7 @@ from benchmarks.peers.documents import Documents
 from benchmarks.steps import EXAMPLE
 from processor.definitions.load import load, read_directory
 from processor.inspect.oracle import oracle
-from processor.local.postgres_server import start_postgres
+from processor.local.postgres import start_postgres
 from processor.records import canonical_json
 from processor.records.record import Record
 

@@ -17,10 +17,8 @@ from benchmarks.whole_jobs.system import Files, check_alive
 from processor.cli.options import print_progress
 from processor.definitions.load import load
 from processor.embedded.parts import owned_home
-from processor.local.cache import fetch_once
-from processor.local.ivy import Ivy, Module
-from processor.local.jars import jars_of_pyspark
-from processor.local.kafka_broker import start_kafka
+from processor.local.downloads import Ivy, Module, fetch_once, jars_of_pyspark
+from processor.local.servers import start_kafka
 
 PROGRAM = Path(__file__).parent / "flink_program.py"
 REQUIREMENT = "apache-flink>=2.0,<2.1"

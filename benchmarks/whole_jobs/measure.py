@@ -20,7 +20,7 @@ from benchmarks.whole_jobs.system import Files, ProgramSeconds, System, cpu_seco
 from benchmarks.whole_jobs.target_topics import Documents, TargetTopics, target_topics
 from processor.cli.options import print_progress
 from processor.definitions.load import load
-from processor.demo.demo_tables import TOPIC_PARTITIONS
+from processor.demo.source_database import TOPIC_PARTITIONS
 from processor.kafka.admin import Admin
 from processor.plan.planning import plan_alone
 from processor.records.record import Record

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from processor.local.ivy import Ivy, Module
-from processor.local.jars import jars_of_pyspark
+from processor.local.downloads import Ivy, Module, jars_of_pyspark
 
 LISTS = Path(__file__).parent
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from processor.definitions.load import load_directory
 from processor.errors import AddressMissing, PartError, SettingError
-from processor.local.state import LOCAL_DIR
+from processor.local.processes import LOCAL_DIR
 from processor.product.product import Definitions
 from processor.settings.resolve_secrets import resolve_registry
 from processor.settings.settings import GROUPS, Settings, flags_of, read_settings, setting_flags
@@ -99,10 +99,10 @@ def reachable_settings(options: argparse.Namespace) -> Iterator[Settings]:
                 raise SettingError(f"{error}; {_embedded_cure(options.local_dir)}") from error
             raise
         return
-    from processor.embedded import parts, shared_parts
+    from processor.embedded import parts
 
     set_embedded_credentials()
-    running = shared_parts.status(options.local_dir)
+    running = parts.status(options.local_dir)
     if running is not None:
         if running.dead:
             raise PartError(
@@ -132,9 +132,9 @@ def require_settings(settings: Settings, *names: str) -> None:
 
 def settings_of_shared_parts(options: argparse.Namespace) -> Settings | None:
     """The settings with the addresses of the parts of `local up`, also of dead ones; None where there are none."""
-    from processor.embedded import shared_parts
+    from processor.embedded import parts
 
-    running = shared_parts.status(options.local_dir)
+    running = parts.status(options.local_dir)
     if running is None:
         return None
     return with_addresses(load_settings(options, store=running.addresses.store), running.addresses)
@@ -142,10 +142,10 @@ def settings_of_shared_parts(options: argparse.Namespace) -> Settings | None:
 
 def _embedded_cure(local_dir: Path) -> str:
     """The cure for missing addresses: the embedded parts."""
-    from processor.embedded import shared_parts
+    from processor.embedded import parts
 
     with suppress(PartError):
-        if (running := shared_parts.status(local_dir)) and running.all_alive:
+        if (running := parts.status(local_dir)) and running.all_alive:
             return f"or add --embedded, which takes the parts of `local up`: they run ({local_dir})"
     return "or add --embedded, which starts Kafka and Postgres on this machine"
 

@@ -1,1 +1,1 @@
-"""The data of the demos: real GitHub events, turned into the change streams of a source database, and the sample of the tour."""
+"""The demos: real GitHub events as the change streams of a source database, the tour of a small sample, and a live source."""

@@ -6,22 +6,27 @@ from functools import partial
 
 from processor.doctor.records import SAMPLE, shows_null
 from processor.doctor.surroundings import Surroundings
-from processor.drafts.declared_types import ConnectorModes, declared_type
+from processor.drafts.column_types import ConnectorModes, declared_type
 from processor.errors import StatestoreError
 from processor.findings.finding import DoctorCheck, Finding, failure, ok, warning
 from processor.plan.plan import EntityPlan
 from processor.records.entity import Entity
-from processor.source.source_equality import AS_IT_IS, Equalities, read_equalities
-from processor.source.source_facts import (
+from processor.source.facts import (
+    ALWAYS,
+    AS_IT_IS,
+    Equalities,
     MysqlFacts,
     PostgresFacts,
+    SourceTable,
     TableFacts,
+    read_equalities,
     read_mysql_facts,
     read_postgres_facts,
+    read_source_tables,
+    table_of,
+    unsent_as_null,
 )
-from processor.source.source_session import source_session
-from processor.source.source_tables import SourceTable, read_source_tables, table_of
-from processor.source.unsent_values import ALWAYS, unsent_as_null
+from processor.source.session import source_session
 from processor.wording.first_of import first_of
 
 UNKNOWN_CURE = "set include.unknown.datatypes to true, and declare the column `string`; else it never has a value"

@@ -158,13 +158,13 @@ class RealSurroundings:
 
     def java(self) -> str:
         """The path of a Java that fits. Raises PartError."""
-        from processor.local.java import find_java
+        from processor.local.downloads import find_java
 
         return find_java()
 
     def has_connector(self) -> bool:
         """Whether the jars of Spark's Kafka connector are on this machine. Raises PartError."""
-        from processor.local.jars import has_spark_kafka_jars
+        from processor.local.downloads import has_spark_kafka_jars
 
         return has_spark_kafka_jars()
 

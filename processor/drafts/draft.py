@@ -1,7 +1,10 @@
-"""What a source shows of its tables: the values between the readers of sources and the writers of definitions. Pure."""
+"""What a source shows of its tables: the values between the readers of sources and the writers of definitions. Pure.
+
+A source without foreign keys shows references by the names of its columns: `customer_id` refers to the key `id` of `customer`.
+"""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
@@ -16,25 +19,28 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class DraftColumn(NamedTuple):
-    """A column. `type`: the text of its type; empty where the source shows none. `guess`: why the type may be another one.
-    `not_null`: a null of the connector means a value that it did not send. `compare`: how the source compares its text; None
-    where the source does not show it."""
+    """A column of a draft."""
 
     type: str
+    """The text of its type; empty: the source shows none."""
     guess: str = ""
+    """Why the type may be another one."""
     comment: str = ""
     not_null: bool = False
+    """A null of the connector means a value that it did not send."""
     compare: Compare | None = None
+    """How the source compares its text; None: the source does not show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignKey:
-    """A foreign key: `columns` of the entity equal the key or a unique key of `parent`. `guess`: why it may be none."""
+    """A foreign key: `columns` of the entity equal the key or a unique key of `parent`."""
 
     columns: tuple[str, ...]
     parent: str
     parent_columns: tuple[str, ...]
     guess: str = ""
+    """Why it may be none."""
 
     def links(self, entity: "DraftEntity", parent: "DraftEntity | None") -> bool:
         """Whether a join can follow the key from its entity to its parent."""
@@ -48,23 +54,29 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftEntity:
-    """A table. `key` is empty where the source shows none; `key_guess`: why the key may be another one. `note`: what the source
-    is, or what it does not show. `unread`: nobody can read any of its records, and the note says why; `refusal`: why it cannot be
-    declared, though its key is known. `table` and `deleted`: the words of the entity."""
+    """A table of the source, as entities.yaml may declare it."""
 
     name: str
     topic: str
     key: tuple[str, ...]
+    """Empty: the source shows none."""
     columns: Mapping[str, DraftColumn]
     key_guess: str = ""
+    """Why the key may be another one."""
     comment: str = ""
     note: str = ""
+    """What the source is, or what it does not show."""
     decimals: str | None = None
+    """`decimals` of the entity in entities.yaml."""
     unread: bool = False
+    """Nobody can read any of its records, and the note says why."""
     table: str = ""
+    """`table` of the entity in entities.yaml."""
     deleted: tuple[DeleteFlag, ...] = ()
+    """`deleted` of the entity in entities.yaml."""
     references: tuple[ForeignKey, ...] = field(default=())
     refusal: str = ""
+    """Why the entity cannot be declared, though its key is known."""
 
     @property
     def is_whole(self) -> bool:
@@ -125,3 +137,28 @@ def fit_limits(entity: DraftEntity) -> DraftEntity:
         columns = {name: column for name, column in columns.items() if name in kept}
         entity = replace(entity, note=note)
     return replace(entity, columns=columns)
+
+
+def guess_references(entities: Sequence[DraftEntity]) -> list[DraftEntity]:
+    """The entities with references by name: each column of a key with the name of its entity before it."""
+    return [replace(entity, references=tuple(_references_by_name(entity, entities))) for entity in entities]
+
+
+def _references_by_name(entity: DraftEntity, entities: Sequence[DraftEntity]) -> Iterator[ForeignKey]:
+    for parent in entities:
+        if not parent.is_whole or not entity.is_whole:
+            continue
+        for stem in dict.fromkeys((parent.name, parent.name.removesuffix("s"))):
+            columns = tuple(f"{stem}_{name}" for name in parent.key)
+            if all(
+                column in entity.columns and _kind_of(entity, column) == _kind_of(parent, name) is not None
+                for column, name in zip(columns, parent.key, strict=True)
+            ):
+                yield ForeignKey(columns=columns, parent=parent.name, parent_columns=parent.key, guess="by its name")
+                break
+
+
+def _kind_of(entity: DraftEntity, column: str) -> str | None:
+    """The kind in which the values of a column compare; None where they do not, or where nothing shows the type."""
+    found = entity.columns[column].type
+    return parse_type(found).kind if found else None

@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-from processor.local.cache import ShowProgress
-from processor.local.jars import spark_kafka_jars
-from processor.local.java import find_java
+from processor.local.downloads import ShowProgress, find_java, spark_kafka_jars
 from processor.settings.settings import Settings
 from processor.spark.source import is_local
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult
 
 from processor.errors import SettingError
-from processor.local.dynamodb_api import MOTO_NAME, start_moto
+from processor.local.servers import MOTO_NAME, start_moto
 from processor.stores.dynamodb_checks import CHECKS
 from processor.stores.setting_field import setting
 from processor.stores.store_kind import Effort, EmbeddedStore, StoreAddresses, StoreKind, TableSettings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlencode, urlsplit, urlunsplit
 
 from processor.errors import SettingError
-from processor.local.postgres_server import NAME
+from processor.local.postgres import NAME
 from processor.stores.postgres_checks import CHECKS
 from processor.stores.setting_field import setting
 from processor.stores.store_kind import Effort, EmbeddedStore, StoreAddresses, StoreKind, TableSettings

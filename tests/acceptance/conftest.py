@@ -15,7 +15,7 @@ from processor.definitions.describe import describe_entity, describe_product
 from processor.definitions.load import load, read_directory
 from processor.demo.github import build_history, load_events
 from processor.demo.report import differing_keys
-from processor.embedded.shared_parts import down, up
+from processor.embedded.parts import down, up
 from processor.inspect.oracle import oracle
 from processor.product.product import Definitions
 from processor.records.recorded_topics import read_records

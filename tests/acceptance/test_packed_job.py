@@ -22,7 +22,7 @@ import psutil
 import pytest
 
 from benchmarks.job_process import run_command
-from processor.local.cache import fetch_once
+from processor.local.downloads import fetch_once
 from tests.support.required import require_package_tools, required_python
 
 Story = Any  # conftest's

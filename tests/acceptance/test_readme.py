@@ -4,7 +4,7 @@
 """
 
 from processor.definitions.load import load, read_directory
-from processor.demo.sample_tour import SAMPLE
+from processor.demo.tour import SAMPLE
 from processor.plan.access import SlotRead
 from processor.plan.planning import plan_alone
 from processor.records.recorded_topics import read_records

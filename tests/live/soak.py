@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from random import Random
 from time import sleep
 
-from processor.demo.live.live_demo import JOB_FLAGS, LOOK_SECONDS, finish
-from processor.demo.live.live_documents import LiveDocuments
-from processor.demo.live.live_parts import DEBEZIUM, JOB, live_parts
+from processor.demo.live import DEBEZIUM, JOB, JOB_FLAGS, LOOK_SECONDS, LiveDocuments, finish, live_parts
 from processor.stores.kinds import KINDS, embedded_kind
 from tests.live.kills import kill_in_turn
 

@@ -14,11 +14,9 @@ from pathlib import Path
 from time import sleep
 from urllib.parse import urlsplit, urlunsplit
 
-from processor.local.dynamodb_api import start_dynamodb_local
-from processor.local.kafka_broker import start_kafka
-from processor.local.postgres_server import start_store_postgres
-from processor.local.program import EmbeddedPart, SecretUrl
-from processor.local.readiness import LOOPBACK, free_port
+from processor.local.postgres import start_store_postgres
+from processor.local.program import LOOPBACK, EmbeddedPart, SecretUrl, free_port
+from processor.local.servers import start_dynamodb_local, start_kafka
 from tests.outages.cut_connections import CutConnections
 from tests.support.registry_stub import RegistryStub
 

@@ -32,7 +32,7 @@ from processor.cli.options import set_embedded_credentials
 from processor.embedded.parts import owned_home
 from processor.kafka.admin import Admin
 from processor.kafka.outbox import KafkaOutbox
-from processor.local.readiness import free_port
+from processor.local.program import free_port
 from processor.settings.settings import Settings, setting_flags
 from processor.wording.durations import duration_text
 from tests.outages.outage_load import FramedSource, OutageVerdict, write_definitions

@@ -26,7 +26,7 @@ from processor.job.open_job import open_job
 from processor.job.run_job import run_job
 from processor.kafka.outbox import KafkaOutbox
 from processor.kafka.reader import read_topic
-from processor.local.jars import spark_kafka_jars
+from processor.local.downloads import spark_kafka_jars
 from processor.plan.planning import plan_of, requirements_of
 from processor.progress.replays import drop
 from processor.records.message import Message

@@ -20,7 +20,7 @@ from unittest.mock import patch
 import pytest
 
 from processor.landing.landing_states import LandingState
-from processor.local.postgres_server import start_postgres
+from processor.local.postgres import start_postgres
 from processor.local.program import SecretUrl
 from processor.web.console import documents
 from processor.web.console.caches import KnownLandings, LandingCache

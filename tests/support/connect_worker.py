@@ -5,13 +5,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from processor.local.cache import fetch_once
-from processor.local.ivy import Ivy, Module
-from processor.local.jars import jars_of_pyspark, silent
-from processor.local.java import find_java
-from processor.local.owned_process import start_owned
-from processor.local.program import Program
-from processor.local.readiness import start_and_wait
+from processor.local.downloads import Ivy, Module, fetch_once, find_java, jars_of_pyspark, silent
+from processor.local.processes import start_owned
+from processor.local.program import Program, start_and_wait
 
 WORKER = [Module("org.apache.kafka", f"connect-{name}", "4.1.0") for name in ("runtime", "json", "transforms")]
 LOG = Module("org.slf4j", "slf4j-simple", "1.7.36")

@@ -22,12 +22,22 @@ from pathlib import Path
 from random import Random
 from time import monotonic, sleep, time
 
-from processor.demo.live.live_demo import DELIVERY_SECONDS, JOB_FLAGS, LOOK_SECONDS, finish
-from processor.demo.live.live_documents import LiveDocuments
-from processor.demo.live.live_parts import APPLICATION, DEBEZIUM, JOB, LAST_RUN, LiveParts, live_parts
+from processor.demo.live import (
+    APPLICATION,
+    DEBEZIUM,
+    DELIVERY_SECONDS,
+    JOB,
+    JOB_FLAGS,
+    LAST_RUN,
+    LOOK_SECONDS,
+    LiveDocuments,
+    LiveParts,
+    finish,
+    live_parts,
+)
 from processor.kafka.admin import Admin
 from processor.kafka.reader import read_topic
-from processor.local.readiness import free_port
+from processor.local.program import free_port
 from processor.records.recorded_line import to_line
 from processor.records.recorded_topics import open_writer
 from tests.live.kills import kill_in_turn

@@ -13,12 +13,10 @@ from typing import get_args
 from processor.cli.arguments import natural
 from processor.cli.options import add_settings, load_settings, reachable_settings
 from processor.definitions.load import ENTITIES, load_directory
-from processor.drafts.declared_types import ConnectorModes, DecimalMode, TimeMode
+from processor.drafts.column_types import ConnectorModes, DecimalMode, TimeMode
 from processor.drafts.draft import DraftEntity
-from processor.drafts.drift import drift_lines
-from processor.drafts.entities_text import entities_text
-from processor.drafts.kafka_source import kafka_entities, recorded_entities
-from processor.drafts.product_text import product_name, product_text
+from processor.drafts.text import drift_lines, entities_text, product_name, product_text
+from processor.drafts.topics import kafka_entities, recorded_entities
 from processor.editors.schema_files import schema_line, write_schemas
 from processor.errors import SettingError, StatestoreError
 from processor.settings.resolve_secrets import database_address
@@ -107,7 +105,7 @@ def _check_names(found: Sequence[DraftEntity]) -> None:
 
 
 def _tables(options: argparse.Namespace) -> Sequence[DraftEntity]:
-    from processor.drafts.database_tables import TableSource, read_tables
+    from processor.drafts.database import TableSource, read_tables
 
     if not options.topic_prefix:
         raise SettingError("--topic-prefix is missing: give the connector's topic.prefix, with which its topics begin")

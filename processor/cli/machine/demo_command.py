@@ -18,7 +18,7 @@ from processor.cli.printing.output import summary
 from processor.counts import Count
 from processor.definitions.load import load, read_directory
 from processor.errors import StatestoreError
-from processor.local.console_process import PACKAGES
+from processor.local.servers import CONSOLE_PACKAGES
 from processor.settings.settings import Settings
 from processor.stores.kinds import KINDS, embedded_kind, kind_of
 
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_live(store: str) -> int:
-    from processor.demo.live.live_demo import run_live_demo
+    from processor.demo.live import run_live_demo
 
     set_embedded_credentials()
     began = monotonic()
@@ -91,7 +91,7 @@ def _run_live(store: str) -> int:
 
 
 def _run_kept(store: str) -> int:
-    require_packages("console", *PACKAGES)
+    require_packages("console", *CONSOLE_PACKAGES)
     ended = _run_recorded([store], kept_parts)
     print(
         f"\nthe console over this run is at {start_kept_console(store)}/; `.venv/bin/statestore local down --dir {KEPT_DIR}` "

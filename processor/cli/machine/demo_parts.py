@@ -33,24 +33,24 @@ def demo_parts(store: str) -> Iterator[tuple[Settings, Path]]:
 @contextmanager
 def kept_parts(store: str) -> Iterator[tuple[Settings, Path]]:
     """Parts in KEPT_DIR that stay after the block, in place of those of an earlier demo. They go if the block fails."""
-    from processor.embedded import shared_parts
+    from processor.embedded import parts
 
     set_embedded_credentials()
-    shared_parts.down(KEPT_DIR, print_progress)
-    addresses = shared_parts.up(KEPT_DIR, print_progress, store)
+    parts.down(KEPT_DIR, print_progress)
+    addresses = parts.up(KEPT_DIR, print_progress, store)
     try:
         with _demo_on(addresses, store) as opened:
             yield opened
     except BaseException:
-        shared_parts.down(KEPT_DIR, print_progress)
+        parts.down(KEPT_DIR, print_progress)
         raise
 
 
 def start_kept_console(store: str) -> str:
     """Starts the console over the kept parts. Returns its address."""
-    from processor.embedded import parts, shared_parts
+    from processor.embedded import parts
 
-    return shared_parts.up(KEPT_DIR, print_progress, store, [parts.CONSOLE]).endpoints[parts.CONSOLE]
+    return parts.up(KEPT_DIR, print_progress, store, [parts.CONSOLE]).endpoints[parts.CONSOLE]
 
 
 @contextmanager

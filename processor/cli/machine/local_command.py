@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from processor.embedded.parts import BROKER, CONSOLE, OPENSEARCH, SERVER, Addresses
-from processor.embedded.shared_parts import PartsStatus, down, status, up
+from processor.embedded.parts import BROKER, CONSOLE, OPENSEARCH, SERVER, Addresses, PartsStatus, down, status, up
 from processor.errors import PartError
-from processor.local.state import LOCAL_DIR
+from processor.local.processes import LOCAL_DIR
 from processor.records.recorded_topics import read_records
 from processor.settings.settings import Settings
 from processor.stores.kinds import KINDS, embedded_kind

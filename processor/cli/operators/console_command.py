@@ -11,7 +11,7 @@ from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_pr
 from processor.cli.printing.edit_report import user_name
 from processor.errors import SettingError
 from processor.listeners.host import LOCAL_NAMES, is_loopback, is_named, plain_name
-from processor.local.console_process import CONSOLE_PORT, PACKAGES
+from processor.local.servers import CONSOLE_PACKAGES, CONSOLE_PORT
 from processor.settings.open_registry import open_registry
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    require_packages("console", *PACKAGES)
+    require_packages("console", *CONSOLE_PACKAGES)
     from processor.web.console.app import SCREENS, console_app
     from processor.web.console.caches import DeadLetterCache, LandingCache, PriceCache
     from processor.web.console.people import READER

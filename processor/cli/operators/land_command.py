@@ -116,9 +116,9 @@ def _target(options: argparse.Namespace, settings: Settings, plan: Plan) -> "Tar
 
 def _embedded_search(options: argparse.Namespace) -> str:
     """The address of the embedded OpenSearch."""
-    from processor.embedded import shared_parts
+    from processor.embedded import parts
 
-    running = shared_parts.status(options.local_dir)
+    running = parts.status(options.local_dir)
     if running is None or OPENSEARCH not in running.addresses.endpoints:
         raise PartError(
             "OpenSearch", f"it does not run in {options.local_dir}", "`statestore local up --land opensearch`"

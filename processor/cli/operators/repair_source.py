@@ -23,7 +23,7 @@ from statestore.store import Store
 
 if TYPE_CHECKING:
     from processor.source.compared_table import ComparedTable
-    from processor.source.source_comparison import ComparedEntity
+    from processor.source.comparison import ComparedEntity
 
 SAMPLED = 100
 """Stored rows that show whether the connector sends a JSON column as text."""
@@ -73,7 +73,7 @@ def _letters(
 ) -> tuple[list[Rejected], list[str]]:
     """The letters, and why other rows get none."""
     from processor.kafka.admin import Admin
-    from processor.source.repair_letters import repair_letter
+    from processor.source.comparison import repair_letter
     from processor.topics.dead_letter_topic import letter_bytes
 
     limit = letter_bytes(Admin(settings.bootstrap_servers, dict(settings.kafka)), settings)

@@ -27,8 +27,8 @@ from statestore.store import HALF_UNITS, Store
 
 if TYPE_CHECKING:
     from processor.source.compared_table import ComparedTable
-    from processor.source.source_comparison import ComparedEntity
-    from processor.source.source_session import SourceSession
+    from processor.source.comparison import ComparedEntity
+    from processor.source.session import SourceSession
 
 
 RARE: Mapping[str, tuple[str, Callable[[str], Any], Any, str]] = {
@@ -72,7 +72,7 @@ def run_source(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _session(options: argparse.Namespace) -> "Iterator[SourceSession]":
-    from processor.source.source_session import source_session
+    from processor.source.session import source_session
 
     with source_session(source_address(options)) as session:
         yield session
@@ -86,17 +86,16 @@ def _compare(
     entities: Sequence[EntityPlan],
 ) -> "list[ComparedEntity]":
     """First scans all tables in one snapshot, then looks at the suspects."""
-    from processor.source.pipeline_passage import PipelinePassage
-    from processor.source.row_spool import RowSpool
-    from processor.source.source_comparison import SourceComparison
+    from processor.source.comparison import DigestFile, SourceComparison
+    from processor.source.session import PipelineMarker
 
     tables = _tables(session, entities)
     with ExitStack() as stack:
         registry = stack.enter_context(open_registry(settings))
-        spool = RowSpool(options.resume)
-        stack.callback(spool.close)
+        digests = DigestFile(options.resume)
+        stack.callback(digests.close)
         bar = ProgressBar(sys.stderr)
-        passage = PipelinePassage(
+        marker = PipelineMarker(
             session=session,
             ends=_ends(settings, entities),
             read=lambda: _positions(registry, settings.job),
@@ -107,8 +106,8 @@ def _compare(
         comparison = SourceComparison(
             session=session,
             store=store,
-            spool=spool,
-            passed=passage.wait,
+            digests=digests,
+            passed=marker.wait,
             report=lambda phase, done: bar.show(phase, done, None),
             rate=options.rate,
         )
@@ -121,7 +120,7 @@ def _compare(
 def _tables(session: "SourceSession", entities: Sequence[EntityPlan]) -> "list[ComparedTable]":
     """Raises StatestoreError for an entity that the source has no table for, or whose keys do not compare."""
     from processor.source.compared_table import compare_with
-    from processor.source.source_tables import read_source_tables, table_of
+    from processor.source.facts import read_source_tables, table_of
 
     tables, made = read_source_tables(session), []
     for entity in entities:

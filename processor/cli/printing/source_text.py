@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any, Final
 
 from processor.records import canonical_json
-from processor.source.source_comparison import ComparedEntity, RowDifference, SourceDifference
+from processor.source.comparison import ComparedEntity, RowDifference, SourceDifference
 from processor.wording.visible_text import visible_line
 
 WORDS: Final[dict[RowDifference, str]] = {

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 
 from processor.definitions.load import load, read_directory
-from processor.demo.live.live_parts import EXAMPLE
+from processor.demo.live import EXAMPLE
 from processor.errors import OracleError
 from processor.inspect.oracle import source_oracle
-from processor.local.postgres_server import start_postgres
+from processor.local.postgres import start_postgres
 
 STEPS = 40
 

@@ -14,8 +14,8 @@ from sqlalchemy import Engine
 from processor.cli.main import main
 from processor.definitions.load import load
 from processor.kafka.admin import Admin
-from processor.local.kafka_broker import start_kafka
-from processor.local.readiness import LOOPBACK, free_port
+from processor.local.program import LOOPBACK, free_port
+from processor.local.servers import start_kafka
 from processor.plan.planning import requirements_of
 from registry.repository import Registry
 from statestore.dynamodb import DynamoStore

@@ -24,7 +24,7 @@ from processor.job.run_job import run_job, run_replays
 from processor.kafka.admin import Admin
 from processor.kafka.outbox import KafkaOutbox
 from processor.kafka.reader import read_topic
-from processor.local.jars import spark_kafka_jars
+from processor.local.downloads import spark_kafka_jars
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_of, requirements_of
 from processor.progress.epochs import Partition

@@ -8,7 +8,7 @@ from typing import Any
 
 from processor.job.open_job import prepare_job
 from processor.job.run_again import run_again
-from processor.local.jars import spark_kafka_jars
+from processor.local.downloads import spark_kafka_jars
 from processor.plan.planning import plan_of
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import Troubles

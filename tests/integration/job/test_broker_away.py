@@ -11,7 +11,7 @@ import pytest
 
 from processor.cli.printing.job_log import status_summary
 from processor.job.outages.outside_parts import BROKER
-from processor.local.kafka_broker import start_kafka
+from processor.local.servers import start_kafka
 from processor.rounds.job_event import JobEvent
 from tests.integration.job.running_job import RunningJob, running, wait_until
 

@@ -14,7 +14,7 @@ from confluent_kafka.admin import NewPartitions, NewTopic
 
 from processor.definitions.load import load
 from processor.errors import BoundaryError, CheckpointError
-from processor.local.kafka_broker import start_kafka
+from processor.local.servers import start_kafka
 from processor.plan.planning import requirements_of
 from registry.edits import operations
 from registry.edits.edit import Signature

@@ -25,8 +25,7 @@ from processor.landing.postgres_target import PostgresTarget
 from processor.landing.search_client import SearchClient
 from processor.landing.search_target import SearchTarget
 from processor.landing.target import LandedTopic, Opened, Target
-from processor.local.kafka_broker import start_kafka
-from processor.local.opensearch import start_opensearch
+from processor.local.servers import start_kafka, start_opensearch
 from processor.records.message import MAX_MESSAGE_BYTES
 from processor.rounds.job_event import JobEvent
 from processor.rounds.troubles import Troubles

@@ -15,7 +15,7 @@ from processor.landing.landed_message import LandedMessage
 from processor.landing.search_client import SearchClient
 from processor.landing.search_target import SearchTarget
 from processor.landing.target import LandingError
-from processor.local.opensearch import start_opensearch
+from processor.local.servers import start_opensearch
 from tests.integration.landing.conftest import MAPPING, PRODUCT, SearchScene, make_topic
 
 pytestmark = pytest.mark.rest

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from processor.local import postgres_server
-from processor.local.detached_process import start_detached
-from processor.local.open_folder import find_open_folder, remove_folder
-from processor.local.postgres_server import start_postgres
+from processor.local import postgres
+from processor.local.postgres import start_postgres
+from processor.local.processes import start_detached
+from processor.local.program import find_open_folder, remove_folder
 from tests.support.required import require_proc
 
 
@@ -22,7 +22,7 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of mode 0700 with an environment in it, from which the programs of Postgres are taken."""
     folder = tmp_path / "closed"
     folder.mkdir(mode=0o700)
-    installed = postgres_server._binaries().parent
+    installed = postgres._binaries().parent
     package, site = installed.parent, folder / "environment"
     shutil.copytree(installed, site / package.name / installed.name, symlinks=True)
     (site / package.name / "__init__.py").touch()
@@ -30,7 +30,7 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if libraries.is_dir():
             shutil.copytree(libraries, site / libraries.relative_to(package.parent))
     monkeypatch.syspath_prepend(str(site))
-    assert postgres_server._binaries().is_relative_to(folder)
+    assert postgres._binaries().is_relative_to(folder)
     return folder
 
 

@@ -15,8 +15,8 @@ import pytest
 from processor.embedded import parts
 from processor.embedded.parts import embedded_parts
 from processor.errors import PartError
-from processor.local.dynamodb_api import start_dynamodb_local, start_moto
 from processor.local.program import EmbeddedPart
+from processor.local.servers import start_dynamodb_local, start_moto
 from tests.support.sampled import sampled
 
 Processes = Callable[[Path], list[str]]

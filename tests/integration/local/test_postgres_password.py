@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from processor.errors import PartError
-from processor.local.detached_process import start_detached
-from processor.local.open_folder import find_open_folder, remove_folder
-from processor.local.postgres_server import start_postgres
+from processor.local.postgres import start_postgres
+from processor.local.processes import start_detached
+from processor.local.program import find_open_folder, remove_folder
 
 
 def test_no_other_user_of_the_machine_gets_in(tmp_path: Path, talk: SimpleNamespace) -> None:

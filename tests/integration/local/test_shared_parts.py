@@ -17,7 +17,7 @@ from urllib.request import urlopen
 import pytest
 
 from processor.cli.machine.local_command import add_parser
-from processor.embedded.shared_parts import down, status, up
+from processor.embedded.parts import down, status, up
 from processor.settings.settings import Settings
 from processor.stores.kinds import open_store
 from statestore.keys import Key
@@ -49,7 +49,7 @@ def test_parts_and_their_data_stay_until_down(directory: Path, talk: SimpleNames
     command = [
         sys.executable,
         "-c",
-        f"from pathlib import Path; from processor.embedded.shared_parts import up; up(Path({str(directory)!r}))",
+        f"from pathlib import Path; from processor.embedded.parts import up; up(Path({str(directory)!r}))",
     ]
     subprocess.run(command, check=True)
     found = status(directory)

@@ -11,10 +11,9 @@ from processor.plan.planning import plan_alone
 from processor.records.recorded_topics import read_records
 from processor.settings.settings import Settings
 from processor.source.compared_table import compare_with
-from processor.source.row_spool import RowSpool
-from processor.source.source_comparison import ComparedEntity, SourceComparison
-from processor.source.source_session import source_session
-from processor.source.source_tables import read_source_tables, table_of
+from processor.source.comparison import ComparedEntity, DigestFile, SourceComparison
+from processor.source.facts import read_source_tables, table_of
+from processor.source.session import source_session
 from processor.trial.trial import Trial
 from tests.capture import mariadb_types, postgres_types
 
@@ -37,7 +36,7 @@ def compared(directory: Path, file: str, address: str) -> ComparedEntity:
         comparison = SourceComparison(
             session=session,
             store=trial.store,
-            spool=RowSpool(None),
+            digests=DigestFile(None),
             passed=lambda: None,
             report=lambda *_: None,
         )

@@ -10,10 +10,9 @@ from processor.plan.planning import plan_alone
 from processor.plan.row_image import image_of
 from processor.records.record import Change, Record
 from processor.source.compared_table import ComparedTable, compare_with
-from processor.source.row_spool import RowSpool
-from processor.source.source_comparison import SourceComparison
-from processor.source.source_session import source_session
-from processor.source.source_tables import read_source_tables, table_of
+from processor.source.comparison import DigestFile, SourceComparison
+from processor.source.facts import read_source_tables, table_of
+from processor.source.session import source_session
 from statestore.metered import MeteredStore
 from statestore.row_writes import write_image
 
@@ -53,7 +52,7 @@ def test_ten_differences_among_a_hundred_thousand_rows(psql: Engine, schema: str
         assert isinstance(compared, ComparedTable)
         catalogue = session.bytes_read
         comparison = SourceComparison(
-            session=session, store=store, spool=RowSpool(None), passed=lambda: None, report=lambda *_: None
+            session=session, store=store, digests=DigestFile(None), passed=lambda: None, report=lambda *_: None
         )
         comparison.scan(compared)
         found = comparison.result(compared)

@@ -12,11 +12,9 @@ from processor.records.dead_letters import DeadLetter
 from processor.records.record import Rejected
 from processor.settings.settings import Settings
 from processor.source.compared_table import ComparedTable, compare_with
-from processor.source.repair_letters import repair_letter
-from processor.source.row_spool import RowSpool
-from processor.source.source_comparison import ComparedEntity, SourceComparison
-from processor.source.source_session import source_session
-from processor.source.source_tables import read_source_tables, table_of
+from processor.source.comparison import ComparedEntity, DigestFile, SourceComparison, repair_letter
+from processor.source.facts import read_source_tables, table_of
+from processor.source.session import source_session
 from processor.trial.trial import Trial
 from tests.capture.mariadb_captures import MariaDatabase
 from tests.support.required import require_debezium
@@ -43,7 +41,7 @@ def compare(trial: Trial, address: str) -> list[ComparedEntity]:
         comparison = SourceComparison(
             session=session,
             store=trial.store,
-            spool=RowSpool(None),
+            digests=DigestFile(None),
             passed=lambda: None,  # the engine has sent its last record
             report=lambda *_: None,
         )

@@ -15,11 +15,9 @@ from processor.plan.planning import plan_alone
 from processor.records.record import Change, Record, Rejected
 from processor.settings.settings import Settings
 from processor.source.compared_table import ComparedTable, compare_with
-from processor.source.repair_letters import repair_letter
-from processor.source.row_spool import RowSpool
-from processor.source.source_comparison import ComparedEntity, SourceComparison
-from processor.source.source_session import SourceSession, source_session
-from processor.source.source_tables import read_source_tables, table_of
+from processor.source.comparison import ComparedEntity, DigestFile, SourceComparison, repair_letter
+from processor.source.facts import read_source_tables, table_of
+from processor.source.session import SourceSession, source_session
 from processor.steps.decode import decode
 from processor.trial.trial import Trial
 
@@ -92,7 +90,12 @@ def catalogue(session: SourceSession) -> int:
 
 def comparison(trial: Trial, session: SourceSession, path: Path | None = None) -> SourceComparison:
     return SourceComparison(
-        session=session, store=trial.store, spool=RowSpool(path), passed=lambda: None, report=lambda *_: None, page=40
+        session=session,
+        store=trial.store,
+        digests=DigestFile(path),
+        passed=lambda: None,
+        report=lambda *_: None,
+        page=40,
     )
 
 
@@ -153,11 +156,11 @@ def test_a_comparison_goes_on_with_its_file(psql: Engine, schema: str, source: S
 
     with pytest.raises(KeyboardInterrupt):
         SourceComparison(
-            session=source, store=trial.store, spool=broken.spool, passed=lambda: None, report=report, page=40
+            session=source, store=trial.store, digests=broken.digests, passed=lambda: None, report=report, page=40
         ).scan(item)
-    broken.spool.close()
+    broken.digests.close()
     rest = comparison(trial, source, tmp_path / "progress")
-    step = rest.spool.step("item")
+    step = rest.digests.step("item")
     assert step is not None
     assert step["rows"] == 80
     rest.scan(item)
@@ -182,7 +185,7 @@ def test_a_row_that_the_pipeline_still_carries_is_no_difference(
         )
 
     made = SourceComparison(
-        session=source, store=trial.store, spool=RowSpool(None), passed=arrives, report=lambda *_: None
+        session=source, store=trial.store, digests=DigestFile(None), passed=arrives, report=lambda *_: None
     )
     made.scan(item)
     assert [one.sk for one in made.result(item).differences] == ["8"]

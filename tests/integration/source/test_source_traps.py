@@ -13,7 +13,7 @@ from processor.doctor.source import check_source
 from processor.findings.finding import Finding
 from processor.plan.planning import plan_alone
 from processor.records.record import Record
-from processor.source.source_facts import MysqlFacts
+from processor.source.facts import MysqlFacts
 
 TABLES = """
 create table good (id int primary key, name text);

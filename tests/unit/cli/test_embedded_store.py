@@ -9,7 +9,7 @@ import pytest
 
 from processor.cli.main import CommandParser
 from processor.cli.options import reachable_settings
-from processor.embedded import parts, shared_parts
+from processor.embedded import parts
 from processor.embedded.parts import Addresses
 from processor.errors import PartError
 
@@ -32,8 +32,8 @@ def store_on(running: Addresses | None, monkeypatch: pytest.MonkeyPatch, *words:
     def start(progress: object, store: str) -> Iterator[Addresses]:
         yield MOTO if store == "dynamodb" else POSTGRES
 
-    found = None if running is None else shared_parts.PartsStatus(addresses=running, alive={"kafka": True})
-    monkeypatch.setattr(shared_parts, "status", lambda _: found)
+    found = None if running is None else parts.PartsStatus(addresses=running, alive={"kafka": True})
+    monkeypatch.setattr(parts, "status", lambda _: found)
     monkeypatch.setattr(parts, "embedded_parts", start)
     with reachable_settings(options(*words)) as settings:
         assert settings.store_url == settings.registry == POSTGRES.registry_url

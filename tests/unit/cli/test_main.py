@@ -9,7 +9,7 @@ import pytest
 
 from processor.cli.authors import get_command
 from processor.cli.main import GROUPS, VERBS, main
-from processor.embedded import shared_parts
+from processor.embedded import parts
 from processor.embedded.parts import Addresses
 from registry.errors import RegistryUnreachable
 
@@ -86,8 +86,8 @@ def test_an_unexpected_error_is_one_line_with_a_status_of_its_own(capsys: Any, m
 def test_missing_addresses_are_named_with_the_embedded_parts_and_those_that_run(
     running: bool, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = shared_parts.PartsStatus(addresses=ADDRESSES, alive={"kafka": True}) if running else None
-    monkeypatch.setattr(shared_parts, "status", lambda _: found)
+    found = parts.PartsStatus(addresses=ADDRESSES, alive={"kafka": True}) if running else None
+    monkeypatch.setattr(parts, "status", lambda _: found)
     cure = (
         f"or add --embedded, which takes the parts of `local up`: they run ({tmp_path})"
         if running

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from processor.definitions.load import load, read_directory
 from processor.drafts.draft import DraftColumn, DraftEntity
-from processor.drafts.entities_text import entities_text
+from processor.drafts.text import entities_text
 from processor.plan.planning import requirements_of
 from processor.pricing.preview import preview
 from processor.product.product import Note

@@ -14,7 +14,7 @@ from processor.cli.main import main
 from processor.cli.operators import doctor_command
 from processor.doctor import surroundings
 from processor.doctor.checks import all_checks, examine
-from processor.embedded import shared_parts
+from processor.embedded import parts
 from processor.embedded.parts import Addresses
 from processor.findings.finding import DoctorCheck, Finding
 from processor.settings.settings import Settings
@@ -265,8 +265,8 @@ def test_a_dead_part_of_local_up_is_the_first_finding_and_the_others_follow(
     around: Healthy, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     addresses = Addresses(bootstrap_servers="b:1", registry_url="postgresql://h/d")
-    dead = shared_parts.PartsStatus(addresses=addresses, alive={"Kafka": False, "Postgres": True})
-    monkeypatch.setattr(shared_parts, "status", lambda _: dead)
+    dead = parts.PartsStatus(addresses=addresses, alive={"Kafka": False, "Postgres": True})
+    monkeypatch.setattr(parts, "status", lambda _: dead)
     status, findings = examined(capsys, "--embedded")
     assert status == 1
     assert findings[0] == {

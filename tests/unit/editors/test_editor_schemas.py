@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from processor.definitions.load import load
 from processor.definitions.problems import DefinitionError
-from processor.editors.generate_schemas import generated_schemas
+from processor.editors.json_schemas import generated_schemas
 from processor.editors.schema_files import SCHEMAS, schema_line, schema_text, write_schemas
 from processor.errors import SettingError
 from processor.settings.settings import read_settings
@@ -156,7 +156,7 @@ def test_the_settings_file_means_the_same_to_both(settings: dict[str, Any], good
 def test_the_shipped_files_are_those_that_the_rules_make() -> None:
     made = generated_schemas()
     assert tuple(made) == SCHEMAS
-    assert {name: schema_text(name) for name in SCHEMAS} == made, "python -m processor.editors.generate_schemas"
+    assert {name: schema_text(name) for name in SCHEMAS} == made, "python -m processor.editors.json_schemas"
 
 
 def test_every_key_has_a_description() -> None:

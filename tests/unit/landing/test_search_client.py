@@ -11,7 +11,7 @@ import pytest
 
 from processor.landing.search_client import IndexAnswer, IndexWrite, SearchClient
 from processor.landing.target import LandingError, TargetAway
-from processor.local.readiness import free_port
+from processor.local.program import free_port
 
 
 class Server(ThreadingHTTPServer):

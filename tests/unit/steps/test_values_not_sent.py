@@ -17,7 +17,7 @@ from processor.records.placeholders import PLACEHOLDER, name_uuid, placeholder_o
 from processor.records.record import UNAVAILABLE, AbsentColumns, Change
 from processor.records.recorded_topics import read_records
 from processor.settings.settings import Settings
-from processor.source.unsent_values import ALWAYS, unsent_as_null
+from processor.source.facts import ALWAYS, unsent_as_null
 from processor.steps.decode import decode
 from processor.trial.trial import Trial
 from tests.unit.steps.decoding import change, decoded, entity, envelope, reason, with_schema

@@ -16,7 +16,7 @@ from processor.cli.operators import doctor_command
 from processor.cli.options import reachable_settings, set_embedded_credentials
 from processor.cli.printing.erasure_certificate import make_certificate
 from processor.doctor import surroundings
-from processor.embedded import parts, shared_parts
+from processor.embedded import parts
 from processor.embedded.parts import Addresses, part_functions, parts_of
 from processor.errors import ForeignPart, PartError, SettingError
 from processor.job.outages.outside_parts import STORE, places
@@ -91,7 +91,7 @@ def test_local_up_and_a_verb_with_embedded_start_its_part(monkeypatch: pytest.Mo
     assert part_functions()["toy"](tmp_path).endpoint == f"toy://{tmp_path.name}"
     running = Addresses(bootstrap_servers="b:1", registry_url="postgresql://h/d", endpoints={"toy": "toy://box"})
     assert running.named["toy_endpoint"] == "toy://box"
-    monkeypatch.setattr(shared_parts, "status", lambda _: None)
+    monkeypatch.setattr(parts, "status", lambda _: None)
 
     @contextmanager
     def start(progress: object, store: str) -> Iterator[Addresses]:
@@ -108,12 +108,12 @@ def test_local_up_and_a_verb_with_embedded_start_its_part(monkeypatch: pytest.Mo
 def test_a_verb_takes_the_store_whose_part_local_up_started(monkeypatch: pytest.MonkeyPatch) -> None:
     own = Addresses(bootstrap_servers="b:1", registry_url="postgresql://h/d", endpoints={"toy": "toy://box"})
     for running, words, store in ((own, (), "toy"), (own, ("--store", "postgres"), "postgres")):
-        status = shared_parts.PartsStatus(addresses=running, alive={"toy": True})
-        monkeypatch.setattr(shared_parts, "status", lambda _, found=status: found)
+        status = parts.PartsStatus(addresses=running, alive={"toy": True})
+        monkeypatch.setattr(parts, "status", lambda _, found=status: found)
         with reachable_settings(parsed("slots", "--embedded", *words)) as settings:
             assert settings.store == store
-    without = shared_parts.PartsStatus(addresses=replace(own, endpoints={}), alive={"kafka": True})
-    monkeypatch.setattr(shared_parts, "status", lambda _: without)
+    without = parts.PartsStatus(addresses=replace(own, endpoints={}), alive={"kafka": True})
+    monkeypatch.setattr(parts, "status", lambda _: without)
     with pytest.raises(PartError, match=r"Toy \(embedded\): it does not run .*local up --store toy"):
         reachable_settings(parsed("slots", "--embedded", "--store", "toy")).__enter__()
 

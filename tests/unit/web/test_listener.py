@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from processor.errors import SettingError
 from processor.listeners.connections import ConnectionLimits, ConnectionTable
-from processor.local.readiness import free_port
+from processor.local.program import free_port
 from processor.web import listener as module
 from processor.web.guard import Guard, GuardRules
 from processor.web.listener import FewLines, Listener

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from processor.local.jars import spark_kafka_jars
+from processor.local.downloads import spark_kafka_jars
 from processor.settings.resolve_secrets import resolve_kafka
 from processor.spark.source import read_stream, spark_session
 from tests.secured.broker import CANARY, SecuredBroker

@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 
 from processor.definitions.load import load
-from processor.local.readiness import free_port
+from processor.local.program import free_port
 from processor.plan.planning import plan_of, requirements_of
 from processor.progress.identity import write_identity
 from processor.records.record import Record

@@ -8,9 +8,9 @@ from processor.cli.machine import demo_command
 from processor.cli.machine.demo_command import DemoRun, print_step
 from processor.cli.machine.demo_parts import kept_parts
 from processor.cli.main import main
-from processor.demo.live import live_demo
+from processor.demo import live
 from processor.demo.report import readable_lines
-from processor.local.cache import ShowProgress
+from processor.local.downloads import ShowProgress
 
 
 def test_a_step_says_how_many_there_are(capsys: Any) -> None:
@@ -83,7 +83,7 @@ def test_the_live_demo_has_its_table_in_postgres_unless_a_flag_names_moto(
     def run(where: str, _: ShowProgress) -> tuple[int, list[str], int]:
         return 1, [] if where == store else ["1"], 0
 
-    monkeypatch.setattr(live_demo, "run_live_demo", run)
+    monkeypatch.setattr(live, "run_live_demo", run)
     assert main(["demo", "--live", *flags]) == 0
     assert "1 documents equal the SELECT, 0 dead letters" in capsys.readouterr().out
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from processor.cli.main import main
-from processor.demo.sample_tour import SAMPLE
+from processor.demo.tour import SAMPLE
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "github"
 

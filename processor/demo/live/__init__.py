@@ -1,1 +1,0 @@
-"""The live demo: an application writes to Postgres, Debezium reads its log, and the job keeps the documents."""
