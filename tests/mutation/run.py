@@ -9,8 +9,8 @@ that reach the line until one fails. So a fault costs a tenth of a second. `--se
 Libraries were tried first. mutmut 3.8 mutates no function with a decorator, so no property and nothing with a cache: 40 functions
 of the protocol, among them `SettleOutcome.left`. cosmic-ray starts pytest for each fault: five seconds.
 
-Prints the faults that survived and those that no test reaches, and writes a line for each fault into `--to` (JSON). `--function`
-runs the faults of some functions only, `--sample 3` each third fault. tests/mutation/survivors.md has the answer to each survivor.
+Prints the faults that survived and those that no test reaches, and writes a line for each fault into `--to` (JSON). The file
+survivors.md has an answer for each of them. `--function` runs the faults of some functions only, `--sample 3` each third fault.
 """
 
 import argparse

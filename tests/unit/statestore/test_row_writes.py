@@ -8,7 +8,7 @@ from statestore.attribute_values import item_size
 from statestore.items import Image, PendingKey, Row, read_row, written_row
 from statestore.keys import Key, index_row, no_key
 from statestore.memory import MemoryStore
-from statestore.row_writes import leaves_room, merge_image, put_back, write_image
+from statestore.row_writes import keep_indexed, leaves_room, merge_image, put_back, write_image
 from statestore.store import MAX_ITEM_BYTES, Absent, AbsentOrWithin, Equals, Write
 from statestore.versions import encode_version, version_prefixes
 
@@ -190,6 +190,26 @@ def test_a_write_has_room_up_to_the_last_byte_of_its_item_with_a_copy_of_its_key
     for size, has_room in ((spare - len("wide"), True), (spare - len("wide") + 1, False)):
         wide = Write(STAR, {**write.set, "wide": "w" * size})
         assert leaves_room(large, wide) is has_room
+
+
+def test_an_update_that_no_index_shows_has_room_for_its_columns_alone() -> None:
+    update = image(indexed_version=V1, columns={"id": 7, "name": "sun", "size": "w" * (MAX_ITEM_BYTES // 2)})
+    assert leaves_room(update, merge_image(update, row()))
+
+
+def test_an_update_over_a_row_with_an_empty_slot_leaves_alone_what_the_indexes_show() -> None:
+    seen = row(columns={"id": 7, "name": "sun", "size": 1}, slots={1: "sun", 2: no_key(STAR)}, edges=image().edges)
+    assert keep_indexed(image(), seen).indexed_version == V1
+
+
+@pytest.mark.parametrize("more", [{}, {"x": 2}, {"x": 1, "y": 1}])
+def test_an_update_of_an_undeclared_column_of_a_row_that_indexes_show_whole_changes_what_they_show(
+    more: dict[str, Any],
+) -> None:
+    whole = image(indexed=None, more={"x": 1})
+    seen = row(columns=whole.columns, slots={1: "sun", 2: no_key(STAR)}, edges=whole.edges, indexed=None, more={"x": 1})
+    assert keep_indexed(whole, seen).indexed_version == V1
+    assert keep_indexed(whole._replace(more=more), seen).indexed_version == ""
 
 
 def test_a_write_of_a_row_without_slots_has_no_name_in_indexes() -> None:
