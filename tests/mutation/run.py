@@ -10,7 +10,8 @@ Libraries were tried first. mutmut 3.8 mutates no function with a decorator, so 
 of the protocol, among them `SettleOutcome.left`. cosmic-ray starts pytest for each fault: five seconds.
 
 Prints the faults that survived and those that no test reaches, and writes a line for each fault into `--to` (JSON). The file
-survivors.md has an answer for each of them. `--function` runs the faults of some functions only, `--sample 3` each third fault.
+survivors.md has an answer for each of them. `--again` runs the survivors of an earlier run again, perhaps by more tests, and
+`--sample 3` each third fault.
 """
 
 import argparse
@@ -56,6 +57,7 @@ class MutationRun:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.failed = False
+        self.again = _survivors(Path(options.again)) if options.again else None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.failed = self.failed or report.failed
@@ -132,7 +134,7 @@ class MutationRun:
             ended({SURVIVED: "survived", FAILED: "killed", BROKEN: "killed"}.get(code, "timed out"), one, tests)
 
         for n, one in enumerate(mutations(tree)):
-            if n % self.options.sample or (self.options.function and one.function not in self.options.function):
+            if n % self.options.sample or (self.again is not None and (path, one.function, one.text) not in self.again):
                 continue
             tests = self._chosen(
                 path, set().union(*(by_line.get((path, line), ()) for line in one.lines)), items, seconds
@@ -191,6 +193,14 @@ class MutationRun:
             os._exit(code)
 
 
+def _survivors(outcomes: Path) -> set[tuple[str, str, str]]:
+    """The faults in a file of outcomes that no test noticed."""
+    found = map(json.loads, outcomes.read_text(encoding="utf-8").splitlines())
+    return {
+        (one["path"], one["function"], one["text"]) for one in found if one["outcome"] in ("survived", "not reached")
+    }
+
+
 def replace_code(module: ModuleType, name: str, compiled: CodeType) -> None:
     """Puts the code of a function of a compiled module in place of the code that the module has: for all that imported it."""
     value: Any = module
@@ -240,7 +250,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", nargs="+", help="files, from the root of the checkout")
     parser.add_argument("--tests", nargs="+", default=TESTS, help="files and folders of tests without a server")
-    parser.add_argument("--function", nargs="+", help="only the faults of these functions")
+    parser.add_argument("--again", help="only the faults that survived in this file of an earlier run")
     parser.add_argument("--sample", type=int, default=1, help="only each so many-th fault of a module")
     parser.add_argument("--seconds", type=float, default=30, help="CPU seconds of the tests of a fault")
     parser.add_argument("--jobs", type=int, default=2, help="faults at a time")
