@@ -12,7 +12,7 @@ from processor.progress.committed import NOTHING, Committed, Published, publishe
 from processor.records.record import UNAVAILABLE, Change, Record
 from processor.steps.write_state import write_state
 from statestore.row_writes import keep_indexed, merge_image, write_image
-from statestore.store import MAX_ITEM_BYTES, Done, Item, Refused, TooLarge, WriteOutcome
+from statestore.store import MAX_ITEM_BYTES, Done, Item, Refused, TooLarge, Write, WriteOutcome
 from tests.unit.steps.dialogue import dialogue
 from tests.unit.steps.example import PLAN, V, key, row_item
 
@@ -47,7 +47,7 @@ def first(one: Change, published: Published = NEW, **other: Any) -> Request:
     return write_image(image, below=published.below, since=published.since)
 
 
-def merge(one: Change, seen: Item | None, published: Published = NEW) -> Request:
+def merge(one: Change, seen: Item | None, published: Published = NEW) -> Write:
     """The write of a change over a row."""
     row = None if seen is None else declared_row(seen, PLANNED)
     image = image_of(one, PLANNED, STAR, row, 99)
@@ -133,6 +133,17 @@ def test_a_row_that_is_read_first_is_merged_even_if_all_values_are_there() -> No
     assert touched(dialogue(step(change(), reads=True), *turns)).outcome == "applied"
 
 
+@pytest.mark.parametrize("published", [NEW, COMMITTED], ids=["new", "committed"])
+def test_an_update_leaves_alone_what_the_indexes_show_only_of_a_row_that_a_batch_committed(
+    published: Published,
+) -> None:
+    same = item(V[1], "ada")
+    write = merge(change(), same, published)
+    assert ("_indexed" in write.set) is (published is NEW)
+    touch = touched(dialogue(step(change(), published, reads=True), [(WeakKey(STAR), same)], [(write, Done(same))]))
+    assert touch.row.version_in_indexes() == (V[2] if published is NEW else V[1])
+
+
 @pytest.mark.parametrize("sure", [True, False])
 def test_a_merge_that_does_not_fit_is_refused_by_the_row_that_the_table_has(sure: bool) -> None:
     older = item(V[1])
@@ -150,6 +161,9 @@ def test_a_row_without_room_for_its_updates_is_refused_before_the_write() -> Non
     assert isinstance(refused, RefusedChange)
     assert refused.reason == OVERSIZED
     refused = dialogue(step(change()), [(first(change()), TooLarge())])
+    assert isinstance(refused, RefusedChange)
+    older = item(V[1])
+    refused = dialogue(step(change("a" * MAX_ITEM_BYTES), reads=True), [(WeakKey(STAR), older)], [(STAR, older)])
     assert isinstance(refused, RefusedChange)
 
 
