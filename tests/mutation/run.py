@@ -38,7 +38,7 @@ from _pytest.runner import runtestprotocol
 from tests.mutation.mutations import Mutation, mutations
 
 TESTS = [f"tests/unit/{room}" for room in ("steps", "progress", "rounds", "gates", "statestore", "driver", "trial")]
-SPARE_SECONDS = 10
+SPARE_SECONDS = 2
 """CPU seconds of a fault's tests beyond five times what they took without it: more is an endless loop."""
 SURVIVED, FAILED, BROKEN = 0, 1, 2
 

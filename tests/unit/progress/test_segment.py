@@ -1,5 +1,6 @@
 """Segments: open changes as bytes, and the lookups in them."""
 
+import json
 import pickle
 
 from processor.progress.overlay import OpenRow, SegmentGroup, group_of, open_rows
@@ -8,6 +9,7 @@ from processor.progress.segment import (
     CHANGES_PER_ITEM,
     DueSegment,
     OpenChange,
+    SettleOutcome,
     make_segment,
     make_segments,
     open_items,
@@ -28,6 +30,8 @@ def test_a_segment_and_its_durable_item_have_the_same_changes() -> None:
     store.write(segment.write())
     (item,) = open_items(store)
     assert read_changes(item) == segment.changes() == [MOVED, NAMED] == [segment.change(n) for n in (0, 1)]
+    assert list(segment.records()) == [segment.record(n) for n in (0, 1)]
+    assert json.loads(segment.record(1)) == ["team", *TEAM, "001", [[1, "a#b"]], []]
 
 
 def test_a_lookup_finds_the_rows_that_have_or_had_the_key_in_all_segments_of_a_group() -> None:
@@ -55,6 +59,22 @@ def test_a_group_knows_which_rows_are_open() -> None:
     group = SegmentGroup((make_segment("1", [MOVED]), make_segment("2", [LEFT])))
     assert [group.is_open(key) for key in (STAR, TEAM, Key("TABLE#star", "8"))] == [True, True, False]
     assert not SegmentGroup(()).is_open(STAR)
+
+
+def test_a_row_that_left_the_indexes_must_be_gone_from_its_keys_in_slots_alone() -> None:
+    left = LEFT._replace(former=LEFT.former | {(3, "!TABLE#team#03!9")})
+    assert left.places == left.gone == ((1, "a#b"), (2, "é"))
+    assert MOVED.places == MOVED.slots
+    assert MOVED.gone == ()
+
+
+def test_a_change_that_no_index_has_shown_waits_for_the_marker_of_a_row_that_left_the_indexes() -> None:
+    marker = ((1, "!TABLE#team#03!9"),)
+    for shown, slots in ((False, marker), (True, ())):
+        left = SettleOutcome(NAMED, "002", (), shown).left
+        assert left == OpenChange("team", TEAM, "002", slots, frozenset({(1, "a#b")}))
+    assert SettleOutcome(LEFT, LEFT.version, (), True).left is None
+    assert SettleOutcome(LEFT, LEFT.version, (), False).left == LEFT
 
 
 def test_a_lookup_decodes_only_the_changes_under_its_key() -> None:
