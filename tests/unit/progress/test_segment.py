@@ -117,7 +117,10 @@ def test_changes_fill_as_few_items_as_possible_and_none_beyond_its_size() -> Non
     large = [NAMED._replace(former=frozenset({(1, "x" * (BYTES_PER_ITEM // 2 - 60))}))] * 5
     segments = list(make_segments(large, 1, 2, "p"))
     assert [one.size for one in segments] == [2, 2, 1]
+    assert [one.name[-6:] for one in segments] == ["000000", "000001", "000002"]
     assert max(len(one.text) for one in segments) <= BYTES_PER_ITEM
+    alone = NAMED._replace(former=frozenset({(1, "x" * BYTES_PER_ITEM)}))
+    assert [one.size for one in make_segments([alone, NAMED], 1, 2, "p")] == [1, 1]
     assert list(make_segments([], 1, 2, "p")) == []
 
 
@@ -127,3 +130,27 @@ def test_the_bits_of_a_segment_say_which_slots_of_which_change_were_seen() -> No
     assert (segment.width, segment.asked) == (3, 5)
     due = DueSegment(segment, seen=0b000_101_001, again=False, samples=False)
     assert [(one.key, sorted(one.seen)) for one in due.changes()] == [(STAR, [(1, "a"), (4, "c")]), (TEAM, [])]
+
+
+def test_the_bits_of_a_change_say_nothing_of_the_changes_before_it() -> None:
+    three = OpenChange("star", STAR, "003", ((1, "a"), (3, "b"), (4, "c")), frozenset())
+    due = DueSegment(make_segment("1", [NAMED, three, NAMED]), seen=0b000_111_000, again=False, samples=False)
+    assert [(one.key, sorted(one.seen)) for one in due.changes()] == [(TEAM, []), (TEAM, [])]
+
+
+def test_a_change_of_the_sample_is_settled_though_every_slot_showed_it_where_the_job_samples() -> None:
+    versions = (NAMED._replace(version=f"{n:04d}") for n in range(1_000))
+    chosen = next(one for one in versions if make_segment("1", [one]).sampled)
+    segment = make_segment("1", [NAMED, chosen])
+    assert (segment.sampled, make_segment("1", [NAMED]).sampled) == (True, False)
+    taken = [
+        [(one.version, one.again) for one in DueSegment(segment, 0b11, False, samples).changes()]
+        for samples in (True, False)
+    ]
+    assert taken == [[(chosen.version, True)], []]
+    both = DueSegment(segment, 0b11, again=True, samples=False).changes()
+    assert [one.again for one in both] == [True, True]
+
+
+def test_an_item_of_a_replay_that_opened_nothing_has_no_changes() -> None:
+    assert read_changes({"PK": "REPLAYS", "SK": "star"}) == []
