@@ -239,3 +239,29 @@ def test_only_new_segments_travel_and_small_ones_travel_again_with_the_next(chan
     changes.record([SettledSegment(name, None) for name in names], now=5)
     changes.close(now=10)
     assert changes.overlay() == {}
+
+
+def test_changes_that_wait_for_settling_are_counted_from_s_after_their_round(changes: OpenChanges) -> None:
+    changes.add([segment(change(1), change(2, row=Key("TABLE#star", "8")))], now=100)
+    changes.add([segment(change(3), n=1)], now=103)
+    assert [changes.count_due(now) for now in (104, 105, 107, 108)] == [0, 2, 2, 3]
+    assert changes.next_due() == 105
+    changes.record([SettledSegment(FIRST.sk, None)], now=105)
+    assert (changes.count_due(108), changes.count) == (1, 3)
+
+
+def test_a_start_settles_what_it_reloads_s_later(changes: OpenChanges) -> None:
+    stored = {"PK": FIRST.pk, "SK": FIRST.sk, **write_changes(FIRST, [change(1)]).set}
+    changes.reload([stored], lambda _: {}, now=100)
+    assert changes.next_due() == 105
+    assert changes.lags([Sight(FIRST.sk, seen=0, late=1)] * 2, [], now=107) == [7, 7]
+
+
+def test_a_closed_segment_does_not_travel_again_with_the_next_ones(changes: OpenChanges) -> None:
+    first, second, third = (segment(change(n), n=n) for n in range(3))
+    changes.add([first, second], now=0)
+    changes.overlay()
+    changes.record([SettledSegment(first.name, None)], now=5)
+    changes.close(now=10)
+    changes.add([third], now=11)
+    assert [[one.name for one in group.segments] for group in changes.overlay().values()] == [[second.name, third.name]]
