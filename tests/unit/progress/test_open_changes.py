@@ -1,6 +1,7 @@
 """The driver's open changes: it settles each segment with evidence, and then closes it."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -116,15 +117,16 @@ def test_an_index_that_still_shows_a_row_that_left_it_cancels_the_evidence_of_ot
 
 
 def test_a_row_that_an_index_shows_again_after_its_evidence_is_open_again(changes: OpenChanges) -> None:
-    gone = OpenChange("star", ROW, "003", (), frozenset({(1, "a")}))
+    gone = OpenChange("star", ROW, "003", (), frozenset({(1, "a"), (1, "c")}))
     other = change(1, row=Key("TABLE#star", "6"))
-    changes.add([segment(gone, other)], now=0)
+    changes.add([segment(other, gone)], now=0)
     changes.record([SettledSegment(FIRST.sk, None)], now=5)
-    changes.see([Sight(FIRST.sk, seen=0, lost=0b1)], now=6)
-    changes.see([Sight(FIRST.sk, seen=0, lost=0b1)], now=7)
+    changes.see([Sight(FIRST.sk, seen=0, lost=0b0100)], now=6)
+    changes.see([Sight(FIRST.sk, seen=0, lost=0b0100)], now=7)
     assert changes.close(now=10) == []  # the durable item still has an open change
+    assert changes.due(now=10) == []
     (due,) = changes.due(now=11)
-    assert [one.key for one in due.changes()] == [ROW]
+    assert [(one.key, one.again) for one in due.changes()] == [(ROW, True)]
     changes.record([SettledSegment(due.segment.name, None)], now=11)
     assert changes.close(now=16) == [FIRST]
 
@@ -203,7 +205,9 @@ def test_gathered_changes_are_one_for_each_row_under_all_its_keys(changes: OpenC
     assert moved.former == {(1, "k0")}
     assert changes.replace_left(gathered) == []
     assert laid(changes, "k0") == {ROW}
-    assert changes.next_due() == 5
+    assert [
+        (one.due, one.opened_at, one.again) for one in map(changes.held.__getitem__, (g.name for g in gathered))
+    ] == [(5, 0, True)] * 2
     assert len(changes.close(now=1_000)) == len(rows) + 1
     changes.record([SettledSegment(due.segment.name, None) for due in changes.due(1_000)], now=1_000)
     assert changes.close(now=2_000) == [item_key(one.name) for one in gathered]
@@ -265,3 +269,47 @@ def test_a_closed_segment_does_not_travel_again_with_the_next_ones(changes: Open
     changes.close(now=10)
     changes.add([third], now=11)
     assert [[one.name for one in group.segments] for group in changes.overlay().values()] == [[second.name, third.name]]
+
+
+def test_two_rows_of_a_segment_that_an_index_shows_again_at_two_times_are_both_open(changes: OpenChanges) -> None:
+    gone = [OpenChange("star", Key("TABLE#star", row), "003", (), frozenset({(1, "a")})) for row in "678"]
+    changes.add([segment(*gone)], now=0)
+    changes.record([SettledSegment(FIRST.sk, None)], now=5)
+    for now, lost in ((6, 0b001), (7, 0b010), (8, 0b100)):
+        changes.see([Sight(FIRST.sk, seen=0, lost=lost)], now)
+    changes.close(now=10)
+    assert [one.key.sk for one in changes.changes()] == ["6", "7", "8"]
+
+
+def test_a_job_without_a_sample_settles_nothing_that_live_work_saw(changes: OpenChanges) -> None:
+    rows = [change(1, row=Key("TABLE#star", str(n))) for n in range(5 * SAMPLE)]
+    one = segment(*rows)
+    assert one.sampled
+    changes.add([one], 0)
+    changes.see([Sight(FIRST.sk, (1 << len(rows)) - 1)], 1)
+    changes.confirm(5)
+    assert changes.due(5) == []
+
+
+def test_only_left_changes_that_still_wait_are_gathered(changes: OpenChanges) -> None:
+    waits, ends, new = (segment(change(n, row=Key("TABLE#star", str(n))), n=n) for n in range(3))
+    for one in (waits, ends):
+        changes.add([one], now=0)
+        changes.record([left(one, *one.changes())], now=5)
+    changes.add([new], now=6)
+    changes.record([SettledSegment(f"{ends.name}@9", None)], now=6)
+    (gathered,) = changes.gather(1, 9)
+    assert [one.key.sk for one in gathered.changes()] == ["0"]
+    assert changes.replace_left([gathered]) == []
+    assert {one.key.sk for one in changes.changes()} == {"0", "1", "2"}
+
+
+def test_as_many_left_changes_as_fill_their_segments_are_not_fragmented(changes: OpenChanges) -> None:
+    """Else each round would gather them again."""
+    one = segment(*(change(n, row=Key("TABLE#star", str(n))) for n in range(CHANGES_PER_ITEM)))
+    for n in range(SPARE_SEGMENTS + 1):
+        copied = segment(change(n), n=n)
+        changes.add([copied], now=0)
+        full = replace(one, name=f"{copied.name}@9")
+        changes.record([SettledSegment(copied.name, full)], now=5)
+    assert not changes.fragmented()
