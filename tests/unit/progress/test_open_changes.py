@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from processor.progress.open_changes import SMALL_GROUP, SPARE_SEGMENTS, OpenChanges, SettledSegment
+from processor.progress.open_changes import SMALL_GROUP, SPARE_SEGMENTS, OpenChanges, SettledSegment, stored_overlay
 from processor.progress.overlay import Sight
 from processor.progress.segment import (
     CHANGES_PER_ITEM,
@@ -313,3 +313,27 @@ def test_as_many_left_changes_as_fill_their_segments_are_not_fragmented(changes:
         full = replace(one, name=f"{copied.name}@9")
         changes.record([SettledSegment(copied.name, full)], now=5)
     assert not changes.fragmented()
+
+
+@pytest.mark.parametrize("newer_first", [True, False])
+def test_a_row_that_is_left_twice_is_gathered_at_its_newer_version_under_all_keys(
+    changes: OpenChanges, newer_first: bool
+) -> None:
+    old, new = change(1, "a", former=frozenset({(1, "x")})), change(2, "b", former=frozenset({(1, "y")}))
+    for n, one in enumerate((new, old) if newer_first else (old, new)):
+        copied = segment(one, n=n)
+        changes.add([copied], now=0)
+        changes.record([left(copied, one)], now=5)
+    ((gathered,),) = [part.changes() for part in changes.gather(1, 9)]
+    assert gathered == change(2, "b", former=frozenset({(1, "a"), (1, "x"), (1, "y")}))
+
+
+def test_a_reader_lays_all_open_changes_of_the_table_over_its_answers() -> None:
+    store = MemoryStore()
+    keep_segment(segment(change(1, "a")), store)
+    keep_segment(segment(change(2, "b", row=Key("TABLE#star", "8")), n=1), store)
+    assert [[row for group in stored_overlay(store) for row, _ in group.rows(("GSI_1", key))] for key in "abc"] == [
+        [ROW],
+        [Key("TABLE#star", "8")],
+        [],
+    ]

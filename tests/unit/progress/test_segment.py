@@ -2,6 +2,8 @@
 
 import json
 import pickle
+from hashlib import sha256
+from zlib import crc32
 
 from processor.progress.overlay import OpenRow, SegmentGroup, group_of, open_rows
 from processor.progress.segment import (
@@ -10,6 +12,7 @@ from processor.progress.segment import (
     DueSegment,
     OpenChange,
     SettleOutcome,
+    checksum,
     make_segment,
     make_segments,
     open_items,
@@ -154,3 +157,31 @@ def test_a_change_of_the_sample_is_settled_though_every_slot_showed_it_where_the
 
 def test_an_item_of_a_replay_that_opened_nothing_has_no_changes() -> None:
     assert read_changes({"PK": "REPLAYS", "SK": "star"}) == []
+
+
+def test_a_lookup_tells_the_slots_apart_that_have_the_same_key() -> None:
+    both = OpenChange("star", STAR, "002", ((1, "k"), (2, "k")), frozenset())
+    left = OpenChange("team", TEAM, "003", (), frozenset({(1, "k"), (2, "k")}))
+    group = SegmentGroup((make_segment("1", [both, left]),))
+    for slot in (1, 2):
+        assert list(group.rows((f"GSI_{slot}", "k"))) == [
+            (STAR, OpenRow("002", True, "1", slot - 1)),
+            (TEAM, OpenRow("003", False, "1", slot + 1)),
+        ]
+
+
+def test_a_key_with_the_checksum_of_another_one_has_no_rows_of_it() -> None:
+    found: dict[int, str] = {}
+    keys = (sha256(b"%d" % n).hexdigest() for n in range(400_000))  # some pairs have the same 32 bits
+    key, other = next(
+        (key, earlier) for key in keys if (earlier := found.setdefault(crc32(f"GSI_1{key}".encode()), key)) != key
+    )
+    assert checksum(("GSI_1", other)) == checksum(("GSI_1", key))
+    for change in (NAMED._replace(slots=((1, other),)), NAMED._replace(former=frozenset({(1, other)}))):
+        group = SegmentGroup((make_segment("1", [change]),))
+        assert [len(group.rows(("GSI_1", one))) for one in (other, key)] == [1, 0]
+
+
+def test_a_reader_finds_the_changes_of_a_row_in_a_group() -> None:
+    group = SegmentGroup((make_segment("1", [MOVED, NAMED]), make_segment("2", [LEFT])))
+    assert [group.changes(key) for key in (STAR, TEAM, Key("TABLE#star", "8"))] == [[MOVED], [NAMED, LEFT], []]

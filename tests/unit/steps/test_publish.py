@@ -7,10 +7,11 @@ import pytest
 
 from processor.plan.product_plan import LedgerPlace
 from processor.plan.step import Step
-from processor.progress.ledger import INVALIDATED, LedgerEntry, Mark, Run
+from processor.progress.ledger import INVALIDATED, LedgerEntry, Mark, Run, read_entry
+from processor.records.dead_letters import message_bytes
 from processor.steps.publish import Documents, Unpublishable, invalidate, publish
 from statestore.keys import Key
-from statestore.store import Done, Item, Refused
+from statestore.store import Done, Item, Refused, Write
 from tests.unit.steps.dialogue import dialogue
 from tests.unit.steps.published_root import (
     ADA,
@@ -224,6 +225,21 @@ def test_invalidating_an_entry_begins_again_after_a_refusal() -> None:
         [(ENTRY, six)],
         [(reservations({0: invalid(7)}, six), Done(six))],
     )
+
+
+@pytest.mark.parametrize("value", [ADA, None], ids=["a document", "a tombstone"])
+def test_a_message_has_room_up_to_the_last_byte_that_its_topic_takes(value: bytes | None) -> None:
+    before = entry(5, BOB, mark="3.7.1.0")
+    size = message_bytes(message(6, value).message)
+    turns = [(WEAK, before)], [(ROW, {})], [(reservation(6, value, before), Done(before))], [(message(6, value), None)]
+    for limit in (size, size + 1, size + 30):
+        assert dialogue(publishing(value, replace(CONTEXT, limit=limit)), *turns) == "published"
+    step = publishing(value, replace(CONTEXT, limit=size - 1))
+    assert next(step) == (WEAK,)
+    step.send((before,))
+    (write,) = step.send(({},))
+    assert isinstance(write, Write)
+    assert read_entry(dict(write.set), 0).unfit
 
 
 def test_an_invalidated_entry_equals_no_document() -> None:
