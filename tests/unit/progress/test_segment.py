@@ -5,7 +5,7 @@ import pickle
 from hashlib import sha256
 from zlib import crc32
 
-from processor.progress.overlay import OpenRow, SegmentGroup, group_of, open_rows
+from processor.progress.overlay import OpenRow, SegmentGroup, Sight, group_of, open_rows, sights_of
 from processor.progress.segment import (
     BYTES_PER_ITEM,
     CHANGES_PER_ITEM,
@@ -185,3 +185,23 @@ def test_a_key_with_the_checksum_of_another_one_has_no_rows_of_it() -> None:
 def test_a_reader_finds_the_changes_of_a_row_in_a_group() -> None:
     group = SegmentGroup((make_segment("1", [MOVED, NAMED]), make_segment("2", [LEFT])))
     assert [group.changes(key) for key in (STAR, TEAM, Key("TABLE#star", "8"))] == [[MOVED], [NAMED, LEFT], []]
+
+
+def test_the_sights_of_a_segment_are_those_of_all_its_places_together() -> None:
+    """Of two rows that left their indexes, answers lack one under both keys, and show the other under both."""
+    gone, there = (OpenChange("team", Key("TABLE#team", n), "003", (), frozenset({(1, n), (2, n)})) for n in "45")
+    shown = OpenChange("star", STAR, "002", ((1, "k"), (2, "k")), frozenset())
+    group = SegmentGroup((make_segment("1", [gone, there, shown]),))
+    keys = [(f"GSI_{slot}", key) for slot in (1, 2) for key in ("4", "5", "k")]
+    opened = {key: group.rows(key) for key in keys}
+    dropped = {(one.key, (f"GSI_{slot}", one.key.sk)): one is gone for one in (gone, there) for slot in (1, 2)}
+    seen = {(STAR, "GSI_1"): "002", (STAR, "GSI_2"): ""}
+    assert list(sights_of(seen, opened, dropped)) == [Sight("1", seen=0b01_00_11, late=1, lost=0b11_00)]
+
+
+def test_an_answer_that_still_shows_a_row_that_left_the_index_is_a_sight_of_its_own() -> None:
+    group = SegmentGroup((make_segment("1", [LEFT]),))
+    opened = {("GSI_1", "a#b"): group.rows(("GSI_1", "a#b"))}
+    lost = sights_of({}, opened, {(TEAM, ("GSI_1", "a#b")): False})
+    assert list(lost) == [Sight("1", seen=0, lost=0b01)]
+    assert list(sights_of({}, opened, {})) == []

@@ -231,7 +231,8 @@ def test_invalidating_an_entry_begins_again_after_a_refusal() -> None:
 def test_a_message_has_room_up_to_the_last_byte_that_its_topic_takes(value: bytes | None) -> None:
     before = entry(5, BOB, mark="3.7.1.0")
     size = message_bytes(message(6, value).message)
-    turns = [(WEAK, before)], [(ROW, {})], [(reservation(6, value, before), Done(before))], [(message(6, value), None)]
+    reserve = reservation(6, value, before), Done(before)
+    turns: list[Any] = [[(WEAK, before)], [(ROW, {})], [reserve], [(message(6, value), None)]]
     for limit in (size, size + 1, size + 30):
         assert dialogue(publishing(value, replace(CONTEXT, limit=limit)), *turns) == "published"
     step = publishing(value, replace(CONTEXT, limit=size - 1))

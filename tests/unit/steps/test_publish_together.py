@@ -161,20 +161,20 @@ def test_the_sequences_of_an_erased_root_go_on_above_those_of_all_its_tombstones
 
 
 def test_an_erased_root_gets_a_tombstone_only_in_a_topic_that_may_show_its_document() -> None:
-    """Product 0 has the tombstone of the erasure, product 1 another topic with messages, and product 2 has an entry."""
+    """Product 0 has the tombstone of the erasure, product 1 another topic with messages, and product 20 has an entry."""
     note = erasure_key("user", "7")
     task = replace(TASK, erased=frozenset([name_of(note)]))
     erased = dict(write_erasure(note, Erasure({}, {0: 8})).set)
-    before = item(50, {2: reserved(5, None, mark="3.7.1.0", topic="of p2")})
-    of = [context(0), replace(context(1), earlier=3), context(2)]
+    before = item(50, {20: reserved(5, None, mark="3.7.1.0", topic="of p20")}, OTHER_GROUP)
+    of = [context(0), replace(context(1), earlier=3), context(20)]
     outcomes = dialogue(
-        publish(task, of, "7", lambda: documents(dict.fromkeys(("p0", "p1", "p2")))),
-        [(ENTRY, before), (note, erased)],
+        publish(task, of, "7", lambda: documents(dict.fromkeys(("p0", "p1", "p20")))),
+        [(ENTRY, None), (OTHER_GROUP, before), (note, erased)],
         [(ROW, None)],
-        [(reservations({1: reserved(9, None, topic="of p1")}, before), Done(before))],
+        [(reservations({1: reserved(9, None, topic="of p1")}, None), Done(None))],
         sends(message(9, None, of[1])),
     )
-    assert outcomes == {"p0": "unchanged", "p1": "published", "p2": "unchanged"}
+    assert outcomes == {"p0": "unchanged", "p1": "published", "p20": "unchanged"}
 
 
 def test_one_item_holds_twenty_usual_entries_within_one_kilobyte() -> None:
