@@ -164,3 +164,17 @@ def test_a_row_that_is_too_large_leaves_edges_that_name_nothing() -> None:
     with pytest.raises(StopIteration) as end:
         step.send((TooLarge(),))
     assert isinstance(end.value.value, RefusedChange)
+
+
+def test_the_edges_of_a_write_that_the_store_refused_go_in_the_end() -> None:
+    """The step took them from a weak read, and another change replaced them before the write."""
+    store, step = MemoryStore(), change(3, members=UNAVAILABLE)
+    write(store, 1, members=[1])
+    answers: Any = None
+    for _ in range(2):  # the read, and the edges
+        answers = answers_of(store, step.send(answers))
+    write(store, 2, members=[2])
+    with pytest.raises(StopIteration):
+        while True:
+            answers = answers_of(store, step.send(answers))
+    assert edges(store) == {"member_ids[]=2", "org=x"}
