@@ -148,7 +148,8 @@ def test_a_fill_says_which_keys_the_row_had_that_it_has_no_more() -> None:
     image = image_of(change, replace(NEW, layout=3), STAR, None, 99)
     assert isinstance(store.write(merge_image(image, read_row(item))), Done)
     _, filled = run_step(fill(item, NEW, probe=False), store)
-    assert (filled.former_keys, filled.written) == ({(1, "ada")}, True)
+    assert filled.written
+    assert filled.former_keys == {(1, "ada")}
     _, again = run_step(fill(store.get([STAR])[STAR], NEW, probe=False), store)
     assert (again.former_keys, again.written) == (frozenset(), False)
 
