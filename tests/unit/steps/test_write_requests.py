@@ -190,9 +190,16 @@ def test_a_delete_of_a_row_that_a_replay_wrote_waits_as_if_its_marker_were_in_th
 
 
 def test_a_change_over_a_marker_that_a_replay_wrote_waits_as_if_it_were_in_the_indexes() -> None:
-    marker = row_item("star", 5, version=V[3], _deleted=True, _replayed=True)
-    touch = touched(dialogue(step(change()), [(first(change()), Refused(marker))]))
-    assert touch.row.slots == {1: NO_KEY, 2: NO_KEY}
+    for replayed, slots in (({"_replayed": True}, {1: NO_KEY, 2: NO_KEY}), ({}, {})):
+        marker = row_item("star", 5, version=V[3], _deleted=True, **replayed)
+        touch = touched(dialogue(step(change()), [(first(change()), Refused(marker))]))
+        assert touch.row.slots == slots
+
+
+def test_a_change_that_the_table_already_has_touches_no_key_whose_write_is_published() -> None:
+    stored = item(V[3], _pending=[[1, "cyd", V[1]], [1, "dan", V[2]]])
+    touch = touched(dialogue(step(change(), COMMITTED), [(first(change(), COMMITTED), Refused(stored))]))
+    assert touch.former_keys == {(1, "dan")}
 
 
 def test_what_a_replay_wrote_counts_as_changed_in_every_column() -> None:
