@@ -157,7 +157,13 @@ def test_an_open_row_is_read_by_key_only_where_the_answer_lacks_it(
 
 @pytest.mark.parametrize(
     ("indexed", "paged", "seen", "late", "lost"),
-    [(None, False, 4, 0, 0), (None, True, 0, 0, 0), (V[1], False, 0, 1, 4)],
+    [
+        (None, False, 4, 0, 0),
+        (None, True, 0, 0, 0),
+        (V[1], False, 0, 1, 4),
+        (V[2], False, 0, 0, 0),
+        (V[3], False, 0, 0, 0),
+    ],
 )
 def test_an_answer_without_a_row_that_left_the_index_is_evidence(
     store: LoggingStore, indexed: str | None, paged: bool, seen: int, late: int, lost: int

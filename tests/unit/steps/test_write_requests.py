@@ -206,3 +206,9 @@ def test_what_a_replay_wrote_counts_as_changed_in_every_column() -> None:
     for old, changed in ((item(V[1], "ada"), frozenset()), (item(V[1], "ada", _replayed=True), None)):
         touch = touched(dialogue(step(change(), COMMITTED), [(first(change(), COMMITTED), Done(old))]))
         assert touch.changed == changed
+
+
+@pytest.mark.parametrize("old", [None, row_item("star", 5, _deleted=True, _l=1)], ids=["no row", "a marker"])
+def test_a_delete_of_nothing_changes_nothing(old: Item | None) -> None:
+    touch = touched(dialogue(step(DELETE, COMMITTED), [(first(DELETE, COMMITTED), Done(old))]))
+    assert touch.changed == frozenset()
