@@ -212,3 +212,16 @@ def test_what_a_replay_wrote_counts_as_changed_in_every_column() -> None:
 def test_a_delete_of_nothing_changes_nothing(old: Item | None) -> None:
     touch = touched(dialogue(step(DELETE, COMMITTED), [(first(DELETE, COMMITTED), Done(old))]))
     assert touch.changed == frozenset()
+
+
+def test_a_column_that_no_product_reads_is_no_change() -> None:
+    user = PLAN.entities["user"]
+    record = Record(topic="user", partition=0, offset=2, key=b"{}", value=b"{}")
+    for name, changed in (("ada", set()), ("bob", {"name"})):
+        one = Change(record=record, entity="user", key=(5,), row={"id": 5, "name": name, "bio": "new"})
+        published = published_before(Committed({("user", 0, 0): (0, 2)}), ("user", 0, 0), 2, "~")
+        writing = write_state(one, user, published=published, expires_at=99)
+        next(writing)
+        with pytest.raises(StopIteration) as end:
+            writing.send((Done(row_item("user", 5, name="ada", bio="old", GSI_1="ada")),))
+        assert end.value.value.changed == changed
