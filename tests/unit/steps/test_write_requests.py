@@ -1,5 +1,6 @@
 """The requests of the step that writes a change: which answers end it, and which touch it returns."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from processor.plan.declared_columns import declared_row
 from processor.plan.row_image import image_of
 from processor.plan.step import Request, Step, WeakKey
-from processor.plan.touch import OVERSIZED, RefusedChange, Touch
+from processor.plan.touch import OVERSIZED, UNDECLARED, RefusedChange, Touch
 from processor.progress.committed import NOTHING, Committed, Published, published_before
 from processor.records.record import UNAVAILABLE, Change, Record
 from processor.steps.write_state import write_state
@@ -225,3 +226,20 @@ def test_a_column_that_no_product_reads_is_no_change() -> None:
         with pytest.raises(StopIteration) as end:
             writing.send((Done(row_item("user", 5, name="ada", bio="old", GSI_1="ada")),))
         assert end.value.value.changed == changed
+
+
+@pytest.mark.parametrize(
+    ("whole", "extra", "changed"),
+    [(True, "new", {UNDECLARED}), (True, "old", set()), (False, "new", set())],
+    ids=["another value", "the same", "no product shows it"],
+)
+def test_an_undeclared_column_is_a_change_where_a_product_shows_whole_rows(
+    whole: bool, extra: str, changed: set[str]
+) -> None:
+    plan = replace(PLANNED, used=None) if whole else PLANNED
+    one = change()._replace(row={**(change().row or {}), "extra": extra})
+    writing = write_state(one, plan, published=COMMITTED, expires_at=99)
+    next(writing)
+    with pytest.raises(StopIteration) as end:
+        writing.send((Done(item(V[1], "ada", _more='{"extra":"old"}')),))
+    assert end.value.value.changed == changed
