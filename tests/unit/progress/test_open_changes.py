@@ -121,7 +121,7 @@ def test_a_row_that_an_index_shows_again_after_its_evidence_is_open_again(change
     other = change(1, row=Key("TABLE#star", "6"))
     changes.add([segment(other, gone)], now=0)
     changes.record([SettledSegment(FIRST.sk, None)], now=5)
-    changes.see([Sight(FIRST.sk, seen=0, lost=0b0100)], now=6)
+    changes.see([Sight(FIRST.sk, seen=0, lost=0b1000)], now=6)
     changes.see([Sight(FIRST.sk, seen=0, lost=0b0100)], now=7)
     assert changes.close(now=10) == []  # the durable item still has an open change
     assert changes.due(now=10) == []
@@ -251,7 +251,7 @@ def test_changes_that_wait_for_settling_are_counted_from_s_after_their_round(cha
     assert [changes.count_due(now) for now in (104, 105, 107, 108)] == [0, 2, 2, 3]
     assert changes.next_due() == 105
     changes.record([SettledSegment(FIRST.sk, None)], now=105)
-    assert (changes.count_due(108), changes.count) == (1, 3)
+    assert (changes.count_due(110), changes.count) == (1, 3)
 
 
 def test_a_start_settles_what_it_reloads_s_later(changes: OpenChanges) -> None:
