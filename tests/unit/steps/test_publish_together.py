@@ -166,7 +166,7 @@ def test_an_erased_root_gets_a_tombstone_only_in_a_topic_that_may_show_its_docum
     task = replace(TASK, erased=frozenset([name_of(note)]))
     erased = dict(write_erasure(note, Erasure({}, {0: 8})).set)
     before = item(50, {20: reserved(5, None, mark="3.7.1.0", topic="of p20")}, OTHER_GROUP)
-    of = [context(0), replace(context(1), earlier=3), context(20)]
+    of = [replace(context(0), earlier=3), replace(context(1), earlier=3), context(20)]
     outcomes = dialogue(
         publish(task, of, "7", lambda: documents(dict.fromkeys(("p0", "p1", "p20")))),
         [(ENTRY, None), (OTHER_GROUP, before), (note, erased)],

@@ -130,6 +130,19 @@ def test_a_replay_marks_the_row_that_it_writes_and_opens_no_key_that_the_row_has
     assert (done.outcome, done.row) == ("superseded", world.row("star"))
 
 
+def test_the_next_attempt_opens_a_row_without_join_keys_that_an_attempt_wrote(world: World) -> None:
+    """Its answer was lost, so nobody may have published the row."""
+    bad = world.user(name=None, bio="", age="old")
+    first = StepwiseReplay(world, bad)
+    for _ in range(2):
+        first.answer()
+    assert first.answer().outcome == "applied"
+    again = StepwiseReplay(world, bad)
+    note, opens = again.answer()
+    (opened,) = read_changes(opens.set)
+    assert (note.key.pk, opened.version, opened.former) == ("REPLAYS", world.row().version, frozenset())
+
+
 def test_a_replay_that_fills_columns_marks_the_row_too(world: World) -> None:
     bad = world.star(who="ada")
     world.batch(world.star(who=PLACEHOLDER))
