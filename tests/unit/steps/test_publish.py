@@ -7,9 +7,10 @@ import pytest
 
 from processor.plan.product_plan import LedgerPlace
 from processor.plan.step import Step
+from processor.product.encoded_document import EncodedDocument
 from processor.progress.ledger import INVALIDATED, LedgerEntry, Mark, Run, read_entry
 from processor.records.dead_letters import message_bytes
-from processor.steps.publish import Documents, Unpublishable, invalidate, publish
+from processor.steps.publish import Documents, Unpublishable, invalidate, publish, unpublishable
 from statestore.keys import Key
 from statestore.store import Done, Item, Refused, Write
 from tests.unit.steps.dialogue import dialogue
@@ -241,6 +242,25 @@ def test_a_message_has_room_up_to_the_last_byte_that_its_topic_takes(value: byte
     (write,) = step.send(({},))
     assert isinstance(write, Write)
     assert read_entry(dict(write.set), 0).unfit
+
+
+def test_the_key_of_a_message_counts_towards_the_room_in_its_topic() -> None:
+    step = publishing(EncodedDocument(key="k" * 200, value=ADA), replace(CONTEXT, limit=200 + len(ADA)))
+    assert next(step) == (WEAK,)
+    step.send((None,))
+    (write,) = step.send(({},))
+    assert isinstance(write, Write)
+    assert read_entry(dict(write.set), 0).unfit
+
+
+def test_the_reason_of_a_document_that_cannot_be_made_names_values_only_where_the_job_may() -> None:
+    error = ValueError("octocat@example.org")
+    assert unpublishable(error, None).reason == (
+        "a document (log_values = true names it) cannot be made (ValueError): correct the product or the row"
+    )
+    assert unpublishable(error, "7").reason == (
+        "the document of 7 cannot be made (ValueError: octocat@example.org): correct the product or the row"
+    )
 
 
 def test_an_invalidated_entry_equals_no_document() -> None:

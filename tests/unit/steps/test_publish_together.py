@@ -161,7 +161,8 @@ def test_the_sequences_of_an_erased_root_go_on_above_those_of_all_its_tombstones
 
 
 def test_an_erased_root_gets_a_tombstone_only_in_a_topic_that_may_show_its_document() -> None:
-    """Product 0 has the tombstone of the erasure, product 1 another topic with messages, and product 20 has an entry."""
+    """Product 0 has the tombstone of the erasure, product 1 another topic with messages. Product 20 has entries of its own, first
+    for its topic, then for an earlier one."""
     note = erasure_key("user", "7")
     task = replace(TASK, erased=frozenset([name_of(note)]))
     erased = dict(write_erasure(note, Erasure({}, {0: 8})).set)
@@ -175,6 +176,14 @@ def test_an_erased_root_gets_a_tombstone_only_in_a_topic_that_may_show_its_docum
         sends(message(9, None, of[1])),
     )
     assert outcomes == {"p0": "unchanged", "p1": "published", "p20": "unchanged"}
+    earlier = item(50, {20: reserved(5, None, mark="3.7.1.0", topic="others")}, OTHER_GROUP)
+    assert dialogue(
+        publish(task, of[2:], "7", lambda: documents({"p20": None})),
+        [(OTHER_GROUP, earlier), (note, erased)],
+        [(ROW, None)],
+        [(reservations({20: reserved(6, None, topic="of p20")}, earlier, OTHER_GROUP), Done(earlier))],
+        sends(message(6, None, of[2])),
+    ) == {"p20": "published"}
 
 
 def test_one_item_holds_twenty_usual_entries_within_one_kilobyte() -> None:
