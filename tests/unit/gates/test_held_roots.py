@@ -195,3 +195,40 @@ def test_a_product_that_is_gone_leaves_nothing() -> None:
     gates.touch(0.0, "t1", orders=1)
     gates.delete(gates.held.adopt({}, {}, {}, 1.0))
     assert (gates.held.next_due(), gates.store.partition("OPEN")) == (None, [])
+
+
+def blocked_product() -> Gates:
+    """An order that waits for no transaction of its own, after a round that could not find the roots of an open transaction."""
+    gates = Gates(whole=True, at_most=60.0)
+    gates.touch(0.0)
+    gates.add(Held(unfound=frozenset({"order"}), seen={(TOPIC, "t1"): seen_of(1.0, lines=1)}), 1.0)
+    return gates
+
+
+def test_roots_of_a_product_wait_for_a_transaction_whose_roots_are_unknown_also_after_an_edit() -> None:
+    for edited in (False, True):
+        gates = blocked_product()
+        if edited:
+            tables = {TOPIC: ["public.orders", "public.lines"]}
+            assert gates.held.adopt({"order": gates.gate}, {"order": frozenset({TOPIC})}, tables, 2.0) == []
+        assert not gates.release(3.0)
+        gates.ends("t1", lines=1)
+        assert gates.release(4.0)
+
+
+def test_an_edit_that_takes_the_gate_away_lets_go_of_all_that_waited() -> None:
+    gates = blocked_product()
+    gates.delete(gates.held.adopt({}, {}, {}, 2.0))
+    assert gates.store.partition("OPEN") == []
+    assert gates.held.next_due() is None
+
+
+def test_the_item_of_unknown_roots_goes_with_the_next_batch_after_their_transaction() -> None:
+    gates = blocked_product()
+    gates.delete(gates.held.begin_batch(1, 2.0))
+    assert len(gates.store.partition("OPEN")) == 2
+    gates.ends("t1", lines=1)
+    assert gates.release(3.0)
+    for batch in (2, 3):
+        gates.delete(gates.held.begin_batch(batch, 4.0))
+    assert [item for item in gates.store.partition("OPEN") if "held" in item["SK"]] == []
