@@ -1,19 +1,26 @@
 """The small values of gates: ranges, horizons, and transactions that are closed or have ended."""
 
+from dataclasses import replace
+from math import inf
+
 import pytest
 
 from processor.gates import ended_transactions
 from processor.gates.closed_transactions import NOTE, ClosedTransactions
 from processor.gates.ended_transactions import EndedTransaction, EndedTransactions
-from processor.gates.held_portion import Held
+from processor.gates.held_portion import Held, SeenPlace
 from processor.gates.horizon import Horizon
 from processor.gates.ranges import count, ranges_of, union
+from processor.gates.release_notes import ReleaseNotes
 from processor.gates.repeat import REORDER_SECONDS, Repeat
-from processor.records.source_transaction import TransactionEnd
+from processor.gates.seen_transactions import SeenTransactions
+from processor.records.record import Ignored, Record
+from processor.records.source_transaction import SourceTransaction, TransactionEnd
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Delete, Write
 from tests.unit.gates.gate_scene import TOPIC, seen_of
+from tests.unit.steps.decoding import entity
 
 
 def test_ranges_join_where_they_touch_or_lie_in_each_other() -> None:
@@ -82,3 +89,34 @@ def test_a_repeat_ends_with_the_end_that_was_the_newest_before_the_copies() -> N
     assert (repeat.since, repeat.names) == (1_000.0, {"t1", "t2"})
     assert repeat.remove("t1")
     assert not repeat.remove("t2")
+
+
+def test_a_start_knows_when_each_root_was_published_and_by_no_value_of_it() -> None:
+    store, first = MemoryStore(), ReleaseNotes(run=1)
+    store.write(first.begin([("order", "7"), ("order", "ada")], 3, 50.0, 1_000.0))
+    (item,) = store.partition("OPEN")
+    assert b"ada" not in bytes(item["released"])
+    later = ReleaseNotes(run=2)
+    later.reload(store.partition("OPEN"), 5.0, 1_020.0)
+    assert [later.published_at(("order", key)) for key in ("7", "ada", "8")] == [-15.0, -15.0, -inf]
+    assert later.published_at(("cart", "7")) == -inf
+    later.sent([("order", "8")], 6.0)
+    assert list(later.forget(-15.0)) == [Key("OPEN", "released#0000000001.0000000003")]
+    assert [later.published_at(("order", key)) for key in ("7", "8")] == [-inf, 6.0]
+
+
+ORDERS = replace(entity("orders", "id", "id int, amount int"), transactions=TOPIC, topic="shop.public.orders")
+
+
+def test_a_task_notes_the_times_the_numbers_and_the_copies_of_the_records_of_a_transaction() -> None:
+    for numbers, again in (((1, 2, 4), False), ((2, 2), True), ((2, 1), True)):
+        seen = SeenTransactions(frozenset({TOPIC}))
+        for offset, number in enumerate(numbers):
+            record = Record(topic="o", partition=1, offset=offset, timestamp=9_000 - 1_000 * offset, key=b"", value=b"")
+            named = SourceTransaction("t1", "public.orders", number)
+            for one in (ORDERS, None, replace(ORDERS, transactions="other")):
+                seen.see(Ignored(record=record, why="control", transaction=named), one)
+        ((name, found),) = seen.records().items()
+        place = SeenPlace(0, len(numbers) - 1, ranges_of(set(numbers)))
+        assert (name, found.places) == ((TOPIC, "t1"), {("public.orders", 1): place})
+        assert (found.time, found.last, found.again) == (10.0 - len(numbers), 9.0, again)
