@@ -29,6 +29,7 @@ SEEDS_OF_REST := 1000
 FEW_EXAMPLES := 40
 EXAMPLES_OF_REST := 300
 FEW := STATESTORE_SEEDS=$(FEW_SEEDS) STATESTORE_EXAMPLES=$(FEW_EXAMPLES)
+MODULES ?= statestore/row_writes.py $(wildcard $(foreach room,steps progress rounds gates,processor/$(room)/*.py))
 PROPERTIES := "hypothesis and not slow and not rest"
 SPARK ?= 4.1.1
 
@@ -38,7 +39,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-live test test-quick test-rest test-browser test-all test-spark test-spark-start soak soak-live soak-transactions soak-outages screenshots check bench bench-peers docs package clean
+.PHONY: help setup demo demo-live test test-quick test-rest test-browser test-all test-spark test-spark-start soak soak-live soak-transactions soak-outages mutants screenshots check bench bench-peers docs package clean
 
 help: ## print this list
 	@echo "make TARGET, one of:"
@@ -135,6 +136,9 @@ soak-transactions: setup ## the same with transactions over two to five tables: 
 soak-outages: setup ## cut and restart registry, store, broker and schema registry OUTAGES=200 times, alone and together, under load, with the table in Postgres and then in DynamoDB Local, and compare the documents with SQL (four hours)
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES)
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES) --store dynamodb
+
+mutants: setup ## put small faults into the protocol, one at a time, and print those that no unit test notices (MODULES="processor/steps/settle.py" for some of it; half an hour)
+	@$(PY) -m tests.mutation.run $(MODULES)
 
 check: setup ## run ruff, mypy --strict (tests too) and import-linter
 	$(PY) -m ruff check .

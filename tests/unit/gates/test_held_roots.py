@@ -2,6 +2,9 @@
 
 from math import inf
 
+import pytest
+
+from processor.gates import held_roots
 from processor.gates.held_portion import Held
 from processor.gates.start import PATIENCE_SECONDS
 from processor.product.gate import OPEN
@@ -195,3 +198,89 @@ def test_a_product_that_is_gone_leaves_nothing() -> None:
     gates.touch(0.0, "t1", orders=1)
     gates.delete(gates.held.adopt({}, {}, {}, 1.0))
     assert (gates.held.next_due(), gates.store.partition("OPEN")) == (None, [])
+
+
+def blocked_product() -> Gates:
+    """An order that waits for no transaction of its own, after a round that could not find the roots of an open transaction."""
+    gates = Gates(whole=True, at_most=60.0)
+    gates.touch(0.0)
+    gates.add(Held(unfound=frozenset({"order"}), seen={(TOPIC, "t1"): seen_of(1.0, lines=1)}), 1.0)
+    return gates
+
+
+def test_roots_of_a_product_wait_for_a_transaction_whose_roots_are_unknown_also_after_an_edit() -> None:
+    for edited in (False, True):
+        gates = blocked_product()
+        if edited:
+            tables = {TOPIC: ["public.orders", "public.lines"]}
+            assert gates.held.adopt({"order": gates.gate}, {"order": frozenset({TOPIC})}, tables, 2.0) == []
+        assert not gates.release(3.0)
+        gates.ends("t1", lines=1)
+        assert gates.release(4.0)
+
+
+def test_an_edit_that_takes_the_gate_away_lets_go_of_all_that_waited() -> None:
+    gates = blocked_product()
+    gates.delete(gates.held.adopt({}, {}, {}, 2.0))
+    assert gates.store.partition("OPEN") == []
+    assert gates.held.next_due() is None
+
+
+def test_the_item_of_unknown_roots_goes_with_the_next_batch_after_their_transaction() -> None:
+    gates = blocked_product()
+    gates.delete(gates.held.begin_batch(1, 2.0))
+    assert len(gates.store.partition("OPEN")) == 2
+    gates.ends("t1", lines=1)
+    assert gates.release(3.0)
+    for batch in (2, 3):
+        gates.delete(gates.held.begin_batch(batch, 4.0))
+    assert [item for item in gates.store.partition("OPEN") if "held" in item["SK"]] == []
+
+
+def test_an_item_that_names_unknown_roots_alone_stays_while_a_transaction_is_open() -> None:
+    gates = Gates(whole=True, at_most=60.0)
+    gates.add(Held(seen={(TOPIC, "t1"): seen_of(1.0, lines=1)}), 0.0)
+    (portion,) = gates.add(Held(unfound=frozenset({"order"})), 1.0)
+    gates.delete(gates.held.begin_batch(1, 2.0))
+    assert gates.store.get([portion.item])
+    gates.ends("t1", lines=1)
+    gates.delete(gates.held.begin_batch(2, 3.0))
+    assert not gates.store.get([portion.item])
+
+
+def test_a_root_that_changed_before_all_open_transactions_waits_for_none() -> None:
+    gates = Gates(whole=True)
+    gates.touch(0.0)
+    gates.add(Held(seen={(TOPIC, "t1"): seen_of(1.0, lines=1)}), 1.0)
+    assert gates.held.blocker(ORDER) is None
+    assert gates.release(1.0)
+
+
+def test_a_batch_that_is_repeated_forgets_none_of_its_own_transactions() -> None:
+    gates = Gates(whole=True)
+    gates.held.begin_batch(7, 0.0)
+    gates.touch(0.0, "t1", orders=1)
+    gates.ends("t1", orders=1)
+    assert gates.release(1.0)
+    assert gates.held.begin_batch(7, 1.0) == []
+    assert gates.held.begin_batch(8, 2.0) != []
+
+
+def test_a_round_takes_a_bounded_number_of_roots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_roots, "ROOTS_PER_ROUND", 2)
+    gates = Gates(whole=True)
+    gates.add(Held(roots={("order", str(n)): 1.0 for n in range(5)}), 0.0)
+    sizes = []
+    for now in (1.0, 2.0, 3.0, 4.0):
+        due = list(gates.held.due(now).times)
+        gates.delete(gates.held.released(due, now))
+        sizes.append(len(due))
+    assert sizes == [2, 2, 1, 0]
+
+
+def test_a_start_asks_where_the_topics_end() -> None:
+    gates = Gates(whole=True)
+    assert not gates.held.asks
+    assert gates.start(20.0).asks
+    gates.held.expect({}, {}, 20.0)
+    assert not gates.held.asks

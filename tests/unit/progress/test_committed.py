@@ -70,3 +70,14 @@ def test_records_that_a_batch_reads_again_are_not_committed() -> None:
     """A file of recorded topics may repeat an offset: its rows belong to the batch, not to those before."""
     published = published_before(Committed({("user", 0, 0): (0, 9)}), ("user", 0, 0), 3, "~")
     assert published.below == encode_version(0, 0, 3)
+
+
+def test_the_first_record_of_a_partition_is_committed_once_a_batch_has_read_it() -> None:
+    first = encode_version(1, 0, 0)
+    assert not NOTHING.has("user", first)
+    assert not published_before(NOTHING, ("user", 1, 0), 0, "~")(first)
+    assert committed_by(Epochs(steps={}), {}, {("user", 0): 1}).has("user", first)
+    assert published_before(NOTHING, ("user", 1, 0), 5, "~").below == first
+    known = published_before(Committed({("user", 1, 0): (2, 4)}), ("user", 1, 0), 9, "~")
+    assert [known(encode_version(1, 0, n)) for n in (1, 2, 3, 4)] == [False, True, True, False]
+    assert (known.since, known.below) == (encode_version(1, 0, 2), encode_version(1, 0, 4))

@@ -167,3 +167,36 @@ def test_a_run_is_read_back_as_it_was_written(run: Run) -> None:
 
 def test_a_run_without_an_item_ended_no_round() -> None:
     assert read_run(3, None) == Run(number=3, through=-1, attempts={})
+
+
+@pytest.mark.parametrize("number", [0, 127, 128, 16_383, 16_384, 2**21, 10**18])
+def test_an_entry_keeps_numbers_of_any_size(number: int) -> None:
+    entry = LedgerEntry(seq=number, hash=DIGEST, mark=Mark(number, number + 1, number, 3), version=number)
+    assert unpack(pack(entry)) == entry
+
+
+def test_the_sequences_of_a_root_go_on_above_those_of_the_messages_that_its_topic_had_before() -> None:
+    """The product took the topic of another one, whose messages had sequences up to 9."""
+    item = {"turn": 5, "key": KEY, "e3": pack(FIRST)}
+    assert [read_entry(item, 3, earlier).seq for earlier in (0, 1, 2, 9)] == [1, 1, 2, 9]
+    assert read_entry(item, 3, 9) == FIRST._replace(seq=9)
+    assert read_entry(item, 4, 9) == LedgerEntry(seq=9, hash=INVALIDATED)
+    assert read_entry(None, 3) == LedgerEntry()
+
+
+def test_no_document_is_shown_by_an_entry_without_one_alone() -> None:
+    for entry in (LedgerEntry(seq=9, hash=INVALIDATED), FIRST._replace(topic="t")):
+        assert not entry.shows("", 4, "t")
+    assert LedgerEntry().shows("", 4, "t")
+
+
+def test_the_item_of_an_erased_root_expires_under_the_turn_that_was_read() -> None:
+    seen = {"turn": 5, "key": KEY, "e3": pack(FIRST)}
+    assert retire_entries(ENTRY, seen, 99) == Write(
+        ENTRY, {"_f": 1, "turn": 6, "key": "", "ttl": 99}, when=Equals("turn", 5)
+    )
+
+
+def test_an_item_without_entries_has_none() -> None:
+    assert list(read_entries(None)) == []
+    assert list(read_entries({"turn": 5, "key": KEY, "entry": b"", "x3": b"", "e3": pack(FIRST)})) == [(3, FIRST)]

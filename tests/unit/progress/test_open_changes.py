@@ -1,10 +1,11 @@
 """The driver's open changes: it settles each segment with evidence, and then closes it."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import pytest
 
-from processor.progress.open_changes import SMALL_GROUP, SPARE_SEGMENTS, OpenChanges, SettledSegment
+from processor.progress.open_changes import SMALL_GROUP, SPARE_SEGMENTS, OpenChanges, SettledSegment, stored_overlay
 from processor.progress.overlay import Sight
 from processor.progress.segment import (
     CHANGES_PER_ITEM,
@@ -116,15 +117,16 @@ def test_an_index_that_still_shows_a_row_that_left_it_cancels_the_evidence_of_ot
 
 
 def test_a_row_that_an_index_shows_again_after_its_evidence_is_open_again(changes: OpenChanges) -> None:
-    gone = OpenChange("star", ROW, "003", (), frozenset({(1, "a")}))
+    gone = OpenChange("star", ROW, "003", (), frozenset({(1, "a"), (1, "c")}))
     other = change(1, row=Key("TABLE#star", "6"))
-    changes.add([segment(gone, other)], now=0)
+    changes.add([segment(other, gone)], now=0)
     changes.record([SettledSegment(FIRST.sk, None)], now=5)
-    changes.see([Sight(FIRST.sk, seen=0, lost=0b1)], now=6)
-    changes.see([Sight(FIRST.sk, seen=0, lost=0b1)], now=7)
+    changes.see([Sight(FIRST.sk, seen=0, lost=0b1000)], now=6)
+    changes.see([Sight(FIRST.sk, seen=0, lost=0b0100)], now=7)
     assert changes.close(now=10) == []  # the durable item still has an open change
+    assert changes.due(now=10) == []
     (due,) = changes.due(now=11)
-    assert [one.key for one in due.changes()] == [ROW]
+    assert [(one.key, one.again) for one in due.changes()] == [(ROW, True)]
     changes.record([SettledSegment(due.segment.name, None)], now=11)
     assert changes.close(now=16) == [FIRST]
 
@@ -203,7 +205,9 @@ def test_gathered_changes_are_one_for_each_row_under_all_its_keys(changes: OpenC
     assert moved.former == {(1, "k0")}
     assert changes.replace_left(gathered) == []
     assert laid(changes, "k0") == {ROW}
-    assert changes.next_due() == 5
+    assert [
+        (one.due, one.opened_at, one.again) for one in map(changes.held.__getitem__, (g.name for g in gathered))
+    ] == [(5, 0, True)] * 2
     assert len(changes.close(now=1_000)) == len(rows) + 1
     changes.record([SettledSegment(due.segment.name, None) for due in changes.due(1_000)], now=1_000)
     assert changes.close(now=2_000) == [item_key(one.name) for one in gathered]
@@ -239,3 +243,97 @@ def test_only_new_segments_travel_and_small_ones_travel_again_with_the_next(chan
     changes.record([SettledSegment(name, None) for name in names], now=5)
     changes.close(now=10)
     assert changes.overlay() == {}
+
+
+def test_changes_that_wait_for_settling_are_counted_from_s_after_their_round(changes: OpenChanges) -> None:
+    changes.add([segment(change(1), change(2, row=Key("TABLE#star", "8")))], now=100)
+    changes.add([segment(change(3), n=1)], now=103)
+    assert [changes.count_due(now) for now in (104, 105, 107, 108)] == [0, 2, 2, 3]
+    assert changes.next_due() == 105
+    changes.record([SettledSegment(FIRST.sk, None)], now=105)
+    assert (changes.count_due(110), changes.count) == (1, 3)
+
+
+def test_a_start_settles_what_it_reloads_s_later(changes: OpenChanges) -> None:
+    stored = {"PK": FIRST.pk, "SK": FIRST.sk, **write_changes(FIRST, [change(1)]).set}
+    changes.reload([stored], lambda _: {}, now=100)
+    assert changes.next_due() == 105
+    assert changes.lags([Sight(FIRST.sk, seen=0, late=1)] * 2, [], now=107) == [7, 7]
+
+
+def test_a_closed_segment_does_not_travel_again_with_the_next_ones(changes: OpenChanges) -> None:
+    first, second, third = (segment(change(n), n=n) for n in range(3))
+    changes.add([first, second], now=0)
+    changes.overlay()
+    changes.record([SettledSegment(first.name, None)], now=5)
+    changes.close(now=10)
+    changes.add([third], now=11)
+    assert [[one.name for one in group.segments] for group in changes.overlay().values()] == [[second.name, third.name]]
+
+
+def test_two_rows_of_a_segment_that_an_index_shows_again_at_two_times_are_both_open(changes: OpenChanges) -> None:
+    gone = [OpenChange("star", Key("TABLE#star", row), "003", (), frozenset({(1, "a")})) for row in "678"]
+    changes.add([segment(*gone)], now=0)
+    changes.record([SettledSegment(FIRST.sk, None)], now=5)
+    for now, lost in ((6, 0b001), (7, 0b010), (8, 0b100)):
+        changes.see([Sight(FIRST.sk, seen=0, lost=lost)], now)
+    changes.close(now=10)
+    assert [one.key.sk for one in changes.changes()] == ["6", "7", "8"]
+
+
+def test_a_job_without_a_sample_settles_nothing_that_live_work_saw(changes: OpenChanges) -> None:
+    rows = [change(1, row=Key("TABLE#star", str(n))) for n in range(5 * SAMPLE)]
+    one = segment(*rows)
+    assert one.sampled
+    changes.add([one], 0)
+    changes.see([Sight(FIRST.sk, (1 << len(rows)) - 1)], 1)
+    changes.confirm(5)
+    assert changes.due(5) == []
+
+
+def test_only_left_changes_that_still_wait_are_gathered(changes: OpenChanges) -> None:
+    waits, ends, new = (segment(change(n, row=Key("TABLE#star", str(n))), n=n) for n in range(3))
+    for one in (waits, ends):
+        changes.add([one], now=0)
+        changes.record([left(one, *one.changes())], now=5)
+    changes.add([new], now=6)
+    changes.record([SettledSegment(f"{ends.name}@9", None)], now=6)
+    (gathered,) = changes.gather(1, 9)
+    assert [one.key.sk for one in gathered.changes()] == ["0"]
+    assert changes.replace_left([gathered]) == []
+    assert {one.key.sk for one in changes.changes()} == {"0", "1", "2"}
+
+
+def test_as_many_left_changes_as_fill_their_segments_are_not_fragmented(changes: OpenChanges) -> None:
+    """Else each round would gather them again."""
+    one = segment(*(change(n, row=Key("TABLE#star", str(n))) for n in range(CHANGES_PER_ITEM)))
+    for n in range(SPARE_SEGMENTS + 1):
+        copied = segment(change(n), n=n)
+        changes.add([copied], now=0)
+        full = replace(one, name=f"{copied.name}@9")
+        changes.record([SettledSegment(copied.name, full)], now=5)
+    assert not changes.fragmented()
+
+
+@pytest.mark.parametrize("newer_first", [True, False])
+def test_a_row_that_is_left_twice_is_gathered_at_its_newer_version_under_all_keys(
+    changes: OpenChanges, newer_first: bool
+) -> None:
+    old, new = change(1, "a", former=frozenset({(1, "x")})), change(2, "b", former=frozenset({(1, "y")}))
+    for n, one in enumerate((new, old) if newer_first else (old, new)):
+        copied = segment(one, n=n)
+        changes.add([copied], now=0)
+        changes.record([left(copied, one)], now=5)
+    ((gathered,),) = [part.changes() for part in changes.gather(1, 9)]
+    assert gathered == change(2, "b", former=frozenset({(1, "a"), (1, "x"), (1, "y")}))
+
+
+def test_a_reader_lays_all_open_changes_of_the_table_over_its_answers() -> None:
+    store = MemoryStore()
+    keep_segment(segment(change(1, "a")), store)
+    keep_segment(segment(change(2, "b", row=Key("TABLE#star", "8")), n=1), store)
+    assert [[row for group in stored_overlay(store) for row, _ in group.rows(("GSI_1", key))] for key in "abc"] == [
+        [ROW],
+        [Key("TABLE#star", "8")],
+        [],
+    ]

@@ -6,6 +6,7 @@ from processor.progress.topic_moves import (
     begin_of_stay,
     due_moves,
     former_topics,
+    is_read,
     move_boundaries,
     move_lines,
 )
@@ -91,3 +92,18 @@ def test_a_stay_begins_where_the_entity_came_to_the_topic() -> None:
     assert begin_of_stay("user", "a", back) == {0: 5}
     assert begin_of_stay("user", "a", [*back, boundary("a", 9, "user", 40)]) == {0: 5}
     assert begin_of_stay("user", "none", back) == {}
+
+
+def test_a_topic_is_read_once_the_job_has_read_each_of_its_partitions() -> None:
+    present = TopicEnds("id", {0: (0, 5), 1: (3, 9), 2: (4, 4)})
+    assert present.ends == {0: 5, 1: 9, 2: 4}
+    for positions, read in (((5, 9), True), ((5, 8), False), ((4, 9), False), ((6, 10), True)):
+        assert is_read("a", {("a", p): n for p, n in enumerate(positions)}, present) is read
+    assert not is_read("a", {("a", 0): 5}, present)
+    assert is_read("a", {}, TopicEnds("id", {0: (4, 4)}))
+    assert is_read("a", {}, None)
+
+
+def test_an_entity_moves_on_from_a_topic_that_is_gone() -> None:
+    found = move_boundaries("user", "a", "b", {}, ends(b=1), READ)
+    assert [(one.topic, one.entity) for one in found] == [("b", "user")]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from processor.plan.plan import Plan
-from processor.progress.walk import WalkedPage
+from processor.progress.walk import FillGoal, Walk, WalkedPage, read_walk, write_walk
 from processor.progress.walks import MOST_UNSEEN
 from statestore.store import Delete, Refused
 from tests.unit.progress.walking_job import (
@@ -221,3 +221,41 @@ def test_the_walk_of_a_product_that_is_gone_goes_too() -> None:
     job.finish()
     requests = job.adopt(replace(PLAN, products={}))
     assert [request.key.sk for request in requests if isinstance(request, Delete)] == ["publish#p"]
+
+
+def test_a_product_is_held_until_each_entity_that_it_joins_is_full() -> None:
+    job = WalkingJob(probes=False)
+    job.adopt()
+    pages = [page for page in job.walks.next(()) if page.walk == FILL_USER]
+    job.keep(job.walks.advance([WalkedPage(page, None, rows=1) for page in pages], PLAN, 0.0))
+    assert job.walks.proven(PLAN) == {"user"}
+    assert job.walks.held == {"p"}
+    assert job.round() == [FILL_STAR]
+    assert job.walks.held == frozenset()
+
+
+def test_a_product_that_stops_stops_no_fill_of_an_entity_with_its_name() -> None:
+    job = WalkingJob()
+    job.adopt()
+    assert {page.walk for page in job.walks.next({"user", "star"})} == {FILL_USER, FILL_STAR}
+
+
+def test_the_progress_of_a_walk_counts_the_rows_of_all_its_pages() -> None:
+    job = WalkingJob(probes=False)
+    job.adopt()
+    for after in ("1", "2", None):
+        walked = [WalkedPage(page, after, rows=5, written=2) for page in job.walks.next(()) if page.walk == FILL_STAR]
+        job.keep(job.walks.advance(walked, PLAN, 0.0))
+    (star,) = [one for one in job.walks.progress(9.0) if one.walk == "fill star"]
+    assert (star.rows, star.written, star.done) == (15, 6, True)
+
+
+def test_a_fill_of_whole_rows_covers_each_other_fill_of_its_layout() -> None:
+    whole, some, few = FillGoal(4, None), FillGoal(4, frozenset({"a", "b"})), FillGoal(4, frozenset({"a"}))
+    covered = [[one.covers(other) for other in (whole, some, few)] for one in (whole, some, few)]
+    assert covered == [[True, True, True], [False, True, True], [False, False, True]]
+    assert [whole.covers(FillGoal(layout, None)) for layout in (3, 4, 5)] == [True, True, False]
+    for goal in (whole, some):
+        walk = Walk(goal=goal, left={"TABLE#star": None}, unseen=(("TABLE#star", "1", "v1"),), probes=True)
+        write = write_walk(FILL_STAR, walk, 3)
+        assert read_walk({"PK": write.key.pk, "SK": write.key.sk, **write.set}) == (FILL_STAR, walk)

@@ -157,7 +157,13 @@ def test_an_open_row_is_read_by_key_only_where_the_answer_lacks_it(
 
 @pytest.mark.parametrize(
     ("indexed", "paged", "seen", "late", "lost"),
-    [(None, False, 4, 0, 0), (None, True, 0, 0, 0), (V[1], False, 0, 1, 4)],
+    [
+        (None, False, 4, 0, 0),
+        (None, True, 0, 0, 0),
+        (V[1], False, 0, 1, 4),
+        (V[2], False, 0, 0, 0),
+        (V[3], False, 0, 0, 0),
+    ],
 )
 def test_an_answer_without_a_row_that_left_the_index_is_evidence(
     store: LoggingStore, indexed: str | None, paged: bool, seen: int, late: int, lost: int
@@ -188,12 +194,13 @@ def test_every_page_of_an_answer_is_evidence_for_the_open_rows_that_it_shows(sto
     assert store.log == [("page", STARS, star("1"), 2)]
 
 
-def test_of_two_open_changes_of_a_row_the_newer_says_whether_it_has_the_key(store: LoggingStore) -> None:
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_open_changes_of_a_row_the_newer_says_whether_it_has_the_key(store: LoggingStore, order: int) -> None:
     """The row had the key in a round before, and this round has moved it away."""
     overlays = (
         Overlay({("GSI_1", "ice"): opened(star("1"), version=V[1])}),
         Overlay({("GSI_1", "ice"): opened(star("1"), version=V[2], has=False)}),
-    )
+    )[::order]
     runner = StepRunner(store=store, overlays=overlays)
     runner.run([asks((Lookup(STARS),))])
     assert store.log == [STARS]

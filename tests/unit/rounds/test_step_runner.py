@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from processor.plan.step import Lookup, Send
+from processor.plan.step import Lookup, Send, WeakKey
 from processor.records.message import Message
 from processor.rounds.step_runner import StepRunner
 from statestore.store import Absent, Delete, Done, Item, Page, Query, Read, Refused, Write, WriteOutcome
@@ -20,6 +20,12 @@ def test_keys_of_all_steps_go_out_in_one_batched_read(store: LoggingStore) -> No
     results = StepRunner(store=store).run([asks((ADA, BOB)), asks((BOB, CYD)), asks((ADA,))])
     assert store.log == [("get", ADA, BOB, CYD)]
     assert results == [[ada, None], [None, None], [ada]]
+
+
+def test_a_weak_read_gets_the_item_and_none_where_there_is_none(store: LoggingStore) -> None:
+    ada = put(store, ADA)
+    results = StepRunner(store=store).run([asks((WeakKey(ADA), WeakKey(BOB))), asks((BOB, WeakKey(ADA)))])
+    assert results == [[ada, None], [None, ada]]
 
 
 def test_keys_are_read_again_in_each_turn(store: LoggingStore) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from processor.definitions.load import load
+from processor.plan.planning import plan_alone
 from processor.plan.step import Lookup
 from processor.product.document import Match
 from processor.steps.assemble import assemble
@@ -111,3 +113,35 @@ def test_an_array_without_elements_asks_nothing() -> None:
     assert ids(dialogue(assemble(PLAN, TEAMS, "4"), [(key("team", 4), row_item("team", 4, members=None))])) == {
         "members": []
     }
+
+
+def test_the_joins_below_two_joins_of_a_level_are_asked_together() -> None:
+    plan = plan_alone(
+        load(
+            {
+                "entities.yaml": """
+                    user: {key: [id], columns: {id: int, name: string}}
+                    star: {key: [id], columns: {id: int, who: string, repo: int}}
+                    repo: {key: [id], columns: {id: int, title: string}}
+                """,
+                "p.yaml": """
+                    product: p
+                    root: user
+                    embed:
+                      given: {many: star, on: {who: name}, join: {repo: {one: repo, on: {id: repo}}}, value: repo.title}
+                      first: {many: star, on: {id: id}, join: {repo: {one: repo, on: {id: repo}}}, value: repo.title}
+                """,
+            }
+        ),
+        20,
+    )
+    top = dialogue(
+        assemble(plan, plan.products["p"], "1"),
+        [(key("user", 1), ADA)],
+        [
+            (Lookup(Query("GSI_1", "ada", "star")), page(row_item("star", 5, who="ada", repo=2))),
+            (key("star", 1), row_item("star", 1, who="bob", repo=3)),
+        ],
+        [(key("repo", 2), row_item("repo", 2, title="ice")), (key("repo", 3), row_item("repo", 3, title="sea"))],
+    )
+    assert ids(top) == {"given": [(5, {"repo": [(2, {})]})], "first": [(1, {"repo": [(3, {})]})]}

@@ -12,13 +12,13 @@ from processor.plan.row_image import image_of
 from processor.plan.step import Lookup
 from processor.plan.touch import OVERSIZED, Touch
 from processor.records.record import Change, Record
-from processor.steps.fill import fill, fill_again
+from processor.steps.fill import FilledRow, fill, fill_again
 from processor.steps.write_state import write_state
 from statestore.items import read_row
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.row_writes import write_image
-from statestore.store import Done, Item, Page, Query, Refused, TooLarge
+from statestore.row_writes import merge_image, write_image
+from statestore.store import MAX_ITEM_BYTES, Done, Item, Page, Query, Refused, TooLarge
 from statestore.versions import next_fill
 from tests.support.published_rows import published_below
 from tests.unit.steps.dialogue import dialogue, run_step
@@ -123,3 +123,48 @@ def test_a_row_without_room_for_the_slot_is_refused() -> None:
     with pytest.raises(StopIteration) as end:
         step.send((TooLarge(),))
     assert end.value.value.refused == OVERSIZED
+
+
+def test_a_row_that_is_gone_by_the_time_of_its_fill_needs_none() -> None:
+    _, item = stored(OLD)
+    step = fill(item, NEW, probe=True)
+    next(step)
+    with pytest.raises(StopIteration) as end:
+        step.send((Refused(None),))
+    assert end.value.value == FilledRow(None)
+
+
+def test_a_fill_without_room_for_a_copy_of_its_edges_is_refused_before_the_write() -> None:
+    _, item = stored(OLD)
+    large = {**item, "who": "w" * (MAX_ITEM_BYTES - 200)}
+    assert dialogue(fill(large, NEW, probe=False)).refused == OVERSIZED
+
+
+def test_a_fill_says_which_keys_the_row_had_that_it_has_no_more() -> None:
+    """The row moved from `ada` to `bob` between the walk's read and the fill's write."""
+    store, item = stored(replace(NEW, layout=3))
+    record = Record(topic="star", partition=0, offset=5, key=None, value=None)
+    change = Change(entity="star", key=(1,), row={"id": 1, "who": "bob", "repo": "r"}, record=record)
+    image = image_of(change, replace(NEW, layout=3), STAR, None, 99)
+    assert isinstance(store.write(merge_image(image, read_row(item))), Done)
+    _, filled = run_step(fill(item, NEW, probe=False), store)
+    assert filled.written
+    assert filled.former_keys == {(1, "ada")}
+    _, again = run_step(fill(store.get([STAR])[STAR], NEW, probe=False), store)
+    assert (again.former_keys, again.written) == (frozenset(), False)
+
+
+def test_an_index_that_shows_a_row_at_the_version_that_a_fill_waits_for_is_enough() -> None:
+    """The row has changed since then. That change is open by itself."""
+    _, older = stored(NEW)
+    _, newer = stored(NEW, offset=5)
+    shown = [(probe("GSI_1", "ada"), Page([older], None)), (probe("GSI_2", "r"), Page([older], None))]
+    assert dialogue(fill_again(STAR, NEW, version=older["_v"]), [(STAR, newer)], shown).unseen == ""
+    assert dialogue(fill_again(STAR, NEW, version=newer["_v"]), [(STAR, newer)], shown).unseen == newer["_v"]
+
+
+def test_a_fill_asks_no_index_that_the_plan_has_left() -> None:
+    _, item = stored(NEW)
+    left = replace(NEW, slots={1: ("who",)})
+    shown = [(probe("GSI_1", "ada"), Page([item], None))]
+    assert dialogue(fill(item, left, probe=True), shown).unseen == ""

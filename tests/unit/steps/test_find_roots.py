@@ -67,6 +67,18 @@ def test_the_way_up_of_two_levels_reads_the_row_between_by_key() -> None:
     assert roots == found(("orders", "1"))
 
 
+def test_a_row_between_without_a_key_ends_the_way_up() -> None:
+    between = [(key("order", 3), row_item("order", 3, user=None))]
+    assert dialogue(find_roots(touch("line", 8, "order", slots={2: "3"}), PLAN), between) == found()
+
+
+def test_a_delete_marker_that_an_index_still_shows_under_a_key_is_no_row_above() -> None:
+    moved = touch("pull", 4, "author", slots={1: "ada"})
+    marker = {**row_item("user", 7), "_deleted": True}
+    answer = [(asking_users("ada"), page(marker, user(8, "ada")))]
+    assert dialogue(find_roots(moved, PLAN), answer) == found(("profile", "8"))
+
+
 def test_a_row_between_that_is_gone_ends_the_way_up() -> None:
     assert dialogue(find_roots(touch("line", 8, slots={2: "3"}), PLAN), [(key("order", 3), None)]) == found()
 

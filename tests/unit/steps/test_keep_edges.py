@@ -164,3 +164,21 @@ def test_a_row_that_is_too_large_leaves_edges_that_name_nothing() -> None:
     with pytest.raises(StopIteration) as end:
         step.send((TooLarge(),))
     assert isinstance(end.value.value, RefusedChange)
+
+
+def test_the_edges_of_all_refused_writes_go_where_the_row_is_newer_in_the_end() -> None:
+    """The step takes elements from the stored row, and other changes replace them twice before its write."""
+    store, step = MemoryStore(), change(4, members=UNAVAILABLE)
+    write(store, 1, members=[1])
+    answers: Any = None
+    for turns, (offset, members) in ((2, (2, [2])), (2, (5, [3]))):  # up to the edges of each write
+        for _ in range(turns):
+            answers = answers_of(store, step.send(answers))
+        write(store, offset, members=members)
+    assert edges(store) == {"member_ids[]=1", "member_ids[]=3", "org=x"}
+    for _ in range(2):  # the refused write, and the edges
+        answers = answers_of(store, step.send(answers))
+    with pytest.raises(StopIteration) as end:
+        step.send(answers)
+    assert end.value.value.outcome == "superseded"
+    assert edges(store) == {"member_ids[]=3", "org=x"}

@@ -7,10 +7,12 @@ import pytest
 
 from processor.plan.product_plan import LedgerPlace
 from processor.plan.step import Step
-from processor.progress.ledger import INVALIDATED, LedgerEntry, Mark, Run
-from processor.steps.publish import Documents, Unpublishable, invalidate, publish
+from processor.product.encoded_document import EncodedDocument
+from processor.progress.ledger import INVALIDATED, LedgerEntry, Mark, Run, read_entry
+from processor.records.dead_letters import message_bytes
+from processor.steps.publish import Documents, Unpublishable, invalidate, publish, unpublishable
 from statestore.keys import Key
-from statestore.store import Done, Item, Refused
+from statestore.store import Done, Item, Refused, Write
 from tests.unit.steps.dialogue import dialogue
 from tests.unit.steps.published_root import (
     ADA,
@@ -223,6 +225,41 @@ def test_invalidating_an_entry_begins_again_after_a_refusal() -> None:
         [(reservations({0: invalid(6)}, five), Refused(six))],
         [(ENTRY, six)],
         [(reservations({0: invalid(7)}, six), Done(six))],
+    )
+
+
+@pytest.mark.parametrize("value", [ADA, None], ids=["a document", "a tombstone"])
+def test_a_message_has_room_up_to_the_last_byte_that_its_topic_takes(value: bytes | None) -> None:
+    before = entry(5, BOB, mark="3.7.1.0")
+    size = message_bytes(message(6, value).message)
+    reserve = reservation(6, value, before), Done(before)
+    turns: list[Any] = [[(WEAK, before)], [(ROW, {})], [reserve], [(message(6, value), None)]]
+    for limit in (size, size + 1, size + 30):
+        assert dialogue(publishing(value, replace(CONTEXT, limit=limit)), *turns) == "published"
+    step = publishing(value, replace(CONTEXT, limit=size - 1))
+    assert next(step) == (WEAK,)
+    step.send((before,))
+    (write,) = step.send(({},))
+    assert isinstance(write, Write)
+    assert read_entry(dict(write.set), 0).unfit
+
+
+def test_the_key_of_a_message_counts_towards_the_room_in_its_topic() -> None:
+    step = publishing(EncodedDocument(key="k" * 200, value=ADA), replace(CONTEXT, limit=200 + len(ADA)))
+    assert next(step) == (WEAK,)
+    step.send((None,))
+    (write,) = step.send(({},))
+    assert isinstance(write, Write)
+    assert read_entry(dict(write.set), 0).unfit
+
+
+def test_the_reason_of_a_document_that_cannot_be_made_names_values_only_where_the_job_may() -> None:
+    error = ValueError("octocat@example.org")
+    assert unpublishable(error, None).reason == (
+        "a document (log_values = true names it) cannot be made (ValueError): correct the product or the row"
+    )
+    assert unpublishable(error, "7").reason == (
+        "the document of 7 cannot be made (ValueError: octocat@example.org): correct the product or the row"
     )
 
 

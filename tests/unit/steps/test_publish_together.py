@@ -160,6 +160,32 @@ def test_the_sequences_of_an_erased_root_go_on_above_those_of_all_its_tombstones
     assert outcomes == {"p0": "published", "p1": "published"}
 
 
+def test_an_erased_root_gets_a_tombstone_only_in_a_topic_that_may_show_its_document() -> None:
+    """Product 0 has the tombstone of the erasure, product 1 another topic with messages. Product 20 has entries of its own, first
+    for its topic, then for an earlier one."""
+    note = erasure_key("user", "7")
+    task = replace(TASK, erased=frozenset([name_of(note)]))
+    erased = dict(write_erasure(note, Erasure({}, {0: 8})).set)
+    before = item(50, {20: reserved(5, None, mark="3.7.1.0", topic="of p20")}, OTHER_GROUP)
+    of = [replace(context(0), earlier=3), replace(context(1), earlier=3), context(20)]
+    outcomes = dialogue(
+        publish(task, of, "7", lambda: documents(dict.fromkeys(("p0", "p1", "p20")))),
+        [(ENTRY, None), (OTHER_GROUP, before), (note, erased)],
+        [(ROW, None)],
+        [(reservations({1: reserved(9, None, topic="of p1")}, None), Done(None))],
+        sends(message(9, None, of[1])),
+    )
+    assert outcomes == {"p0": "unchanged", "p1": "published", "p20": "unchanged"}
+    earlier = item(50, {20: reserved(5, None, mark="3.7.1.0", topic="others")}, OTHER_GROUP)
+    assert dialogue(
+        publish(task, of[2:], "7", lambda: documents({"p20": None})),
+        [(OTHER_GROUP, earlier), (note, erased)],
+        [(ROW, None)],
+        [(reservations({20: reserved(6, None, topic="of p20")}, earlier, OTHER_GROUP), Done(earlier))],
+        sends(message(6, None, of[2])),
+    ) == {"p20": "published"}
+
+
 def test_one_item_holds_twenty_usual_entries_within_one_kilobyte() -> None:
     entries = {n: reserved(10**6, ADA, mark="999.999999.63.0", version=99) for n in range(20)}
     write = reservations(entries, None)

@@ -6,8 +6,8 @@ from processor.plan.step import Lookup
 from processor.plan.touch import Touch
 from processor.progress.segment import OpenChange, SettleOutcome
 from processor.steps.settle import SettledChange, settle
-from statestore.items import Row
-from statestore.store import Item, Page, Query
+from statestore.items import JoinKey, Row
+from statestore.store import Done, Equals, Item, Page, Query, Write
 from tests.unit.steps.dialogue import dialogue
 from tests.unit.steps.example import V, key, row_item
 
@@ -133,3 +133,53 @@ def test_a_slot_under_whose_present_key_nothing_shows_the_row_is_asked_once() ->
     item = row_item("star", 5, version=V[3], GSI_1="cyd", GSI_2="9", who="cyd", repo=9)
     asked = [(slot("GSI_1", "ada"), page()), (slot("GSI_2", "9"), page())]
     assert not dialogue(settle(CHANGE), asked, [(STAR, item)]).outcome.shown
+
+
+def test_a_row_that_moved_on_in_one_of_two_slots_without_evidence_stays_open() -> None:
+    """The index of the other slot has not shown the change under the key that the row still has."""
+    item = row_item("star", 5, version=V[3], GSI_1="cyd", GSI_2="9", who="cyd", repo=9)
+    asked = [(lookup, page()) for lookup, _ in BOTH]
+    left = dialogue(settle(CHANGE), asked, [(STAR, item)]).outcome
+    assert not left.shown
+    assert left.left == OpenChange("star", STAR, V[3], ((1, "cyd"), (2, "9")), frozenset({(1, "bob"), (1, "ada")}))
+
+
+def test_a_row_that_moved_on_finds_its_roots_again_where_the_change_asks_for_it() -> None:
+    item = row_item("star", 5, version=V[3], GSI_1="cyd", GSI_2="9", who="cyd", repo=9)
+    asked = [(slot("GSI_1", "ada"), page()), (slot("GSI_2", "9"), page(item))]
+    result = dialogue(settle(AGAIN), asked, [(STAR, item)])
+    assert result.touch is not None
+    assert result.touch.former_keys == {(1, "ada"), (1, "bob")}
+
+
+LEFT = row_item("star", 5, version=V[3], _deleted=True)
+"""A delete marker that has left the indexes."""
+NO_KEY = "!TABLE#star!5"
+UNPROVEN = ((1, NO_KEY), (2, NO_KEY))
+
+
+def test_a_marker_that_left_the_indexes_before_they_showed_the_change_comes_back_there() -> None:
+    """A task that outlived its run wrote the row, so the delete did not know of this change."""
+    nothing = [(lookup, page()) for lookup, _ in BOTH]
+    back = Write(STAR, {"GSI_1": NO_KEY, "GSI_2": NO_KEY, "_indexed_v": V[3]}, when=Equals("_v", V[3]))
+    asked = [(slot("GSI_1", NO_KEY), page()), (slot("GSI_2", NO_KEY), page())]
+    left = dialogue(settle(CHANGE), nothing, [(STAR, LEFT)], [(back, Done(None))], asked)
+    assert left.outcome == SettleOutcome(CHANGE, V[3], UNPROVEN, False)
+    assert left.touch is not None
+    assert left.touch.former_keys == {(1, "ada"), (1, "bob"), (2, "9")}
+    shown = [(lookup, page({**LEFT, "_indexed_v": V[3]})) for lookup, _ in asked]
+    assert dialogue(settle(CHANGE), nothing, [(STAR, LEFT)], [(back, Done(None))], shown) == closing()
+
+
+def test_a_marker_that_left_the_indexes_stays_out_where_they_showed_the_change() -> None:
+    assert dialogue(settle(AGAIN), BOTH, [(STAR, LEFT)]).outcome == SettleOutcome(AGAIN, V[3], (), True)
+
+
+def test_a_touch_names_no_edge_that_the_row_still_has_and_no_key_of_an_empty_slot() -> None:
+    fields = "repo.ids"
+    item = row_item("star", 5, version=V[2], GSI_1="ada", GSI_2="9", _edges=f'[["{fields}","4"]]')
+    former: set[JoinKey] = {(fields, "3"), (fields, "4"), (1, NO_KEY), (2, "8")}
+    change = AGAIN._replace(former=frozenset(former), seen=frozenset(AGAIN.slots))
+    touch = dialogue(settle(change), [(STAR, item)]).touch
+    assert touch is not None
+    assert touch.former_keys == {(fields, "3"), (2, "8")}

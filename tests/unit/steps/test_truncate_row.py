@@ -10,10 +10,11 @@ from processor.progress.walk import TruncateGoal
 from processor.records.record import Change, Record
 from processor.steps.truncate_row import truncate_row
 from processor.steps.write_state import write_state
+from statestore.errors import Terminal
 from statestore.items import read_row
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.store import Item
+from statestore.store import Item, Refused, TooLarge
 from statestore.versions import encode_version
 from tests.support.published_rows import published_below
 from tests.unit.steps.dialogue import crash_step, run_step
@@ -123,3 +124,19 @@ def test_an_older_change_does_not_bring_the_row_back() -> None:
     truncate(store)
     assert write(store, 6, "bob", start=6).outcome == "superseded"
     assert read_row(item(store)).columns is None
+
+
+def test_a_row_that_is_gone_by_the_time_of_the_write_stays_gone() -> None:
+    before = item(stored(5))
+    step = truncate_row(before, PLAN, GOAL, expires_at=99)
+    next(step)
+    with pytest.raises(StopIteration) as end:
+        step.send((Refused(None),))
+    assert end.value.value is None
+
+
+def test_a_delete_marker_that_is_too_large_is_an_error() -> None:
+    step = truncate_row(item(stored(5)), PLAN, GOAL, expires_at=99)
+    next(step)
+    with pytest.raises(Terminal, match="larger than an item may be"):
+        step.send((TooLarge(),))
