@@ -137,7 +137,7 @@ soak-outages: setup ## cut and restart registry, store, broker and schema regist
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES)
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES) --store dynamodb
 
-mutants: setup ## put small faults into the protocol, one at a time, and print those that no unit test notices (MODULES="processor/steps/settle.py" for some of it; half an hour)
+mutants: setup ## put small faults into the protocol, one at a time, and print those that no unit test notices (MODULES="processor/steps/settle.py" for some of it; an hour and more)
 	@$(PY) -m tests.mutation.run $(MODULES)
 
 check: setup ## run ruff, mypy --strict (tests too) and import-linter

@@ -6,8 +6,8 @@ A process imports all tests, and runs them once: it notes which lines of the mod
 process of its own, a fork of the first, which puts the code of the mutated function in place of the old one, and runs the tests
 that reach the line until one fails. So a fault costs a tenth of a second. `--seconds` bounds its tests.
 
-Libraries were tried first. mutmut 3.8 mutates no function with a decorator, so no property and nothing with a cache: 40 functions
-of the protocol, among them `SettleOutcome.left`. cosmic-ray starts pytest for each fault: five seconds.
+It is no library, because mutmut 3.8 mutates no function with a decorator, so no property and nothing with a cache: 33 functions
+of the protocol, among them `SettleOutcome.left`, and cosmic-ray starts pytest again for each fault.
 
 Prints the faults that survived and those that no test reaches, and writes a line for each fault into `--to` (JSON). The file
 survivors.md has an answer for each of them. `--again` runs the survivors of an earlier run again, perhaps by more tests, and
