@@ -10,7 +10,7 @@ from processor.definitions.expression_reader.names import write_path
 from processor.definitions.problems import AlreadyReported, Problems, WrongDefinition, suggest
 from processor.definitions.shape import describe_node
 from processor.definitions.sql_reader.sql_select import SelectQuery, SelectTable, SelectTerm, read_query
-from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode
+from processor.definitions.yaml import Map, Scalar, Sequence, YamlNode
 from processor.product.expressions.expression import Column
 from processor.records.entity import Entity
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from ruamel.yaml.scanner import Scanner
 
 from processor.definitions.problems import DefinitionError, Problems
-from processor.definitions.read_yaml import read_yaml
-from processor.definitions.yaml_nodes import Map, Scalar, Sequence
+from processor.definitions.yaml import Map, Scalar, Sequence, read_yaml
 from processor.records import canonical_json
 
 TEXT = st.text(st.characters(exclude_categories=["C", "Z"]) | st.just(" "), max_size=12)

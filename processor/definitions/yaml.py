@@ -1,13 +1,21 @@
-"""The doorway to ruamel.yaml: makes the nodes of a YAML text.
+"""The YAML 1.2 text that authors write (JSON included) as a tree of nodes. Each node knows its file and line.
 
-Only this module imports ruamel.yaml. Keys are text and unique; any other key is a problem. Anchors and aliases work. Merge keys
-(`<<`) are not YAML 1.2 and become a key of that name. Tags count on plain scalars only.
+Only this module imports ruamel.yaml. Promises: keys are text and unique; any other key is a problem. The tree has a size that the
+readers of definitions can walk. Anchors and aliases work. Merge keys (`<<`) are not YAML 1.2 and become a key of that name. Tags
+count on plain scalars only.
+
+The registry stores each definition as one line of JSON. This module reads such a line as JSON: the tree is the same, and reading
+is many times faster.
+
+YAML cuts a value of flow style at a comma, although a bracket is open: `{due: fee - coalesce(discount, 0)}` has the keys `due`
+and `0)`. The author meant one value. The readers take it whole (`whole_value`), and the cure of the problem is quotes.
 """
 
+import json
 import re
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -16,9 +24,81 @@ from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.nodes import Node as RuamelNode
 from ruamel.yaml.scanner import Scanner
 
-from processor.definitions.flow_commas import whole_value
 from processor.definitions.problems import Problems
-from processor.definitions.yaml_nodes import FileLine, Map, Scalar, Sequence, YamlNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scalar:
+    """A single value. `value`: as YAML types it, but a float stays text and has `is_float` set; `text`: as the author wrote it;
+    `block`: the value is a literal block (`|`), which begins on the line after `line`."""
+
+    file: str
+    line: int
+    value: str | int | bool | None
+    text: str
+    is_float: bool = False
+    block: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sequence:
+    """A list."""
+
+    file: str
+    line: int
+    items: tuple["YamlNode", ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Map:
+    """A mapping, in the order written. Each entry has the node of its key and its value."""
+
+    file: str
+    line: int
+    entries: Mapping[str, tuple[Scalar, "YamlNode"]]
+
+    def get(self, key: str) -> "YamlNode | None":
+        """The value of a key; None for a missing key."""
+        entry = self.entries.get(key)
+        return entry[1] if entry else None
+
+    def key_node(self, key: str) -> Scalar:
+        """The node of a key. Raises KeyError for a missing key."""
+        return self.entries[key][0]
+
+
+YamlNode = Scalar | Sequence | Map
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLine:
+    """A location without a node."""
+
+    file: str
+    line: int
+
+
+_MOST_PARTS = 20
+
+
+def whole_value(first: str, following: Iterable[str | None]) -> tuple[str, int] | None:
+    """The value that begins with `first`, and how many of the following parts belong to it. `following`: the texts after it, None
+    for a part that is no plain text. None where `first` opens no bracket, or no part closes it."""
+    if _opened(first) <= 0:
+        return None
+    text = first
+    for count, part in enumerate(following, start=1):
+        if part is None or count > _MOST_PARTS:
+            return None
+        text += f", {part}"
+        if _opened(text) <= 0:
+            return text, count
+    return None
+
+
+def _opened(text: str) -> int:
+    return text.count("(") - text.count(")")
+
 
 _TRUE = {"true", "on", "yes", "y"}
 _MAX_INTEGER = 1000
@@ -188,3 +268,96 @@ def _typed_value(node: RuamelNode) -> str | int | bool | None:
 def join_surrogates(text: str) -> str:
     """The text with each surrogate pair (two JSON escapes) joined to one character. A lone surrogate becomes U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+_MAX_ALIASED = 100_000
+"""Values that aliases may add to a file. Readers read a shared value again at each alias, and a few lines can mean billions."""
+
+
+def read_yaml(file: str, text: str, problems: Problems) -> YamlNode | None:
+    """The tree of the one document in a file. For an empty file, or text that is not YAML: adds a problem and returns None."""
+    try:
+        root = _read_json(file, text) or compose(file, text, problems)
+        if root is not None:
+            _check_size(root)
+        return root
+    except RecursionError:
+        what, cure = f"the file nests more than {MAX_DEPTH} levels", "write it with fewer levels"
+    except _TooManyAliases:
+        what, cure = f"its aliases mean more than {_MAX_ALIASED:,} values", "write the values out, or remove aliases"
+    problems.add(FileLine(file=file, line=1), what, cure)
+    return None
+
+
+def _read_json(file: str, text: str) -> YamlNode | None:
+    stored = _parse_json_line(text)
+    return None if stored is None else _json_node(file, stored)
+
+
+class _TooManyAliases(Exception):
+    """The values of a file, with those that aliases repeat, are too many."""
+
+
+def _check_size(root: YamlNode) -> None:
+    """Raises: RecursionError for a tree with too many levels; _TooManyAliases."""
+    measured: dict[int, tuple[int, int]] = {}
+    size, depth = _measure(root, measured)
+    if depth > MAX_DEPTH:
+        raise RecursionError
+    if size > len(measured) + _MAX_ALIASED:
+        raise _TooManyAliases
+
+
+def _measure(node: YamlNode, measured: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """The number of values in a tree, and its levels. Measures a shared node once, and counts it at each use."""
+    if id(node) not in measured:
+        match node:
+            case Map(entries=entries):
+                below = [_measure(value, measured) for _, value in entries.values()]
+            case Sequence(items=items):
+                below = [_measure(item, measured) for item in items]
+            case _:
+                below = []
+        measured[id(node)] = (1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0))
+    return measured[id(node)]
+
+
+def _parse_json_line(text: str) -> dict[str, Any] | None:
+    """The value of one line of JSON: an object of text, integers, booleans and nulls. For other text: None, and YAML reads it."""
+    if not text.startswith("{") or "\n" in text:
+        return None
+    try:
+        found: dict[str, Any] = json.loads(
+            text, object_pairs_hook=_check_unique, parse_float=_refuse, parse_constant=_refuse
+        )
+        return found
+    except (ValueError, RecursionError):
+        return None
+
+
+def _check_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else _refuse("a key is written twice")
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(text)
+
+
+def _json_node(file: str, value: Any) -> YamlNode:
+    match value:
+        case dict():
+            entries = {
+                join_surrogates(key): (_json_scalar(file, key), _json_node(file, inner)) for key, inner in value.items()
+            }
+            return Map(file=file, line=1, entries=entries)
+        case list():
+            return Sequence(file=file, line=1, items=tuple(_json_node(file, item) for item in value))
+        case _:
+            return _json_scalar(file, value)
+
+
+def _json_scalar(file: str, value: str | int | bool | None) -> Scalar:
+    if isinstance(value, str):
+        return Scalar(file=file, line=1, value=join_surrogates(value), text=join_surrogates(value))
+    return Scalar(file=file, line=1, value=value, text=json.dumps(value))
