@@ -6,7 +6,7 @@ The values are equal for every model that `load` can make: there, the `join`s of
 from collections.abc import Mapping
 from typing import Any
 
-from processor.definitions.expression_reader.names import write_path
+from processor.definitions.names import write_path
 from processor.definitions.shape import write_duration
 from processor.product.expressions.expression import Column, Expression
 from processor.product.gate import Gate

@@ -8,13 +8,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from processor.definitions.expression_reader.names import NameScope, read_own_column
-from processor.definitions.expression_reader.read_expression import (
+from processor.definitions.expressions import (
     TypedExpression,
     check_aggregate_columns,
     folded,
     read_expression,
 )
+from processor.definitions.names import NameScope, read_own_column
 from processor.definitions.problems import Location, Problems, WrongDefinition, suggest
 from processor.definitions.shape import JOIN, as_count, as_flag, as_map, as_text, as_texts, check_keys, describe_node
 from processor.definitions.yaml import Map, Scalar, Sequence, YamlNode

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Final, get_args
 
 from processor.definitions.entities import read_compare
-from processor.definitions.expression_reader.names import NameScope
 from processor.definitions.joins import check_members, read_joins, read_selection, read_where
+from processor.definitions.names import NameScope
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.shape import (
     PRODUCT,
@@ -53,7 +53,7 @@ def read_product(
     if (compare := body.get("compare")) is not None:
         entities = _read_compares(compare, entities, problems)
     if "sql" in body.entries:
-        from processor.definitions.sql_reader.sql_product import read_sql  # few products need it: `check` starts sooner
+        from processor.definitions.sql import read_sql  # few products need it: `check` starts sooner
 
         body = read_sql(body, entities, problems)
     entity = _read_root(body, entities, problems) if body else None

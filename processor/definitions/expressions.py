@@ -1,13 +1,13 @@
 """Reads the expressions that authors write: resolves names in their scope, checks types, and makes coercions explicit.
 
-This module reads a simple column without a parser. `processor.definitions.sql_reader.sql_parser` parses every other expression.
+This module reads a simple column without a parser. `processor.definitions.sql_parser` parses every other expression.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from processor.definitions.expression_reader.names import (
+from processor.definitions.names import (
     NameScope,
     UnknownColumn,
     aggregated_column,
@@ -18,17 +18,16 @@ from processor.definitions.expression_reader.names import (
     scope_at_path,
     write_path,
 )
-from processor.definitions.expression_reader.overloads import (
+from processor.definitions.overloads import (
     TypedNode,
     apply_function,
     apply_overload,
     fold,
+    keep_scales,
     make_literal,
 )
-from processor.definitions.expression_reader.scales import keep_scales
 from processor.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
-from processor.definitions.sql_reader.parsed_expression import ParsedCall, ParsedConstant, ParsedExpression, ParsedName
-from processor.definitions.sql_reader.sql_parser import parse_expression
+from processor.definitions.sql_parser import ParsedCall, ParsedConstant, ParsedExpression, ParsedName, parse_expression
 from processor.product.expressions.catalogue import FUNCTIONS, OVERLOADS
 from processor.product.expressions.expression import (
     Aggregate,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from processor.definitions.describe import describe_product
-from processor.definitions.expression_reader.read_expression import AGGREGATES
+from processor.definitions.expressions import AGGREGATES
 from processor.definitions.load import load
 from processor.definitions.problems import DefinitionError
 from processor.product.expressions.catalogue import OVERLOADS
