@@ -20,9 +20,7 @@ from processor.definitions.shape import (
     write_duration,
 )
 from processor.definitions.yaml import Map, YamlNode
-from processor.product.gate import AT_MOST, OPEN, Gate
-from processor.product.product import Compares, DocumentFormat, Product
-from processor.product.used_columns import compared_by_entity
+from processor.product.product import AT_MOST, OPEN, Compares, DocumentFormat, Gate, Product, compared_by_entity
 from processor.records.entity import Compare, Entity
 
 

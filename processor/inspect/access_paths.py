@@ -12,8 +12,7 @@ from processor.plan.access import Access, EdgeRead, KeyRead, SlotRead
 from processor.plan.plan import Plan
 from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.plan.tree_text import product_names
-from processor.product.gate import OPEN
-from processor.product.join_sides import Columns
+from processor.product.product import OPEN, Columns
 from statestore.keys import edge_partition, index_rows, partition, partition_prefix
 
 

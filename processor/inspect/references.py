@@ -8,7 +8,7 @@ from processor.plan.declared_columns import declared_columns
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.product_plan import JoinPlan
 from processor.plan.step import Step
-from processor.product.join_sides import Columns
+from processor.product.product import Columns
 from statestore.item_attributes import entity_of_item
 from statestore.store import Page
 

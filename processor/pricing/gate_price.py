@@ -16,7 +16,7 @@ from processor.gates.seen_transactions import tables_of, topics_of
 from processor.plan.plan import Plan
 from processor.plan.product_plan import ProductPlan
 from processor.pricing.price import BATCH
-from processor.product.gate import OPEN
+from processor.product.product import OPEN
 from statestore.metered import MeteredStore
 from statestore.store import Delete
 

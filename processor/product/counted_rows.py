@@ -16,8 +16,7 @@ from typing import Any, Protocol
 from processor.product.expressions.evaluate import Match, RowLevel, Scope, compile_expression
 from processor.product.expressions.expression import Column, Computed, Expression, Type
 from processor.product.join_fields import converted_of, element_values, join_keys
-from processor.product.join_sides import align_columns
-from processor.product.product import Join, WholeRow
+from processor.product.product import Join, WholeRow, align_columns
 from processor.records.entity import Entity
 from processor.records.record import Value
 from processor.records.times import to_microseconds

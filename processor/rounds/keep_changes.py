@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 from processor.gates.held_portion import Held, make_portions
-from processor.product.gate import OPEN
+from processor.product.product import OPEN
 from processor.progress.open_changes import OpenChanges
 from processor.progress.segment import Segment
 from processor.rounds.round import Round, StageResult

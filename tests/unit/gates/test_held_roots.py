@@ -4,7 +4,7 @@ from math import inf
 
 from processor.gates.held_portion import Held
 from processor.gates.start import PATIENCE_SECONDS
-from processor.product.gate import OPEN
+from processor.product.product import OPEN
 from tests.unit.gates.gate_scene import ORDER, TOPIC, Gates, seen_of
 
 

@@ -9,8 +9,7 @@ from processor.plan.access import EdgeRead, KeyRead, SlotRead
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.plan.product_plan import JoinPlan
-from processor.product.join_sides import align_columns
-from processor.product.product import Definitions, Join
+from processor.product.product import Definitions, Join, align_columns
 from processor.product.sql_printer.product_query import product_sql
 
 ENTITIES = """

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from processor.definitions.load import load
-from processor.product.used_columns import used_columns
+from processor.product.product import used_columns
 
 COLUMNS = dict.fromkeys("abcdefgh", "int") | {"id": "int"}
 ENTITY = {"t": {"key": ["id"], "columns": COLUMNS}}
