@@ -23,7 +23,7 @@ from typing import NamedTuple
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.shape import PAUSE, TEST, as_map, as_text, check_keys, describe_node, read_duration
 from processor.definitions.yaml import Map, Scalar, Sequence, YamlNode, read_yaml
-from processor.product.document_key import read_root_key
+from processor.product.document import read_root_key
 from processor.product.product import Definitions, Product
 from processor.records import canonical_json
 from processor.records.change_formats import row_value

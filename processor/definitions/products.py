@@ -164,7 +164,7 @@ def _read_format(body: Map, problems: Problems) -> DocumentFormat:
 
 def _check_names(body: Map, product: Product, entities: Mapping[str, Entity | None], problems: Problems) -> None:
     """Adds a problem where Avro cannot tell two members apart."""
-    from processor.product.avro_document import NAMES_CURE, avro_schema  # few products need it: `check` starts sooner
+    from processor.product.avro import NAMES_CURE, avro_schema  # few products need it: `check` starts sooner
 
     try:
         avro_schema(product, {name: entity for name, entity in entities.items() if entity is not None})

@@ -31,7 +31,7 @@ from processor.plan.plan import Plan
 from processor.plan.product_plan import ProductPlan
 from processor.plan.root_key import root_of
 from processor.plan.touch import Root, Touch
-from processor.product.json_schema import Schema, document_schema
+from processor.product.document_type import Schema, document_schema
 from processor.progress.ledger import NO_DOCUMENT, hash_of
 from processor.progress.open_changes import stored_overlay
 from processor.records import canonical_json

@@ -3,7 +3,7 @@
 from typing import Any
 
 from processor.plan.plan import Plan
-from processor.product.json_schema import document_schema
+from processor.product.document_type import document_schema
 from processor.settings.installed_release import statestore_version
 
 PUBLISHED = (

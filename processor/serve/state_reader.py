@@ -20,8 +20,8 @@ from processor.inspect.row_text import row_object
 from processor.inspect.stored_row import absence_text, former_topics
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.product_plan import ProductPlan
-from processor.product.document_key import read_root_key
-from processor.product.json_schema import document_schema
+from processor.product.document import read_root_key
+from processor.product.document_type import document_schema
 from processor.progress.ledger import (
     NO_DOCUMENT,
     Mark,

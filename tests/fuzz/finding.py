@@ -13,7 +13,7 @@ from processor.inspect.access_paths import explain, explanation_lines
 from processor.plan.planning import plan_alone
 from processor.pricing.preview import preview
 from processor.pricing.price_list import DEFAULT
-from processor.product.json_schema import document_schema
+from processor.product.document_type import document_schema
 from processor.product.product import Definitions
 from processor.product.sql_printer.product_query import product_sql
 from processor.records import canonical_json

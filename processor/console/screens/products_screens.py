@@ -16,7 +16,7 @@ from processor.plan.planning import plan_of
 from processor.pricing.price_list import Prices
 from processor.pricing.product_prices import ProductPrice, product_prices
 from processor.pricing.run_window import LAST_DAY, LAST_HOUR, RunWindow, read_window
-from processor.product.json_schema import document_schema
+from processor.product.document_type import document_schema
 from processor.product.product import Definitions
 from processor.product.sql_printer.product_query import product_sql
 from processor.serve.problem import LookUpProblem

@@ -6,7 +6,7 @@ import pytest
 
 from processor.definitions.load import load
 from processor.inspect.comparable import comparable
-from processor.product.json_schema import document_schema
+from processor.product.document_type import document_schema
 from processor.records import canonical_json
 
 ENTITIES = """

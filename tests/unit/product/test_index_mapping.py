@@ -4,7 +4,7 @@ import pytest
 
 from processor.definitions.load import load
 from processor.errors import StatestoreError
-from processor.product.index_mapping import index_mapping
+from processor.product.document_type import index_mapping
 
 ENTITIES = """
 a:

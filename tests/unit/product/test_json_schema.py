@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from processor.definitions.load import load
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
-from processor.product.json_schema import document_schema
+from processor.product.document_type import document_schema
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.settings.settings import Settings
