@@ -21,7 +21,7 @@ from processor.pricing.price import BATCH
 from processor.pricing.price_list import Prices
 from processor.pricing.product_prices import ProductPrice, product_prices
 from processor.product.product import Definitions, Note, Product, used_by_entity
-from processor.product.sql_printer.product_query import product_sql
+from processor.product.sql_printer import product_sql
 from processor.records.entity import Entity
 from statestore.items import slot_name
 

@@ -19,7 +19,7 @@ from typing import Final
 from processor.definitions.names import NameScope, scope_at_path, write_path
 from processor.definitions.problems import WrongDefinition, suggest
 from processor.product.expressions.arithmetic import to_float, without_exponent
-from processor.product.expressions.catalogue import FUNCTIONS, OVERLOADS, compared_function, fold_function
+from processor.product.expressions.catalogue import FUNCTIONS, OVERLOADS, Function, compared_function, fold_function
 from processor.product.expressions.expression import (
     Aggregate,
     Call,
@@ -31,7 +31,6 @@ from processor.product.expressions.expression import (
     Type,
     node_of,
 )
-from processor.product.expressions.function import Function
 from processor.product.product import BareValue
 from processor.records.entity import ColumnType, Compare, TypeName, united
 from processor.records.values import canonical_value

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from processor.plan.product_plan import ProductPlan
 from processor.product.document import CompiledLevel, Match, Renderer
-from processor.product.expressions.evaluate import Scope
+from processor.product.expressions.expression import Scope
 from processor.product.product import Join, Product, WholeRow
 from processor.records.entity import Entity
 

@@ -4,8 +4,16 @@ from collections.abc import Iterator
 
 from processor.definitions.describe import write_expression
 from processor.product.document import CompiledJoin, CompiledLevel
-from processor.product.expressions.evaluate import Evaluate, Scope, compile_expression
-from processor.product.expressions.expression import Column, Expression, Path, node_of, references
+from processor.product.expressions.expression import (
+    Column,
+    Evaluate,
+    Expression,
+    Path,
+    Scope,
+    compile_expression,
+    node_of,
+    references,
+)
 
 
 def why_left_out(level: CompiledLevel, where: Evaluate | None, text: Expression | None, scope: Scope) -> str:

@@ -15,7 +15,7 @@ from processor.plan.plan import EntityPlan, Plan
 from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.plan.step import Lookup, Step
 from processor.product.document import CompiledJoin, CompiledLevel, Match, Renderer
-from processor.product.expressions.evaluate import Scope
+from processor.product.expressions.expression import Scope
 from processor.steps.assemble import assemble
 from registry.column_of import column_of
 from statestore import keys

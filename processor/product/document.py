@@ -22,9 +22,19 @@ from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple, Protocol
 
-from processor.product.expressions.evaluate import GROUP, Evaluate, FindRows, RowLevel, Scope, compile_expression
-from processor.product.expressions.evaluate import Match as Match
-from processor.product.expressions.expression import Column, Computed, Expression, Type
+from processor.product.expressions.expression import (
+    GROUP,
+    Column,
+    Computed,
+    Evaluate,
+    Expression,
+    FindRows,
+    RowLevel,
+    Scope,
+    Type,
+    compile_expression,
+)
+from processor.product.expressions.expression import Match as Match
 from processor.product.join_fields import converted_of, element_values, join_keys
 from processor.product.product import BareValue, Fields, Join, Product, Selection, WholeRow, align_columns
 from processor.records import canonical_json

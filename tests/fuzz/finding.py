@@ -15,7 +15,7 @@ from processor.pricing.preview import preview
 from processor.pricing.price_list import DEFAULT
 from processor.product.document_type import document_schema
 from processor.product.product import Definitions
-from processor.product.sql_printer.product_query import product_sql
+from processor.product.sql_printer import product_sql
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.settings.settings import Settings

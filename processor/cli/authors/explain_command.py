@@ -28,7 +28,7 @@ from processor.inspect.lineage_text import lineage_lines
 from processor.inspect.mermaid import mermaid_lines
 from processor.inspect.stored_row import former_topics
 from processor.plan.planning import product_of
-from processor.product.sql_printer.product_query import product_sql
+from processor.product.sql_printer import product_sql
 from processor.records import canonical_json
 from processor.rounds.publish_stage import encoded_document
 from processor.wording.visible_text import visible, visible_line, visible_lines

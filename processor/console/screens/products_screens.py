@@ -18,7 +18,7 @@ from processor.pricing.product_prices import ProductPrice, product_prices
 from processor.pricing.run_window import LAST_DAY, LAST_HOUR, RunWindow, read_window
 from processor.product.document_type import document_schema
 from processor.product.product import Definitions
-from processor.product.sql_printer.product_query import product_sql
+from processor.product.sql_printer import product_sql
 from processor.serve.problem import LookUpProblem
 from processor.wording.durations import duration_text
 from registry.edits.advance import completed

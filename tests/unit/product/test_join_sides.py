@@ -10,7 +10,7 @@ from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.plan.product_plan import JoinPlan
 from processor.product.product import Definitions, Join, align_columns
-from processor.product.sql_printer.product_query import product_sql
+from processor.product.sql_printer import product_sql
 
 ENTITIES = """
 team: {key: [id], columns: {id: int, lead: int, ids: "int[]"}}

@@ -1,42 +1,327 @@
-"""Prints a product as one PostgreSQL query: the product's meaning, and the oracle of the tests.
+"""Prints a product as one PostgreSQL query: the product's meaning, and the oracle of the tests. Pure.
 
-The query reads one table for each entity, with the declared columns (`table_ddl.py`). It returns one row for each root that has a
+The query reads one table for each entity, with the declared columns (`table_ddl`). It returns one row for each root that has a
 document, in key order: the root's key columns, then `document` as json. Undeclared columns have no SQL form. Columns and tables
 whose names PostgreSQL refuses or cuts have other names (`sql_name`).
 
 Each level is a correlated subquery. A `one` join whose columns are used by name is a LATERAL join at its level. A required join
 is an EXISTS. For aggregates, the innermost query selects the rows, the next one aggregates, and the outer one makes the value.
+
+From the bottom up: names, literals and types; expressions, whose names the query chooses (`SqlNames`); the rows of a query and
+the conditions that join two of them, by columns or by elements of an array; and the query.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from hashlib import sha256
 from itertools import count
 from textwrap import indent
+from typing import Protocol
 
+from processor.product.expressions.catalogue import FUNCTIONS, folded_order, folded_text, timestamp_text, within_range
 from processor.product.expressions.expression import (
     Aggregate,
+    Call,
     Column,
     Computed,
     Expression,
     ExpressionNode,
+    Literal,
     Path,
     Shown,
+    Type,
     aggregates,
     node_of,
+    references,
 )
+from processor.product.join_fields import array_of, parse_element, type_of
 from processor.product.product import BareValue, Fields, Join, OrderTerm, Product, Selection, WholeRow, expressions
-from processor.product.sql_printer import sql_expression
-from processor.product.sql_printer.read_paths import read_paths
-from processor.product.sql_printer.sql_rows import SqlRow, join_condition, operand, unnest_elements
-from processor.product.sql_printer.sql_text import (
-    as_json,
-    json_object,
-    sortable,
-    sql_type,
-    subquery,
-    table_name,
-)
-from processor.records.entity import ColumnType, Entity
+from processor.records.entity import ColumnType, Compare, Entity
+from processor.records.record import Value
+
+_SQL_TYPES = {
+    "int": "numeric",  # a source's unsigned 64-bit integers do not fit bigint
+    "string": "text",
+    "float": "double precision",
+    "decimal": "numeric",
+    "bool": "boolean",
+    "date": "date",
+    "timestamp": "timestamptz",
+    "json": "jsonb",
+}
+_SYSTEM_COLUMNS = {"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"}
+_MAX_NAME_BYTES = 63
+_MAX_MEMBERS = 50  # json_build_object takes 100 arguments, two for each member
+
+
+def sortable(expression: str, column: ColumnType) -> str:
+    """A column for ORDER BY. Text is ordered by code point, whatever the database's collation is."""
+    return f'{expression} COLLATE "C"' if column.name == "string" else expression
+
+
+def as_json(expression: str, column: ColumnType) -> str:
+    """A column as an argument of PostgreSQL's json functions."""
+    if column.name != "timestamp":
+        return expression
+    if not column.array:
+        return timestamp_text(expression)
+    elements = (
+        f"SELECT json_agg({timestamp_text('e.v')} ORDER BY e.n) FROM unnest({expression}) WITH ORDINALITY AS e(v, n)"
+    )
+    return f"CASE WHEN {expression} IS NOT NULL THEN coalesce(({elements}), '[]') END"
+
+
+def json_object(members: list[tuple[str, str]]) -> str:
+    """A json object of (name, expression) members in their order; any number of members."""
+    if len(members) <= _MAX_MEMBERS:
+        pairs = ",\n".join(f"{literal(name)}, {value}" for name, value in members)
+        return f"json_build_object(\n{indent(pairs, '  ')}\n)"
+    rows = ",\n".join(f"({n}, {literal(name)}, to_json({value}))" for n, (name, value) in enumerate(members))
+    values = f"VALUES\n{indent(rows, '  ')}"
+    return subquery(f"SELECT json_object_agg(m.k, m.v ORDER BY m.n)\nFROM {subquery(values)} AS m(n, k, v)")
+
+
+def subquery(text: str) -> str:
+    """A query in parentheses."""
+    return f"(\n{indent(text, '  ')}\n)"
+
+
+def sql_type(column: ColumnType) -> str:
+    """The PostgreSQL type of a column."""
+    return _SQL_TYPES[column.name] + ("[]" if column.array else "")
+
+
+def table_name(name: str, schema: str | None) -> str:
+    """The table of an entity, quoted."""
+    return quote(sql_name(name)) if schema is None else f"{quote(schema)}.{quote(sql_name(name))}"
+
+
+def sql_name(name: str) -> str:
+    """The name of a column or a table in PostgreSQL: the same name, unless PostgreSQL would refuse it or cut it. Then the name
+    has a hash at its end, so that different names stay different."""
+    if name not in _SYSTEM_COLUMNS and len(name.encode()) <= _MAX_NAME_BYTES:
+        return name
+    head = name.encode()[: _MAX_NAME_BYTES - 17].decode(errors="ignore")
+    return f"{head}~{sha256(name.encode()).hexdigest()[:16]}"
+
+
+def quote(identifier: str) -> str:
+    """An identifier in double quotes."""
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text in single quotes (standard_conforming_strings, PostgreSQL's default)."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def table_ddl(entity: Entity, schema: str | None = None) -> str:
+    """CREATE TABLE for the entity's declared columns. A `decimal(p,s)` column keeps every digit, as the store does. Keys are not
+    null, but the table has no primary key: PostgreSQL's index refuses texts of over 2,704 bytes."""
+    columns = [
+        f"{quote(sql_name(name))} {sql_type(column)}{' NOT NULL' if name in entity.key else ''}"
+        for name, column in entity.columns.items()
+    ]
+    body = ",\n  ".join(columns)
+    return f"CREATE TABLE {table_name(entity.name, schema)} (\n  {body}\n)"
+
+
+class SqlNames(Protocol):
+    """The SQL text of a query for the columns, joins and aggregates of an expression."""
+
+    def column(self, column: Column) -> str:
+        """A column of a row."""
+
+    def shown(self, path: Path) -> str:
+        """The value of a join."""
+
+    def aggregate(self, aggregate: Aggregate) -> str:
+        """An aggregate over rows."""
+
+
+def write_expression(node: ExpressionNode, names: SqlNames) -> str:
+    """The node as SQL that needs no parentheses around it."""
+    match node:
+        case Column():
+            return names.column(node)
+        case Literal(value=value, type=type_):
+            return _literal(value, type_)
+        case Call(function=function, args=args):
+            return FUNCTIONS[function].write([write_expression(arg, names) for arg in args])
+        case Aggregate():
+            return names.aggregate(node)
+        case _:
+            return names.shown(node.path)
+
+
+def computed_as_json(node: ExpressionNode, written: str, type_: Type) -> str:
+    """A computed value as an argument of PostgreSQL's json functions."""
+    match type_:
+        case "timestamp":
+            return timestamp_text(written)
+        case "string" if isinstance(node, Literal):
+            return f"{written}::text"
+        case _:
+            return written
+
+
+def write_aggregate(aggregate: Aggregate, value: str, order: str) -> str:
+    """The call of an aggregate function. `order`: the order of the rows; a sum of floats depends on it."""
+    match aggregate:
+        case Aggregate(argument=None):
+            return "count(*)"
+        case Aggregate(function="sum", type="float"):
+            return f"sum({value} ORDER BY {order})"
+        case Aggregate(function="sum"):
+            return f"sum({value}::numeric)"
+        case Aggregate(compare=compare) if compare:
+            order = folded_order(value, "+".join(compare), "ASC" if aggregate.function == "min" else "DESC")
+            return f"(array_agg({value} ORDER BY {order}) FILTER (WHERE {value} IS NOT NULL))[1]"
+        case Aggregate(type="string"):
+            return f'{aggregate.function}({value} COLLATE "C") COLLATE "default"'
+        case _:
+            return f"{aggregate.function}({value})"
+
+
+def bound_aggregate(aggregate: Aggregate, written: str) -> str:
+    """The aggregate's value, or null if it is out of range."""
+    return within_range(written) if (aggregate.function, aggregate.type) == ("sum", "float") else written
+
+
+def _literal(value: Value, type_: Type) -> str:
+    match value:
+        case None:
+            return f"NULL::{sql_type(ColumnType(name=type_ or 'string'))}"
+        case bool():
+            return "true" if value else "false"
+        case str() if type_ == "string":
+            return literal(value)
+        case str():
+            return f"{literal(value)}::{sql_type(ColumnType(name=type_ or 'string'))}"
+    number = format(Decimal(value), "f")
+    number = f"({number})" if number.startswith("-") else number
+    if type_ == "float":
+        return f"{number}::double precision"
+    return f"{number}::numeric" if type_ == "decimal" and "." not in number else number
+
+
+def read_paths(nodes: Iterable[ExpressionNode]) -> list[Path]:
+    """The paths that the nodes read and all prefixes of these paths, each once, shorter ones first."""
+    paths = (path for node in nodes for path in _paths_read(node))
+    found = dict.fromkeys(path[:length] for path in paths for length in range(1, len(path) + 1))
+    return sorted(found, key=len)
+
+
+def _paths_read(node: ExpressionNode) -> Iterator[Path]:
+    """The paths of `one` joins whose rows the node reads."""
+    match node:
+        case Column(up=0, path=path):
+            yield path
+        case Shown(path=path):
+            yield path[:-1]
+        case Call(args=args):
+            for arg in args:
+                yield from _paths_read(arg)
+        case Aggregate(over=(), argument=argument) if argument is not None:
+            yield from _paths_read(argument)
+        case Aggregate(over=over, argument=argument) if over:
+            yield over[:-1]
+            for inner in references(argument) if argument is not None else ():
+                if isinstance(inner, Column) and 0 < inner.up <= len(over):
+                    yield over[: len(over) - inner.up] + inner.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlRow:
+    """A row that expressions can name. `alias`: its name in the query; `above`: the row above it; `one_joins`: the rows that its
+    `one` joins find, by the join's name."""
+
+    alias: str
+    entity: Entity
+    joins: tuple[Join, ...]
+    above: "SqlRow | None" = None
+    one_joins: "dict[str, SqlRow]" = field(default_factory=dict)
+
+    def column(self, name: str) -> str:
+        return f"{self.alias}.{quote(sql_name(name))}"
+
+    def join(self, name: str) -> Join:
+        return next(join for join in self.joins if join.name == name)
+
+    def reach(self, path: Path, up: int = 0) -> "SqlRow":
+        row = self
+        for _ in range(up):
+            assert row.above is not None
+            row = row.above
+        for step in path:
+            row = row.one_joins[step]
+        return row
+
+    def find_column(self, column: Column) -> tuple[str, ColumnType]:
+        """The SQL name of a column, and its type."""
+        row = self.reach(column.path, column.up)
+        return row.column(column.name), row.entity.columns[column.name]
+
+
+def join_condition(join: Join, row: SqlRow, above: SqlRow, elements: str) -> str:
+    """The condition that `row` joins the row above. `elements`: the alias of the elements of a list join. If the child joins by
+    an array of its own, one of that array's elements has to join."""
+    array = array_of(join.child_columns)
+    elements = f"e_{row.alias}" if array else elements
+    compares = join.compare or ((),) * len(join.on)
+    pairs = (
+        _equal(operand(row, child, elements), operand(above, parent, elements), compare)
+        for (child, parent), compare in zip(join.on, compares, strict=True)
+    )
+    condition = "\n  AND ".join(pairs)
+    if array is None:
+        return condition
+    return "EXISTS " + subquery(f"SELECT FROM {_elements(row, array)} AS {elements}(v)\nWHERE {condition}")
+
+
+def unnest_elements(join: Join, above: SqlRow, alias: str) -> str:
+    """FROM text for the elements of the array that a list join looks up: value v, and position n."""
+    return f"{_elements(above, array_of(join.parent_columns) or '')} WITH ORDINALITY AS {alias}(v, n)"
+
+
+def _elements(row: SqlRow, name: str) -> str:
+    """FROM text for the elements of a column: of an array, or of json. Json of another kind has none."""
+    column = row.column(name)
+    if row.entity.columns[name].array:
+        return f"unnest({column})"
+    return f"jsonb_array_elements(CASE jsonb_typeof({column}) WHEN 'array' THEN {column} END)"
+
+
+def operand(row: SqlRow, field: str, elements: str) -> tuple[str, ColumnType]:
+    """The SQL of a field by which a row joins, and its type. `elements`: the alias of the elements, for a field of an array."""
+    read, column = parse_element(field), type_of(field, row.entity)
+    if read is None:
+        return row.column(field), column
+    return f"{elements}.v" if read.member is None else f"{elements}.v -> {literal(read.member)}", column
+
+
+def _equal(one: tuple[str, ColumnType], other: tuple[str, ColumnType], compare: Compare) -> str:
+    """The condition that two sides are equal. A float is compared with an int or a decimal by its shortest decimal form, so that
+    nothing is rounded to a double. A json value is compared with the json form of the other side. `compare`: how text compares;
+    json other than text then joins nothing."""
+    sides = (one, other)
+    names = {column.name for _, column in sides}
+    if compare:
+        left, right = (folded_text(_as_text(e, column), "+".join(compare)) for e, column in sides)
+    elif "json" in names:
+        left, right = (e if column.name == "json" else f"to_jsonb({as_json(e, column)})" for e, column in sides)
+    else:
+        mixed = "float" in names and len(names) > 1
+        left, right = (f"{e}::text::numeric" if mixed and column.name == "float" else e for e, column in sides)
+    return f"{left} = {right}"
+
+
+def _as_text(written: str, column: ColumnType) -> str:
+    """A text, or the text of a json value."""
+    if column.name != "json":
+        return written
+    return f"CASE WHEN jsonb_typeof({written}) = 'string' THEN {written} #>> '{{}}' END"
 
 
 def product_sql(product: Product, entities: Mapping[str, Entity], schema: str | None = None) -> str:
@@ -106,7 +391,7 @@ class _QueryWriter:
         return self._group(join, above, (inner,), lambda names: names.aggregate(inner))
 
     def _sql(self, expression: Expression, names: _RowNames) -> str:
-        return sql_expression.write_expression(node_of(expression), names)
+        return write_expression(node_of(expression), names)
 
     def _from(
         self, entity: str, joins: tuple[Join, ...], read: Iterable[ExpressionNode], above: SqlRow | None
@@ -217,16 +502,14 @@ class _QueryWriter:
         rows = self._matching(join, above, [a.argument for a in wanted if a.argument is not None])
         names, alias = _RowNames(writer=self, row=rows.row), f"g{next(self._numbers)}"
         columns = [
-            f"{sql_expression.write_expression(a.argument, names)} AS v{n}"
-            for n, a in enumerate(wanted)
-            if a.argument is not None
+            f"{write_expression(a.argument, names)} AS v{n}" for n, a in enumerate(wanted) if a.argument is not None
         ]
         if any((a.function, a.type) == ("sum", "float") for a in wanted):
             columns.append(f"row_number() OVER (ORDER BY {rows.order}) AS n")  # a sum of floats depends on the order
-        totals = [f"{sql_expression.write_aggregate(a, f'r.v{n}', 'r.n')} AS a{n}" for n, a in enumerate(wanted)]
+        totals = [f"{write_aggregate(a, f'r.v{n}', 'r.n')} AS a{n}" for n, a in enumerate(wanted)]
         selected = subquery(f"SELECT {', '.join(columns) or 1}\n{rows.text}")
         inner = f"SELECT {', '.join(totals)}\nFROM {selected} AS r"
-        group = {a: sql_expression.bound_aggregate(a, f"{alias}.a{n}") for n, a in enumerate(wanted)}
+        group = {a: bound_aggregate(a, f"{alias}.a{n}") for n, a in enumerate(wanted)}
         value = make(replace(names, group=group))
         return subquery(f"SELECT {value}\nFROM {subquery(inner)} AS {alias}")
 
@@ -251,7 +534,7 @@ class _QueryWriter:
         if isinstance(node, Shown):
             above = names.row.reach(node.path[:-1])
             return _null_without_row(above, node.path, self._embed(above.join(node.path[-1]), above))
-        return sql_expression.computed_as_json(node, sql_expression.write_expression(node, names), node.type)
+        return computed_as_json(node, write_expression(node, names), node.type)
 
     def _terms(self, order_by: Iterable[OrderTerm], row: SqlRow) -> Iterator[str]:
         names = _RowNames(writer=self, row=row)
