@@ -16,10 +16,10 @@ from processor.catalogue.page_names import page_names
 from processor.catalogue.product_versions import ProductVersions
 from processor.inspect.access_paths import AccessPath, ExplainedJoin, explain
 from processor.plan.plan import Plan
+from processor.pricing.costs import ProductPrice, product_prices
 from processor.pricing.preview import Preview
 from processor.pricing.price import BATCH
 from processor.pricing.price_list import Prices
-from processor.pricing.product_prices import ProductPrice, product_prices
 from processor.product.product import Definitions, Note, Product, used_by_entity
 from processor.product.sql_printer import product_sql
 from processor.records.entity import Entity

@@ -9,9 +9,8 @@ from processor.console.console_parts import ConsoleParts
 from processor.console.visit import Visit
 from processor.inspect.history_lines import history_lines
 from processor.plan.planning import plan_of
-from processor.pricing.backfill_estimate import backfill_text
 from processor.pricing.estimate import index_statistics
-from processor.pricing.stored_columns import row_effects
+from processor.pricing.preview import backfill_text, row_effects
 from registry.edits.advance import completed
 from registry.edits.edit import Edit, edited, plan_id
 from registry.edits.pending import pending_lines

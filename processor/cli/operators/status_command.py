@@ -19,7 +19,7 @@ from processor.metrics.gate_text import gate_lines
 from processor.metrics.lag_text import lag_text, missing_text, oldest_text
 from processor.metrics.state_json import requests_json, status_json
 from processor.metrics.wrong_states import moment, wrong_lines
-from processor.pricing.spending_text import spending_line, throttled
+from processor.pricing.spending import spending_line, throttled
 from processor.rounds.troubles import degraded_lines
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings

@@ -15,7 +15,7 @@ from processor.metrics.gate_text import gate_lines
 from processor.metrics.lag_text import lag_text, missing_text, oldest_text
 from processor.metrics.state_json import requests_json, status_json
 from processor.metrics.wrong_states import moment, wrong_lines
-from processor.pricing.spending_text import spending_line
+from processor.pricing.spending import spending_line
 from processor.rounds.troubles import degraded_lines
 from processor.wording.durations import duration_text
 from registry.edits.pending import pending_lines

@@ -13,9 +13,9 @@ from processor.console.text_diff import diff_rows, value_lines
 from processor.console.visit import Visit
 from processor.inspect.access_paths import explain
 from processor.plan.planning import plan_of
+from processor.pricing.costs import ProductPrice, product_prices
 from processor.pricing.price_list import Prices
-from processor.pricing.product_prices import ProductPrice, product_prices
-from processor.pricing.run_window import LAST_DAY, LAST_HOUR, RunWindow, read_window
+from processor.pricing.spending import LAST_DAY, LAST_HOUR, RunWindow, read_window
 from processor.product.document_type import document_schema
 from processor.product.product import Definitions
 from processor.product.sql_printer import product_sql

@@ -5,9 +5,8 @@ import pytest
 from processor.cli.printing.plan_text import plan_lines
 from processor.definitions.load import load
 from processor.plan.planning import plan_alone, requirements_of
-from processor.pricing.gate_price import price_gates
 from processor.pricing.preview import preview
-from processor.pricing.price import BATCH, price_events
+from processor.pricing.price import BATCH, price_events, price_gates
 from processor.pricing.price_list import DEFAULT
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial

@@ -9,7 +9,7 @@ import pytest
 from processor.cli.operators.status_command import status_text
 from processor.metrics.state_json import status_json
 from processor.metrics.wrong_states import wrong_lines
-from processor.pricing.spending_text import spending_line
+from processor.pricing.spending import spending_line
 from processor.rounds.troubles import degraded_lines
 from registry.job_status import How, JobStatus, RunEnd
 from registry.model import Snapshot

@@ -1,16 +1,19 @@
-"""What a run did in its last hour or day, from its report (`processor.metrics.count_window`): messages by product, events by
-topic, and request units with their price. Pure."""
+"""What a run did and spent, from its counters: as a line of words, and of its last hour or day (`processor.metrics.count_window`)
+as messages by product, events by topic, and request units with their price. Pure.
+"""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from processor.metrics.read_metrics import READS, WRITES
-from processor.pricing.price_list import Prices
+from processor.pricing.price_list import DEFAULT, Prices
 from processor.rounds.account import IN_TOPIC
 from processor.rounds.publish_stage import MESSAGES_OF
-from statestore.store import HALF_UNITS
+from processor.rounds.spending import REQUEST
+from processor.rounds.stage_times import BATCH, STAGE, STAGES
+from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
 LAST_HOUR, LAST_DAY = "last_hour", "last_day"
 APPLIED = f"applied{IN_TOPIC}"
@@ -57,3 +60,28 @@ def _after(prefix: str, counts: Mapping[str, int]) -> dict[str, int]:
 
 def _units(names: tuple[str, ...], counts: Mapping[str, int]) -> Decimal:
     return Decimal(sum(counts.get(f"{HALF_UNITS}{name}", 0) for name in names)) / 2
+
+
+def spending_line(counts: Mapping[str, int]) -> str:
+    """The requests of a run, their throttles and retries, their units with the price, and the time of its stages, in one line."""
+
+    def total(prefix: str, names: Iterable[str]) -> int:
+        return sum(counts.get(prefix + name, 0) for name in names)
+
+    both = (*WRITES, *READS)
+    times = ", ".join(f"{name} {counts.get(STAGE + name, 0) / 1000:,.1f} s" for name in (BATCH, *STAGES))
+    requests = f"{total(REQUEST, both):,} requests ({throttled(counts):,} throttled, {total(RETRIES, both):,} retries)"
+    written, read = total(HALF_UNITS, WRITES), total(HALF_UNITS, READS)
+    return f"{requests}{_units_text(written, read) if written or read else ''}; {times}"
+
+
+def throttled(counts: Mapping[str, int]) -> int:
+    """How many answers of the store were throttles."""
+    return sum(counts.get(THROTTLES + name, 0) for name in (*WRITES, *READS))
+
+
+def _units_text(half_written: int, half_read: int) -> str:
+    """The units of DynamoDB and their price. A table in Postgres has none."""
+    dollars = DEFAULT.dollars(Decimal(half_written) / 2, Decimal(half_read) / 2) / 1_000_000
+    price = f"${dollars:,.4f} on demand in {DEFAULT.region} ({DEFAULT.date})"
+    return f", {half_written / 2:,.0f} write units, {half_read / 2:,.0f} read units, {price}"

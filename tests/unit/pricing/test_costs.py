@@ -2,10 +2,10 @@
 
 from decimal import Decimal
 
+from processor.pricing.costs import savings_without
 from processor.pricing.event_kinds import columns_of
 from processor.pricing.preview import preview
 from processor.pricing.price_list import DEFAULT
-from processor.pricing.savings import savings_without
 from processor.settings.settings import Settings
 from tests.unit.pricing.previews import FORKS, STARS, definitions, stored
 
