@@ -14,7 +14,7 @@ from processor.catalogue.lineage_picture import lineage_picture
 from processor.catalogue.open_templates import RenderPage
 from processor.catalogue.page_names import page_names
 from processor.catalogue.product_versions import ProductVersions
-from processor.inspect.access_paths import AccessPath, ExplainedJoin, explain
+from processor.inspect.explain import AccessPath, ExplainedJoin, explain
 from processor.plan.plan import Plan
 from processor.pricing.costs import ProductPrice, product_prices
 from processor.pricing.preview import Preview

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from processor.inspect.stored_row import FormerTopics, origin_at
+from processor.inspect.rows import FormerTopics, origin_at
 from processor.plan.plan import EntityPlan
 from processor.progress.overlay import SegmentGroup
 from processor.progress.segment import OpenChange

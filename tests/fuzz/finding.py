@@ -9,7 +9,7 @@ from processor.cli.chosen_plan import empty_registry
 from processor.cli.printing.plan_details import detail_lines
 from processor.cli.printing.plan_text import plan_lines
 from processor.errors import StatestoreError
-from processor.inspect.access_paths import explain, explanation_lines
+from processor.inspect.explain import explain, explanation_lines
 from processor.plan.planning import plan_alone
 from processor.pricing.preview import preview
 from processor.pricing.price_list import DEFAULT

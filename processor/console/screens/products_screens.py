@@ -11,7 +11,7 @@ from processor.console.console_parts import ConsoleParts
 from processor.console.screen import Content, Screen
 from processor.console.text_diff import diff_rows, value_lines
 from processor.console.visit import Visit
-from processor.inspect.access_paths import explain
+from processor.inspect.explain import explain
 from processor.plan.planning import plan_of
 from processor.pricing.costs import ProductPrice, product_prices
 from processor.pricing.price_list import Prices

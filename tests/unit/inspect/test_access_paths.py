@@ -6,7 +6,7 @@ import pytest
 
 from processor.definitions.load import load, read_directory
 from processor.errors import PlanError
-from processor.inspect.access_paths import explain, explanation_lines
+from processor.inspect.explain import explain, explanation_lines
 from processor.inspect.lineage import lineage
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone, product_of

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load
-from processor.inspect.comparable import comparable
+from processor.inspect.verification import comparable
 from processor.product.document_type import document_schema
 from processor.records import canonical_json
 

@@ -9,9 +9,7 @@ import pytest
 
 from processor.cli.chosen_plan import empty_registry
 from processor.definitions.load import load
-from processor.inspect.definition_diff import DefinitionDiff, ProductDiff
-from processor.inspect.document_maker import DiffSide
-from processor.inspect.unfilled_rows import filled_accesses, scan_unfilled
+from processor.inspect.diff import DefinitionDiff, DiffSide, ProductDiff, filled_accesses, scan_unfilled
 from processor.plan.planning import plan_alone, plan_of, requirements_of
 from processor.pricing.preview import planned_state
 from processor.product.product import Definitions

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from processor.inspect.document_changes import ChangeGroups, document_changes
+from processor.inspect.diff import ChangeGroups, document_changes
 
 
 @pytest.mark.parametrize(

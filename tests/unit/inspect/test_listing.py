@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from processor.definitions.load import load
-from processor.inspect.listing import document_keys, page_of, recorded_rows
+from processor.inspect.rows import document_keys, page_of, recorded_rows
 from processor.plan.planning import plan_alone
 from processor.progress.ledger import group_partition
 from processor.records import canonical_json

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from processor.definitions.load import load, read_directory
-from processor.inspect.mermaid import mermaid_lines
+from processor.inspect.explain import mermaid_lines
 from processor.plan.planning import plan_alone
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

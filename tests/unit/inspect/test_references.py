@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from processor.inspect.references import Reference, references
+from processor.inspect.rows import Reference, references
 from processor.records.record import Record
 from processor.rounds.step_runner import StepRunner
 from processor.settings.settings import Settings

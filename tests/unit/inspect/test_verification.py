@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load, read_directory
-from processor.inspect.mirror import Mirror
-from processor.inspect.verification import VerificationResult, Verifier, with_open_changes
+from processor.inspect.verification import Mirror, VerificationResult, Verifier, with_open_changes
 from processor.plan.planning import plan_alone
 from processor.product.product import Product
 from processor.records import canonical_json

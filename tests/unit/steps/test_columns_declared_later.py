@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load
-from processor.inspect.mirror import Mirror
+from processor.inspect.verification import Mirror
 from processor.plan.declared_columns import UNREADABLE
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
