@@ -1,19 +1,24 @@
-"""Lists of rows and of keys: each row once over all pages and shards, and no page reads more than its limit."""
+"""Lists of rows and of keys: each row once over all pages and shards, and no page reads more than its limit. Then the rows of
+other entities that hold a join key of a row.
+"""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from processor.definitions.load import load
-from processor.inspect.rows import document_keys, page_of, recorded_rows
+from processor.inspect.rows import Reference, document_keys, page_of, recorded_rows, references
 from processor.plan.planning import plan_alone
 from processor.progress.ledger import group_partition
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.records.recorded_line import to_line
+from processor.rounds.step_runner import StepRunner
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from statestore.store import Item
+from tests.unit.steps.example import PLAN as EXAMPLE_PLAN
 
 ENTITIES = "person:\n  key: [id]\n  shards: 4\n  columns: {id: int, name: string}\n"
 PRODUCT = "product: adults\nroot: person\nwhere: name <> 'child'\n"
@@ -66,3 +71,27 @@ def test_the_keys_are_those_of_documents(trial: Trial, limit: int) -> None:
     ledger = pages(trial, [group_partition(product.ledger)], limit)
     found = [key for items in ledger for key in document_keys(items, product.number)]
     assert found == [f'{{"id":{n}}}' for n in range(10) if n not in (3, 7)]
+
+
+def test_both_sides_of_every_join_are_asked_and_the_answers_are_checked() -> None:
+    trial = Trial(plan=EXAMPLE_PLAN, settings=Settings())
+    lines: list[tuple[str, dict[str, Any]]] = [
+        ("user", {"id": 1, "name": "ada", "bio": ""}),
+        ("star", {"id": 5, "who": "ada", "repo": 3}),
+        ("star", {"id": 6, "who": "bob", "repo": 3}),
+        ("repo", {"id": 3, "title": "t", "forks": 0}),
+        ("team", {"id": 8, "members": [1, 2]}),
+    ]
+    trial.batch(
+        Record(topic=topic, partition=0, offset=n, key=None, value=repr(row).replace("'", '"').encode())
+        for n, (topic, row) in enumerate(lines)
+    )
+
+    def found(entity: str, row: dict[str, Any]) -> dict[tuple[str, ...], tuple[Any, ...]]:
+        (answer,) = StepRunner(store=trial.store).run([references(EXAMPLE_PLAN, entity, row)])
+        assert all(isinstance(one, Reference) for one in answer)
+        return {(one.entity, *one.columns): one.keys for one in answer if one.keys}
+
+    assert found("user", lines[0][1]) == {("star", "who"): ({"id": 5},), ("team", "members[]"): ({"id": 8},)}
+    assert found("repo", lines[3][1]) == {("star", "repo"): ({"id": 5}, {"id": 6})}
+    assert found("star", lines[2][1]) == {("repo", "id"): ({"id": 3},)}

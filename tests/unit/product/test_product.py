@@ -1,6 +1,10 @@
-"""Joins whose columns name the same column of the other side: how the plan finds both sides, and how the SQL prints them."""
+"""Joins whose columns name the same column of the other side: how the plan finds both sides, and how the SQL prints them.
+Then the columns that a product reads by its selections, conditions, orders and joins, at every level.
+"""
 
+import json
 from textwrap import indent
+from typing import Any
 
 import pytest
 
@@ -9,7 +13,7 @@ from processor.plan.access import EdgeRead, KeyRead, SlotRead
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.plan.product_plan import JoinPlan
-from processor.product.product import Definitions, Join, align_columns
+from processor.product.product import Definitions, Join, align_columns, used_columns
 from processor.product.sql_printer import product_sql
 
 ENTITIES = """
@@ -76,3 +80,46 @@ def test_a_product_given_as_sql_may_equate_two_columns_with_one() -> None:
     known = load({"entities.yaml": ENTITIES, "p.yaml": "product: p\nsql: |\n" + indent(query, "  ")})
     (join,) = known.products["p"].joins
     assert join.on == (("home", "lead"), ("away", "lead"))
+
+
+COLUMNS = dict.fromkeys("abcdefgh", "int") | {"id": "int"}
+ENTITY = {"t": {"key": ["id"], "columns": COLUMNS}}
+
+
+def read(**product: Any) -> dict[str, str | None]:
+    definitions = load(
+        {"entities.yaml": json.dumps(ENTITY), "p.json": json.dumps({"product": "p", "root": "t"} | product)}
+    )
+    found = used_columns(definitions.products["p"])
+    return {".".join(at): None if columns is None else "".join(sorted(columns)) for at, columns in found.items()}
+
+
+def test_a_whole_row_reads_every_column() -> None:
+    assert read(embed={"j": {"many": "t", "on": {"a": "b"}}}) == {"": None, "j": None}
+
+
+def test_conditions_and_order_read_columns_like_the_selection() -> None:
+    join = {"many": "t", "on": {"a": "b"}, "where": "c > 1", "order_by": ["-d + e"], "value": "f"}
+    assert read(fields=["g"], where="h = 1", embed={"j": join}) == {"": "bgh", "j": "acdef"}
+
+
+def test_a_join_without_embed_reads_only_the_columns_that_expressions_name() -> None:
+    join = {"one": "t", "on": {"a": "b"}, "fields": ["h"], "join": {"k": {"one": "t", "on": {"c": "d"}}}}
+    assert read(value="j.e + j.k.f", join={"j": join}) == {"": "b", "j": "ade", "j.k": "cf"}
+
+
+def test_columns_that_a_level_below_reads_count_at_the_level_of_their_row() -> None:
+    lower = {"many": "t", "on": {"a": "b"}, "where": "parent.c > parent.parent.d", "value": "count(*)"}
+    join = {"many": "t", "on": {"e": "f"}, "fields": [], "embed": {"k": lower}}
+    assert read(fields=[], embed={"j": join}) == {"": "df", "j": "bce", "j.k": "a"}
+
+
+def test_an_aggregate_reads_its_rows_and_the_row_that_it_belongs_to() -> None:
+    many = {"many": "t", "on": {"a": "b"}, "join": {"k": {"one": "t", "on": {"c": "d"}}}}
+    assert read(value="sum(j.k.e * f) + count(j)", join={"j": many}) == {"": "bf", "j": "ad", "j.k": "ce"}
+
+
+def test_an_expression_that_shows_a_join_reads_the_columns_of_its_value() -> None:
+    join = {"one": "t", "on": {"a": "b"}, "value": "c + 1"}
+    assert read(value="j + 1", join={"j": join}) == {"": "b", "j": "ac"}
+    assert read(value="d", join={"j": join}) == {"": "bd", "j": "a"}

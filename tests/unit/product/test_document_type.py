@@ -1,4 +1,6 @@
-"""The JSON Schema of a product accepts all documents of the examples, and refuses wrong documents."""
+"""The JSON Schema of a product accepts all documents of the examples, and refuses wrong documents. Then the mapping of an
+index for the documents of a product.
+"""
 
 from pathlib import Path
 from textwrap import dedent
@@ -8,9 +10,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from processor.definitions.load import load
+from processor.errors import StatestoreError
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
-from processor.product.document_type import document_schema
+from processor.product.document_type import document_schema, index_mapping
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.settings.settings import Settings
@@ -195,3 +198,50 @@ def test_an_element_without_a_row_shows_null_for_what_a_row_above_never_lacks() 
     ((_, document),) = published_documents(trial)
     assert document["users"] == [{"team": None}]
     validator(trial.plan, "p").validate(document)
+
+
+ENTITIES = """
+a:
+  key: [i]
+  columns: {i: int, s: string, f: float, d: "decimal(12,2)", b: bool, day: date, at: timestamp, j: json, l: "string[]"}
+c:
+  key: [i]
+  columns: {i: int, a: int, s: string}
+"""
+PRODUCT = """
+product: p
+root: a
+embed:
+  many: {many: c, on: {a: i}, fields: [s]}
+  first: {one: c, on: {a: i}}
+  n: {many: c, on: {a: i}, value: count(*)}
+"""
+
+
+def test_a_product_whose_documents_are_no_objects() -> None:
+    definitions = load({"entities.yaml": ENTITIES, "p.yaml": "{product: p, root: a, value: s}"})
+    with pytest.raises(StatestoreError, match="documents of p are single values, and an index takes objects"):
+        index_mapping(definitions.products["p"], definitions.entities)
+
+
+def test_each_type_of_the_definitions() -> None:
+    definitions = load({"entities.yaml": ENTITIES, "p.yaml": PRODUCT})
+    text = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}}
+    number, kept = {"type": "long"}, {"type": "object", "enabled": False}
+    assert index_mapping(definitions.products["p"], definitions.entities) == {
+        "dynamic": False,
+        "properties": {
+            "i": number,
+            "s": text,
+            "f": {"type": "double"},
+            "d": {"type": "double"},
+            "b": {"type": "boolean"},
+            "day": {"type": "date", "format": "strict_date"},
+            "at": {"type": "date", "format": "strict_date_optional_time"},
+            "j": kept,
+            "l": text,
+            "many": {"properties": {"s": text}},
+            "first": {"properties": {"i": number, "a": number, "s": text}},
+            "n": number,
+        },
+    }
