@@ -26,8 +26,8 @@ from processor.plan.access import KeyRead
 from processor.plan.plan import Plan
 from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.product.document import GONE, Renderer
-from processor.product.expressions.evaluate import Match
-from processor.product.join_sides import Columns
+from processor.product.expressions.expression import Match
+from processor.product.product import Columns
 from processor.records import canonical_json
 from processor.records.record import Record, Value
 from statestore import keys

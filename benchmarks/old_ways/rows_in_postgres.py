@@ -23,9 +23,7 @@ from psycopg.types.string import TextLoader
 from benchmarks.old_ways.way import DocumentTopics, WayCounts, digest, last_changes, places
 from processor.plan.plan import Plan
 from processor.plan.product_plan import ProductPlan
-from processor.product.sql_printer.product_query import product_sql
-from processor.product.sql_printer.sql_text import quote, sql_type, table_name
-from processor.product.sql_printer.table_ddl import table_ddl
+from processor.product.sql_printer import product_sql, quote, sql_type, table_ddl, table_name
 from processor.records.entity import Entity
 from processor.records.record import Record, Value
 from statestore import keys

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 
-from processor.inspect.stored_row import Origin
+from processor.inspect.rows import Origin
 from processor.progress.epochs import read_epochs
 from processor.settings.settings import Settings
 from registry.model import EpochBoundary

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from processor.cli.options import load_settings, print_progress
 from processor.errors import StatestoreError
-from processor.inspect.definition_diff import DefinitionDiff, DiffReport
-from processor.inspect.document_maker import DiffSide
-from processor.inspect.unfilled_rows import filled_accesses, scan_unfilled
+from processor.inspect.diff import DefinitionDiff, DiffReport, DiffSide, filled_accesses, scan_unfilled
 from processor.inspect.verification import with_open_changes
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone, plan_of

@@ -3,7 +3,7 @@
 from processor.definitions.problems import suggest
 from processor.errors import StatestoreError
 from processor.plan.plan import EntityPlan, Plan
-from processor.product.document_key import read_root_key
+from processor.product.document import read_root_key
 from processor.records.record import Value
 
 KEY_TEXT = 'JSON such as {"id": 7}, or the value of a single column'

@@ -6,11 +6,10 @@ The values are equal for every model that `load` can make: there, the `join`s of
 from collections.abc import Mapping
 from typing import Any
 
-from processor.definitions.expression_reader.names import write_path
-from processor.definitions.read_duration import write_duration
+from processor.definitions.names import write_path
+from processor.definitions.shape import write_duration
 from processor.product.expressions.expression import Column, Expression
-from processor.product.gate import Gate
-from processor.product.product import BareValue, Fields, Join, OrderTerm, Product, Selection, WholeRow
+from processor.product.product import BareValue, Fields, Gate, Join, OrderTerm, Product, Selection, WholeRow
 from processor.records.entity import Entity
 from processor.records.placeholders import PLACEHOLDER
 

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeVar, get_args
 
-from processor.definitions.members import COLUMN, ENTITY, FLAG
 from processor.definitions.problems import Problems, suggest
 from processor.definitions.shape import (
+    COLUMN,
+    ENTITY,
+    FLAG,
     as_count,
     as_flag,
     as_map,
@@ -17,7 +19,7 @@ from processor.definitions.shape import (
     check_keys,
     describe_node,
 )
-from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode
+from processor.definitions.yaml import Map, Scalar, Sequence, YamlNode
 from processor.product.join_fields import parse_compared, parse_element
 from processor.records.column_types import parse_type
 from processor.records.entity import (

@@ -1,7 +1,8 @@
 """Reads a directory of definitions: `entities.yaml`, and one file per product, next to it or under `products/`.
 
 `read_directory` and `read_tests` read files. `load` is pure: it makes `Definitions` from texts, and reports all problems at once.
-`load_directory` does both, and names files by the path that its caller gave.
+`load_directory` does both, and names files by the path that its caller gave. A note is what the author says to readers about an
+entity, a column or a product.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,12 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from processor.definitions.entities import read_entities
-from processor.definitions.notes import read_entity_notes, read_product_notes
 from processor.definitions.problems import DefinitionError, Location, Problem, Problems
 from processor.definitions.products import Heading, read_product
-from processor.definitions.read_yaml import read_yaml
-from processor.definitions.yaml_nodes import Map, YamlNode
-from processor.product.product import Definitions, Product
+from processor.definitions.shape import as_prose
+from processor.definitions.yaml import Map, Scalar, YamlNode, read_yaml
+from processor.product.product import Definitions, Note, Product
 from processor.records.entity import Entity
 
 ENTITIES = "entities.yaml"
@@ -161,3 +161,33 @@ def _claim_topic(topic: str, owner: str, location: Location, owners: dict[str, s
     if first != owner:
         what = f"{owner} has the topic `{topic}`, which {first} already has"
         problems.add(location, what, "give each its own `topic`")
+
+
+def read_entity_notes(root: YamlNode, problems: Problems) -> dict[str, Note]:
+    """The note of each entity. `root`: of entities.yaml."""
+    entries = root.entries.items() if isinstance(root, Map) else ()
+    return {name: _read_note(node, problems) for name, (_, node) in entries if isinstance(node, Map)}
+
+
+def read_product_notes(nodes: Iterable[YamlNode | None], problems: Problems) -> dict[str, Note]:
+    """The note of each product. `nodes`: of the product files."""
+    notes: dict[str, Note] = {}
+    for node in nodes:
+        if isinstance(node, Map) and isinstance(name := node.get("product"), Scalar):
+            notes[name.text] = _read_note(node, problems)
+    return notes
+
+
+def _read_note(body: Map, problems: Problems) -> Note:
+    columns = body.get("columns")
+    entries: Mapping[str, tuple[Scalar, YamlNode]] = columns.entries if isinstance(columns, Map) else {}
+    said = {
+        name: as_prose(node.get("description"), f"`description` of column `{name}`", problems)
+        for name, (_, node) in entries.items()
+        if isinstance(node, Map)
+    }
+    return Note(
+        description=as_prose(body.get("description"), "`description`", problems),
+        owner=as_prose(body.get("owner"), "`owner`", problems),
+        columns={name: text for name, text in said.items() if text},
+    )

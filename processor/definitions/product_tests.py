@@ -20,13 +20,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from processor.definitions.members import PAUSE, TEST
 from processor.definitions.problems import Problems, suggest
-from processor.definitions.read_duration import read_duration
-from processor.definitions.read_yaml import read_yaml
-from processor.definitions.shape import as_map, as_text, check_keys, describe_node
-from processor.definitions.yaml_nodes import Map, Scalar, Sequence, YamlNode
-from processor.product.document_key import read_root_key
+from processor.definitions.shape import PAUSE, TEST, as_map, as_text, check_keys, describe_node, read_duration
+from processor.definitions.yaml import Map, Scalar, Sequence, YamlNode, read_yaml
+from processor.product.document import read_root_key
 from processor.product.product import Definitions, Product
 from processor.records import canonical_json
 from processor.records.change_formats import row_value

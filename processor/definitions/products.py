@@ -1,20 +1,26 @@
-"""Reads a product file: one document definition."""
+"""Reads a product file: one document definition, with `publish`, which says when its documents go out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import Final, get_args
 
 from processor.definitions.entities import read_compare
-from processor.definitions.expression_reader.names import NameScope
-from processor.definitions.joins import read_joins
-from processor.definitions.members import PRODUCT
+from processor.definitions.joins import check_members, read_joins, read_selection, read_where
+from processor.definitions.names import NameScope
 from processor.definitions.problems import Problems, suggest
-from processor.definitions.read_gate import read_gate
-from processor.definitions.selection import check_members, read_selection, read_where
-from processor.definitions.shape import as_map, as_name, as_text, as_topic, check_keys
-from processor.definitions.yaml_nodes import Map, YamlNode
-from processor.product.product import Compares, DocumentFormat, Product
-from processor.product.used_columns import compared_by_entity
+from processor.definitions.shape import (
+    PRODUCT,
+    PUBLISH,
+    as_map,
+    as_name,
+    as_text,
+    as_topic,
+    check_keys,
+    read_duration,
+    write_duration,
+)
+from processor.definitions.yaml import Map, YamlNode
+from processor.product.product import AT_MOST, OPEN, Compares, DocumentFormat, Gate, Product, compared_by_entity
 from processor.records.entity import Compare, Entity
 
 
@@ -45,7 +51,7 @@ def read_product(
     if (compare := body.get("compare")) is not None:
         entities = _read_compares(compare, entities, problems)
     if "sql" in body.entries:
-        from processor.definitions.sql_reader.sql_product import read_sql  # few products need it: `check` starts sooner
+        from processor.definitions.sql import read_sql  # few products need it: `check` starts sooner
 
         body = read_sql(body, entities, problems)
     entity = _read_root(body, entities, problems) if body else None
@@ -158,7 +164,7 @@ def _read_format(body: Map, problems: Problems) -> DocumentFormat:
 
 def _check_names(body: Map, product: Product, entities: Mapping[str, Entity | None], problems: Problems) -> None:
     """Adds a problem where Avro cannot tell two members apart."""
-    from processor.product.avro_document import NAMES_CURE, avro_schema  # few products need it: `check` starts sooner
+    from processor.product.avro import NAMES_CURE, avro_schema  # few products need it: `check` starts sooner
 
     try:
         avro_schema(product, {name: entity for name, entity in entities.items() if entity is not None})
@@ -176,3 +182,43 @@ def _check_transactions(body: Map, product: Product, entities: Mapping[str, Enti
             "`transactions: whole` needs the connector's transaction metadata, and no entity of the product names its topic",
             "write `transactions: TOPIC` in entities.yaml, and set provide.transaction.metadata = true in the connector",
         )
+
+
+DURATIONS: Final = ("quiet", "every", "at_most")
+
+
+def read_gate(node: YamlNode | None, problems: Problems) -> Gate:
+    """The gate of a product; `OPEN` where it has none, or has problems."""
+    before = len(problems)
+    body = as_map(node, "`publish`", "write one of `transactions`, `quiet` and `every` below it", problems)
+    if body is None:
+        return OPEN
+    check_keys(body, "`publish`", PUBLISH, problems)
+    found = {name: _read_wait(body, name, problems) for name in DURATIONS}
+    waits = {name: seconds for name, seconds in found.items() if seconds is not None}
+    whole = _read_transactions(body, problems)
+    longest = max(waits.get("quiet", 0.0), waits.get("every", 0.0))
+    at_most = waits.pop("at_most", max(AT_MOST, longest))
+    if at_most < longest:
+        what = f"`at_most` is {write_duration(at_most)}, and `quiet` or `every` is {write_duration(longest)}"
+        problems.add(body.key_node("at_most"), what, f"write `at_most: {write_duration(longest)}` or more")
+    if len(problems) == before and not whole and not waits:
+        cure = "write one of `transactions: whole`, `quiet: 2 s` and `every: 30 s`"
+        problems.add(body.key_node("at_most"), "`at_most` bounds a wait, and `publish` asks for none", cure)
+    return Gate(whole=whole, at_most=at_most, **waits) if len(problems) == before else OPEN
+
+
+def _read_wait(body: Map, name: str, problems: Problems) -> float | None:
+    node = body.get(name)
+    return None if node is None else read_duration(node, f"`{name}`", problems)
+
+
+def _read_transactions(body: Map, problems: Problems) -> bool:
+    node = body.get("transactions")
+    if node is None:
+        return False
+    cure = "write `transactions: whole`, or leave it out"
+    text = as_text(node, "`transactions`", cure, problems)
+    if text is not None and text != "whole":
+        problems.add(node, f"`transactions` is `{text}`", cure)
+    return text == "whole"

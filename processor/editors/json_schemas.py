@@ -15,10 +15,22 @@ from typing import Any, Final, get_args
 
 from processor.definitions.entities import KEEP, MOST_SHARDS, TRANSACTIONS, UNAVAILABLE
 from processor.definitions.joins import MAX_LIMIT
-from processor.definitions.members import COLUMN, ENTITY, FLAG, JOIN, NOTE, PAUSE, PRODUCT, PUBLISH, TEST, Members
-from processor.definitions.read_duration import DURATION
-from processor.definitions.read_gate import DURATIONS
-from processor.definitions.shape import NAME, TOPIC
+from processor.definitions.products import DURATIONS
+from processor.definitions.shape import (
+    COLUMN,
+    DURATION,
+    ENTITY,
+    FLAG,
+    JOIN,
+    NAME,
+    NOTE,
+    PAUSE,
+    PRODUCT,
+    PUBLISH,
+    TEST,
+    TOPIC,
+    Members,
+)
 from processor.product.product import DocumentFormat
 from processor.records.entity import (
     AbsentChoice,

@@ -23,7 +23,7 @@ from processor.gates.release_notes import ReleaseNotes
 from processor.gates.source_transactions import OpenTransaction, SourceTransactions
 from processor.gates.start import Start
 from processor.plan.touch import Root
-from processor.product.gate import Gate
+from processor.product.product import Gate
 from processor.progress.epochs import Partition
 from processor.records.source_transaction import TransactionEnd
 from statestore.keys import Key

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from processor.gates.held_roots import HeldRoots
 from processor.plan.touch import Root
-from processor.product.gate import OPEN, Gate
+from processor.product.product import OPEN, Gate
 from processor.wording.durations import duration_text
 
 

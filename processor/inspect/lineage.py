@@ -1,5 +1,9 @@
-"""The lineage of a document: for each join what it looked for and found, for each row the record that wrote it, why the
-document leaves it out, and which of its columns have no value."""
+"""The lineage of a document: for each join what it looked for and found, for each row the record that wrote it, why the document
+leaves it out, and which of its columns have no value.
+
+The compiled levels that render the document also say why the document, or a list in it, leaves a found row out. As text, the
+lineage has a line for each row and join, indented as the product's tree.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -7,21 +11,74 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from processor.definitions.describe import write_expression
-from processor.inspect.access_paths import pin_text
-from processor.inspect.left_out import why_left_out, why_row_is_left_out
-from processor.inspect.stored_row import EmptyColumn, FormerTopics, Origin, absence_text, empty_columns, origin_of
+from processor.inspect.explain import pin_text
+from processor.inspect.rows import EmptyColumn, FormerTopics, Origin, absence_text, empty_columns, origin_of
 from processor.plan.access import KeyRead
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.plan.step import Lookup, Step
 from processor.product.document import CompiledJoin, CompiledLevel, Match, Renderer
-from processor.product.expressions.evaluate import Scope
+from processor.product.expressions.expression import (
+    Column,
+    Evaluate,
+    Expression,
+    Path,
+    Scope,
+    compile_expression,
+    node_of,
+    references,
+)
 from processor.steps.assemble import assemble
+from processor.wording.first_of import first_of
 from registry.text import column_of
 from statestore import keys
 from statestore.items import DELETED
 from statestore.keys import Key
 from statestore.store import Item, Query
+
+
+def why_left_out(level: CompiledLevel, where: Evaluate | None, text: Expression | None, scope: Scope) -> str:
+    """Why a row does not count: the required join that has no row, or its `where`; empty where it counts."""
+    lacking = level.lacking(scope)
+    if lacking:
+        return f"the required join `{lacking[0]}` has no row that counts"
+    value = True if where is None else where(scope)
+    if value is True or text is None:
+        return ""
+    condition = f"`where: {write_expression(text)}`"
+    if value is False:
+        return f"{condition} is false"
+    columns = {write_expression(column): column for column in _single_columns(text, level)}
+    nulls = [name for name, column in columns.items() if compile_expression(column, level)(scope) is None]
+    cause = f", because {' and '.join(nulls)} {'is' if len(nulls) == 1 else 'are'} null" if nulls else ""
+    return f"{condition} is null{cause}"
+
+
+def why_row_is_left_out(joined: CompiledJoin, place: int | None, scope: Scope) -> str:
+    """Why a join leaves a found row out; empty where the document shows it. `place`: of the row among those that count, None
+    where it does not count."""
+    join = joined.join
+    if place is None:
+        return why_left_out(joined.level, joined.rows.where, join.where, scope) or "a `one` shows the first row only"
+    return "" if join.limit is None or place < join.limit else f"`limit: {join.limit}` ends the list before it"
+
+
+def _single_columns(expression: Expression, level: CompiledLevel) -> Iterator[Column]:
+    """The columns that an expression reads, without those of the rows of an aggregate: they have one value."""
+    for item in references(node_of(expression)):
+        if isinstance(item, Column) and (not item.path or (not item.up and _reaches_one(item.path, level))):
+            yield item
+
+
+def _reaches_one(path: Path, level: CompiledLevel) -> bool:
+    """Whether only `one` joins lead from the level to the row at `path`."""
+    for step in path:
+        joined = level.joins[step]
+        if joined.join.many:
+            return False
+        level = joined.level
+    return True
+
 
 Items = Mapping[Key, Item | None]
 
@@ -201,3 +258,50 @@ def _request_text(request: Key | Lookup) -> str:
         case Lookup(source=partition):
             return f"PK = '{partition}'"
     raise TypeError(f"{request} reads no row")
+
+
+REQUESTS, LEFT_OUT, LOST = 3, 20, 5
+"""How many requests of a join, rows that it leaves out, and rows with lost values the text shows. JSON has all of them."""
+
+
+def lineage_lines(found: Lineage, came: Mapping[Origin, str]) -> Iterator[str]:
+    """The lines of a lineage, without the reason for a missing document. `came`: when records came, as far as somebody asked."""
+    if found.root is not None:
+        yield from _row_lines(found.root, came, "", f"; by {found.request}")
+
+
+def lost_lines(found: Lineage) -> Iterator[str]:
+    """The columns that the document shows as null because their entity did not store them."""
+    lost = [f"{row.entity} {row.key}: {one}" for row in found.rows() for one in row.empty if one.lost]
+    yield from lost[:LOST]
+    if len(lost) > LOST:
+        yield f"and {len(lost) - LOST} more lost values"
+
+
+def _row_lines(row: SourceRow, came: Mapping[Origin, str], margin: str, request: str = "") -> Iterator[str]:
+    time = f"; came {came[row.origin]}" if row.origin in came else ""
+    yield f"{margin}{row.entity} {row.key}; {row.origin}{time}{request}"
+    if row.left_out:
+        yield f"{margin}  left out: {row.left_out}"
+    if row.empty:
+        yield f"{margin}  without a value: {', '.join(map(str, row.empty))}"
+    for join in row.joins:
+        yield from _join_lines(join, came, margin + "  ")
+
+
+def _join_lines(join: AnsweredJoin, came: Mapping[Origin, str], margin: str) -> Iterator[str]:
+    asked = f"by {first_of(join.requests, REQUESTS)}" if join.requests else "looks for nothing"
+    note = f"; {join.note}" if join.note else ""
+    yield f"{margin}{join.name}: {join.kind} {join.entity}, {asked}: {_count_text(join)}{note}"
+    others = [row for row in join.rows if row.left_out]
+    for row in [one for one in join.rows if not one.left_out] + others[:LEFT_OUT]:
+        yield from _row_lines(row, came, margin + "  ")
+    if len(others) > LEFT_OUT:
+        yield f"{margin}  and {len(others) - LEFT_OUT} more rows that are left out"
+
+
+def _count_text(join: AnsweredJoin) -> str:
+    out = sum(bool(row.left_out) for row in join.rows)
+    count = len(join.rows)
+    rows = "no row" if not count else "1 row" if count == 1 else f"{count} rows"
+    return f"{rows}, {out} left out" if out else rows

@@ -18,9 +18,7 @@ from processor.product.expressions.arithmetic import of_scale
 from processor.product.expressions.catalogue import folded_text
 from processor.product.join_fields import parse_compared
 from processor.product.product import Product
-from processor.product.sql_printer.product_query import product_sql
-from processor.product.sql_printer.sql_text import sql_name
-from processor.product.sql_printer.table_ddl import table_ddl
+from processor.product.sql_printer import product_sql, sql_name, table_ddl
 from processor.records import canonical_json
 from processor.records.entity import ColumnType, Entity
 from processor.records.record import Value

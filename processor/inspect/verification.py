@@ -1,5 +1,5 @@
 """Compares published documents with the state. The last message of each root is compared with the document that the steps
-assemble now, and, with SQL, with the answer of the product's SQL over the state's rows (`processor.inspect.mirror`).
+assemble now, and, with SQL, with the answer of the product's SQL over the state's rows (`Mirror`).
 
     1. with SQL: hash all its documents; this finds roots that were never published
     2. hash the last message of every key in the product's topic, and count those of an older version of the product
@@ -14,34 +14,193 @@ and undeclared columns are left out. A difference is between one moment of the t
 state; SQL's rows are read over a longer time.
 While a job runs, verify may report a document that the job
 rewrites all the time, or that a large fan-out has not reached yet, although that document will become right.
+
+The mirror copies the state's rows into plain tables of Postgres. It reads the rows from the table's own partitions, strongly
+consistent, without an index and without the steps. It holds one page of rows at a time, and reads an entity once for all
+products, until `forget`. It leaves out rows that Postgres cannot hold, and names them. Does not: read all rows at one moment.
+
+`comparable` reduces a document to the part that SQL can answer: declared members, and timestamps in microseconds. Documents of
+equal value become the same text: members in the order of their names, numbers in their shortest form.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from itertools import islice
 from random import Random
 from time import time
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from processor.gates.stored_roots import stored_roots
-from processor.inspect.comparable import comparable
-from processor.inspect.mirror import LeftOutRow, Mirror
-from processor.plan.plan import Plan
+from processor.plan.declared_columns import declared_row
+from processor.plan.plan import EntityPlan, Plan
 from processor.plan.product_plan import ProductPlan
 from processor.plan.root_key import root_of
 from processor.plan.touch import Root, Touch
-from processor.product.json_schema import Schema, document_schema
+from processor.product.document_type import Schema, document_schema
+from processor.product.join_fields import array_of
+from processor.product.product import Product
 from processor.progress.ledger import NO_DOCUMENT, hash_of
 from processor.progress.open_changes import stored_overlay
 from processor.records import canonical_json
-from processor.records.record import Record
+from processor.records.entity import ColumnType, Entity
+from processor.records.record import Record, Value
+from processor.records.times import round_to_microseconds, to_microseconds, to_timestamp
 from processor.rounds.publish_stage import VERSION_HEADER, encoded_document
 from processor.rounds.round import CHUNK
 from processor.rounds.step_runner import StepRunner
 from processor.steps.find_roots import find_roots, resume
 from statestore import keys
-from statestore.items import DELETED
+from statestore.items import DELETED, Row
+from statestore.keys import partitions
+from statestore.store import Store
+
+_MOST_DIGITS: Final = 131_072
+"""Digits of a numeric before its point."""
+_MOST_DECIMALS: Final = 16_383
+"""Digits of a numeric after its point."""
+_NUL: Final = "a NUL character, which Postgres cannot hold"
+
+
+def why_not_held(entity: Entity, columns: Mapping[str, Value], used: Collection[str] | None) -> str | None:
+    """Why PostgreSQL cannot hold a row as it is; None if it can. `used`: the columns that count in addition to the key,
+    None for all."""
+    for name, column in entity.columns.items():
+        if used is not None and name not in used and name not in entity.key:
+            continue
+        value = columns.get(name)
+        if name in entity.key and column.name == "timestamp" and round_to_microseconds(str(value)) != value:
+            return f"key column {name} has more digits than the microseconds of Postgres"
+        if reason := _why_refused(value, column):
+            return f"column {name} has {reason}"
+    return None
+
+
+def _why_refused(value: Value, column: ColumnType) -> str | None:
+    if value is None:
+        return None
+    if column.array:
+        element = replace(column, array=False)
+        return next((reason for each in value if (reason := _why_refused(each, element))), None)
+    if column.name == "string":
+        return _NUL if "\0" in value else None
+    return _why_json_refused(value) if column.name == "json" else None
+
+
+def _why_json_refused(value: Value) -> str | None:
+    match value:
+        case str():
+            return _NUL if "\0" in value else None
+        case dict():
+            return _why_json_refused([*value, *value.values()])
+        case list():
+            return next((reason for each in value if (reason := _why_json_refused(each))), None)
+        case int() | Decimal() if type(value) is not bool:
+            return _why_number_refused(Decimal(value))
+    return None
+
+
+def _why_number_refused(number: Decimal) -> str | None:
+    if number.adjusted() < _MOST_DIGITS and int(number.as_tuple().exponent) >= -_MOST_DECIMALS:
+        return None
+    return "a number beyond the range of Postgres"
+
+
+class SqlTables(Protocol):
+    """Tables of entities that SQL runs over. `processor.inspect.oracle.Oracle` implements it."""
+
+    def fill(self, name: str, rows: Iterable[Mapping[str, Value]], indexes: Collection[tuple[str, ...]]) -> None:
+        """Replaces the table of an entity by one with these rows and with indexes of these columns."""
+
+    def answer(self, product: Product) -> Iterator[tuple[str, str]]:
+        """The key and the document, as JSON, of each root."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutRow:
+    """A row that the tables lack, because Postgres cannot hold it. `reason`: names the column."""
+
+    entity: str
+    row: Row
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirror:
+    """A copy of the rows in `tables`. `report`: called with a line of progress before each entity is read. `left_out`: the rows
+    that the copy lacks."""
+
+    plan: Plan
+    store: Store
+    tables: SqlTables
+    report: Callable[[str], None]
+    left_out: list[LeftOutRow] = field(default_factory=list)
+    _read: set[str] = field(default_factory=set)
+
+    def documents(self, product: Product) -> Iterator[tuple[str, str]]:
+        """The answer of the product's SQL: the key and the document, as JSON, of each root."""
+        for name in sorted({product.root, *(join.entity for _, join in product.walk())} - self._read):
+            entity = self.plan.entities[name]
+            self.report(f"reading the rows of {name} into Postgres")
+            self.tables.fill(name, self._rows(entity), _indexes(entity))
+            self._read.add(name)
+        return self.tables.answer(product)
+
+    def forget(self) -> None:
+        """Forgets which entities were read, so that the next `documents` reads their rows again."""
+        self._read.clear()
+        self.left_out.clear()
+
+    def _rows(self, entity: EntityPlan) -> Iterator[Mapping[str, Value]]:
+        """The rows that Postgres can hold. Columns that no product uses are null."""
+        used = None if entity.used is None else {*entity.used, *entity.joined(), *entity.entity.key}
+        for pk in partitions(entity.name, entity.entity.shards):
+            for item in self.store.items(pk):
+                row = declared_row(item, entity)
+                if row.columns is None:
+                    continue
+                if reason := why_not_held(entity.entity, row.columns, used):
+                    self.left_out.append(LeftOutRow(entity=entity.name, row=row, reason=reason))
+                else:
+                    yield row.columns if used is None else {name: row.columns.get(name) for name in used}
+
+
+def _indexes(entity: EntityPlan) -> set[tuple[str, ...]]:
+    """The columns that joins find rows by, except keys and elements of arrays."""
+    return {columns for columns in (*entity.slots.values(), *entity.edges.values()) if array_of(columns) is None}
+
+
+_TIMESTAMP: Final = ColumnType(name="timestamp")
+_EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+
+def comparable(value: Value, schema: Mapping[str, Any]) -> Value:
+    """The document, or a part of it, without the undeclared members of whole rows, and with timestamps in the precision of
+    PostgreSQL. A float becomes the shortest number that means it: PostgreSQL prints some floats with other digits than Python.
+    `schema`: of the part, made by `json_schema.document_schema`. A value that does not fit it is unchanged."""
+    match value:
+        case dict():
+            known = schema.get("properties", {})
+            whole = "properties" in schema and "additionalProperties" not in schema
+            return {n: comparable(value[n], known.get(n, {})) for n in sorted(value) if n in known or not whole}
+        case list():
+            return [comparable(element, schema.get("items", {})) for element in value]
+        case str() if schema.get("format") == "date-time":
+            return _instant(value)
+        case int() | Decimal() if type(value) is not bool and schema.get("format") == "double":
+            return Decimal(repr(float(value))).normalize(_EXACT) if value else 0
+        case int() | Decimal() if type(value) is not bool:
+            return Decimal(value).normalize(_EXACT) if value else 0
+    return value
+
+
+def _instant(text: str) -> str:
+    try:
+        return to_microseconds(to_timestamp(text, _TIMESTAMP, None))
+    except ValueError:
+        return text
+
 
 TopicReader = Callable[[], Iterable[Record]]
 """Reads the product's topic from its beginning to its present end."""

@@ -10,8 +10,7 @@ from processor.landing.search_target import SearchTarget
 from processor.landing.target import Target
 from processor.plan.plan import Plan
 from processor.plan.planning import product_of
-from processor.product.index_mapping import index_mapping
-from processor.product.json_schema import document_schema
+from processor.product.document_type import document_schema, index_mapping
 from processor.product.product import Product
 from processor.records.entity import Entity
 

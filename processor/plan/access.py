@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from processor.product.join_fields import array_of, converted_of
-from processor.product.join_sides import Columns, align_columns
-from processor.product.product import Definitions, Join
+from processor.product.product import Columns, Definitions, Join, align_columns
 from processor.records.entity import Entity
 
 Slots = Mapping[str, Mapping[int, Columns]]

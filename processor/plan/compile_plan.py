@@ -11,9 +11,7 @@ from processor.plan.plan import EntityPlan, Plan
 from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.plan.tree import places_of, trees_of
 from processor.product.join_fields import converted_of
-from processor.product.join_sides import Columns, align_columns
-from processor.product.product import Definitions, Join, Product
-from processor.product.used_columns import used_columns
+from processor.product.product import Columns, Definitions, Join, Product, align_columns, used_columns
 from processor.records.entity import Entity
 from registry.edits.edit import with_numbers
 from registry.slots import SharedQuery, equal_groups, value_types

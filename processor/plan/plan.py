@@ -14,7 +14,7 @@ from processor.plan.product_plan import ProductPlan
 from processor.plan.step import Lookup
 from processor.plan.tree import RootTree, places_of, trees_of
 from processor.product.join_fields import convert, join_keys
-from processor.product.join_sides import Columns
+from processor.product.product import Columns
 from processor.records.entity import Entity
 from processor.records.record import Value
 from registry.text import column_of

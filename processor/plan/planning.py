@@ -13,9 +13,7 @@ from processor.plan.compile_plan import compile_plan
 from processor.plan.plan import Plan
 from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.plan.rejects_topic import check_rejects_topic
-from processor.product.join_sides import align_columns
-from processor.product.product import Definitions, Join, Product
-from processor.product.used_columns import used_by_entity
+from processor.product.product import Definitions, Join, Product, align_columns, used_by_entity
 from processor.records import canonical_json
 from processor.records.entity import Entity
 from registry import model as stored

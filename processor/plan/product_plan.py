@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from processor.plan.access import Access
-from processor.product.gate import OPEN, Gate
 from processor.product.join_fields import join_keys
-from processor.product.join_sides import Columns
-from processor.product.product import Join, Product
+from processor.product.product import OPEN, Columns, Gate, Join, Product
 from processor.records.record import Value
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from processor.product.document_key import read_root_key
+from processor.product.document import read_root_key
 from processor.records import canonical_json
 from processor.records.entity import Entity
 from processor.records.record import Value

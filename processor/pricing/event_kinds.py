@@ -15,8 +15,7 @@ from processor.plan.plan import EntityPlan, Plan
 from processor.plan.product_plan import JoinPlan, ProductPlan
 from processor.product.expressions.expression import Column, Expression, Path, node_of, references
 from processor.product.join_fields import parse_compared, parse_element, type_of
-from processor.product.join_sides import Columns
-from processor.product.product import Join, Product, expressions
+from processor.product.product import Columns, Join, Product, expressions
 from processor.records.column_types import parse_type
 from processor.records.entity import ColumnType, Entity
 from processor.records.record import Value

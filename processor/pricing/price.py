@@ -1,4 +1,4 @@
-"""Prices each kind of event: its requests and request units, by trying it on the compiled plan.
+"""Prices each kind of event: its requests and request units, by trying it on the compiled plan; and the price of holding.
 
 The trial runs on a store that meters, in a world where every join finds one row and every row counts. The counts are thus those
 of the steps themselves; requests that settle the change later are counted apart. Each kind of event has two prices:
@@ -11,18 +11,30 @@ of the steps themselves; requests that settle the change later are counted apart
 
 The rows are small: a row of more than 1 KB (written) or 4 KB (read) costs more, and so does each further document that a change
 touches.
+
+The price of holding is the write units of the items in which a product with a gate keeps its roots that wait. The items are those
+of one batch, written and deleted, with the note of their release where the product has `every`. Each event is on another root,
+whose key has 16 characters, and in a transaction of its own. Left out: changes of one root that wait together make one document,
+so `every` and `quiet` save the writes and reads of the others; a fan-out writes an item for each of its pages.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from hashlib import sha256
 from typing import NamedTuple
 
 from processor.counts import REQUEST, Count
 from processor.driver.clock import VirtualClock
 from processor.driver.row_reads import RowReads
+from processor.gates.held_portion import Held, SeenPlace, SeenRecords, make_portions
+from processor.gates.ranges import ranges_of
+from processor.gates.release_notes import ReleaseNotes
+from processor.gates.seen_transactions import tables_of, topics_of
 from processor.plan.plan import EntityPlan, Plan
+from processor.plan.product_plan import ProductPlan
 from processor.pricing.event_kinds import OTHER, WORLD, Event, RowValues, World, without_filters
+from processor.product.product import OPEN
 from processor.progress.ledger import Mark
 from processor.records import canonical_json
 from processor.records.change_formats import row_value
@@ -34,7 +46,7 @@ from processor.steps.publish import invalidate
 from processor.trial.trial import MemoryOutbox, Trial
 from statestore import keys
 from statestore.metered import MeteredStore
-from statestore.store import Store
+from statestore.store import Delete, Store
 
 REQUESTS = ("UpdateItem", "BatchGetItem", "Query", "DeleteItem")
 BATCH = 1_000
@@ -179,3 +191,40 @@ def _record(entity: EntityPlan, key: RowValues, row: RowValues | None, offset: i
         key=canonical_json.encode({column: key[column] for column in entity.entity.key}),
         value=None if row is None else canonical_json.encode(row_value(row, entity.entity)),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatePrice:
+    """The write units of holding. `alone`: of an event that is alone in its batch; `in_batch`: of one of `BATCH` events."""
+
+    product: str
+    alone: float
+    in_batch: float
+
+
+def price_gates(plan: Plan) -> Iterator[GatePrice]:
+    """The price of holding of each product with a gate."""
+    for name, planned in plan.products.items():
+        if planned.gate != OPEN:
+            yield GatePrice(product=name, alone=_units(planned, plan, 1), in_batch=_units(planned, plan, BATCH))
+
+
+def _units(planned: ProductPlan, plan: Plan, events: int) -> float:
+    """The write units of an event in a batch of so many."""
+    name = planned.product.name
+    roots = [(name, sha256(b"%d" % n).hexdigest()[:16]) for n in range(events)]
+    seen = {
+        (topic, f"{10**6 + n}"): SeenRecords(n, n, {(table, 0): SeenPlace(n, n, ranges_of([1]))})
+        for topic in sorted(topics_of(planned, plan))[:1]
+        for table in sorted(tables_of(plan)[topic])[:1]
+        for n in range(events)
+    }
+    held = Held(roots={root: float(n) for n, root in enumerate(roots)}, seen=seen)
+    writes = [portion.write() for portion in make_portions(held, 1, 1, 0.0)]
+    if planned.gate.every:
+        writes.append(ReleaseNotes(run=1).begin(roots, 1, 0.0, 0.0))
+    store = MeteredStore()
+    for write in writes:
+        store.write(write)
+        store.delete(Delete(key=write.key))
+    return round(store.written / events, 4)

@@ -2,12 +2,21 @@
 
 Every member is present, and its type says whether it may be null. Never null: the key columns of a row, and the columns by which
 a join found a row, since null joins nothing. A column of a `one` join is null if no row was found, unless the join is required. A
-computed value may be null, except `count` and literals. `json_schema` and `avro_document` write the type in their formats.
+computed value may be null, except `count` and literals. This module writes it as
+
+    JSON Schema   (draft 2020-12) Levels that show whole rows allow undeclared columns, without a schema for them
+    mapping       for an index of OpenSearch or Elasticsearch. A text is searched by its words, and under `.keyword` as a whole. A
+                  list of rows is an object, as the index itself would choose. The index keeps every member, but searches only
+                  those that are declared: a json column and undeclared columns are not searched
+
+`avro.py` writes the type as an Avro schema.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
+from processor.errors import StatestoreError
 from processor.product.expressions.expression import Aggregate, Column, Expression, Literal, Path, Shown, node_of
 from processor.product.join_fields import type_of
 from processor.product.product import BareValue, Fields, Join, Product, Selection, WholeRow
@@ -139,3 +148,82 @@ class _TypeReader:
 
 def _join_named(joins: Sequence[Join], name: str) -> Join:
     return next(join for join in joins if join.name == name)
+
+
+Schema = dict[str, Any]
+
+_SCHEMAS: Mapping[str, Schema] = {
+    "int": {"type": "integer"},
+    "string": {"type": "string"},
+    "float": {"type": "number", "format": "double"},
+    "decimal": {"type": "number"},
+    "bool": {"type": "boolean"},
+    "date": {"type": "string", "format": "date"},
+    "timestamp": {"type": "string", "format": "date-time"},
+    "json": {},
+}
+
+
+def document_schema(product: Product, entities: Mapping[str, Entity]) -> Schema:
+    """The schema of a product's documents. The null value of a tombstone is not a document, and not in the schema."""
+    heading = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": product.name}
+    return heading | _schema(document_type(product, entities))
+
+
+def _schema(of: DocumentType) -> Schema:
+    """The schema of a part of the document."""
+    match of:
+        case ValueType(column=column):
+            schema: Schema = {"type": "null"} if column is None else _column_schema(column)
+        case ObjectType(members=members):
+            properties = {name: _schema(member) for name, member in members}
+            closed = {} if of.undeclared is not None else {"additionalProperties": False}
+            schema = {"type": "object", "properties": properties, "required": list(properties), **closed}
+        case ListType(items=items, most=most):
+            schema = {"type": "array", "items": _schema(items), **({} if most is None else {"maxItems": most})}
+    return _nullable(schema) if of.nullable else schema
+
+
+def _column_schema(column: ColumnType) -> Schema:
+    return {"type": "array", "items": _nullable(_SCHEMAS[column.name])} if column.array else dict(_SCHEMAS[column.name])
+
+
+def _nullable(schema: Schema) -> Schema:
+    """The schema, which allows null, too. A schema without a type allows null already."""
+    kind = schema.get("type")
+    return schema | {"type": [kind, "null"]} if isinstance(kind, str) and kind != "null" else schema
+
+
+IndexMapping = dict[str, Any]
+
+_KEPT: Final = {"type": "object", "enabled": False}
+_KINDS: Final[Mapping[str, IndexMapping]] = {
+    "int": {"type": "long"},
+    "string": {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}},
+    "float": {"type": "double"},
+    "decimal": {"type": "double"},
+    "bool": {"type": "boolean"},
+    "date": {"type": "date", "format": "strict_date"},
+    "timestamp": {"type": "date", "format": "strict_date_optional_time"},
+    "json": _KEPT,
+}
+
+
+def index_mapping(product: Product, entities: Mapping[str, Entity]) -> IndexMapping:
+    """The mapping of a product's documents. Raises StatestoreError for documents that are no objects."""
+    shown = document_type(product, entities)
+    if not isinstance(shown, ObjectType):
+        raise StatestoreError(
+            f"documents of {product.name} are single values, and an index takes objects: give it `fields`"
+        )
+    return {"dynamic": False} | _mapping(shown)
+
+
+def _mapping(of: DocumentType) -> IndexMapping:
+    match of:
+        case ValueType(column=column):
+            return dict(_KEPT if column is None else _KINDS[column.name])
+        case ObjectType(members=members):
+            return {"properties": {name: _mapping(member) for name, member in members}}
+        case ListType(items=items):
+            return _mapping(items)

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from processor.product.avro_datum import avro_datum
-from processor.product.avro_document import avro_schema_text
+from processor.product.avro import avro_datum, avro_schema_text
 from processor.product.document import GONE, Match, Renderer
 from processor.product.product import Product
 from processor.records import canonical_json

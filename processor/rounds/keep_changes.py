@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from processor.counts import Count
 from processor.gates.held_portion import Held, make_portions
-from processor.product.gate import OPEN
+from processor.product.product import OPEN
 from processor.progress.open_changes import OpenChanges
 from processor.progress.segment import Segment
 from processor.rounds.round import Round, StageResult

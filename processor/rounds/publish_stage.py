@@ -24,8 +24,7 @@ from processor.plan.root_key import root_message_key
 from processor.plan.step import Step
 from processor.plan.touch import Root
 from processor.plan.tree import RootTree, merge
-from processor.product.counted_rows import SharedLevel
-from processor.product.document import Match, Renderer
+from processor.product.document import Match, Renderer, SharedLevel
 from processor.product.encoded_document import DocumentEncoder, Encode, EncodedDocument, framed_avro, json_of_avro
 from processor.product.product import Product
 from processor.progress.ledger import Mark, group_partition

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 
 from processor.definitions.product_tests import Case, ExpectedDocument
-from processor.definitions.read_duration import MOST_SECONDS
+from processor.definitions.shape import MOST_SECONDS
 from processor.plan.plan import Plan
 from processor.records import canonical_json
 from processor.records.dead_letters import rejected_record

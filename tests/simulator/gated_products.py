@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from processor.plan.plan import Plan
-from processor.product.gate import Gate
+from processor.product.product import Gate
 from tests.simulator import product_sets
 from tests.simulator.product_sets import ProductSetSimulation
 from tests.simulator.run import Simulation

@@ -20,7 +20,7 @@ from processor.gates.held_root import DueRoots
 from processor.gates.held_roots import HeldRoots
 from processor.plan.plan import Plan
 from processor.plan.touch import Root
-from processor.product.gate import Gate
+from processor.product.product import Gate
 from processor.records import canonical_json
 from processor.records.record import Record
 from processor.records.source_transaction import TransactionEnd

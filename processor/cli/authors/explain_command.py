@@ -22,13 +22,11 @@ from processor.cli.options import (
 from processor.cli.printing.document_text import add_pretty, document_text
 from processor.errors import StatestoreError
 from processor.gates.wait import wait_json, wait_lines
-from processor.inspect.access_paths import explain, explanation_lines
-from processor.inspect.lineage import lineage
-from processor.inspect.lineage_text import lineage_lines
-from processor.inspect.mermaid import mermaid_lines
-from processor.inspect.stored_row import former_topics
+from processor.inspect.explain import explain, explanation_lines, mermaid_lines
+from processor.inspect.lineage import lineage, lineage_lines
+from processor.inspect.rows import former_topics
 from processor.plan.planning import product_of
-from processor.product.sql_printer.product_query import product_sql
+from processor.product.sql_printer import product_sql
 from processor.records import canonical_json
 from processor.rounds.publish_stage import encoded_document
 from processor.wording.visible_text import visible, visible_line, visible_lines

@@ -11,8 +11,7 @@ from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_setti
 from processor.cli.printing.document_text import add_pretty, document_text
 from processor.cli.printing.output import UNFIT_LINE
 from processor.gates.wait import wait_text
-from processor.inspect.lineage import lineage
-from processor.inspect.lineage_text import lost_lines
+from processor.inspect.lineage import lineage, lost_lines
 from processor.plan.plan import Plan
 from processor.plan.product_plan import ProductPlan
 from processor.progress.ledger import group_key, read_entry

@@ -26,7 +26,7 @@ from processor.cli.printing.plan_json import plan_json
 from processor.cli.printing.plan_text import plan_lines
 from processor.definitions.load import load, read_directory
 from processor.errors import SettingError, StatestoreError
-from processor.inspect.definition_diff import DiffReport
+from processor.inspect.diff import DiffReport
 from processor.plan.planning import requirements_of
 from processor.pricing.preview import Preview, preview
 from processor.pricing.price_list import DEFAULT, read_prices

@@ -9,9 +9,16 @@ from processor.cli.arrival import add_time, arrivals
 from processor.cli.chosen_plan import stored_boundaries, stored_state
 from processor.cli.chosen_row import KEY_TEXT, chosen_entity, typed_key
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, reachable_settings, require_settings
-from processor.inspect.listing import document_keys, page_of, recorded_rows
-from processor.inspect.row_text import row_lines, row_object
-from processor.inspect.stored_row import absence_text, former_topics, origin_of
+from processor.inspect.rows import (
+    absence_text,
+    document_keys,
+    former_topics,
+    origin_of,
+    page_of,
+    recorded_rows,
+    row_lines,
+    row_object,
+)
 from processor.plan.planning import product_of
 from processor.progress.ledger import group_key, group_partition
 from processor.records import canonical_json

@@ -8,9 +8,8 @@ from processor.cli.chosen_plan import chosen_plan
 from processor.cli.options import REGISTRY, add_definitions, add_settings
 from processor.errors import StatestoreError
 from processor.plan.planning import product_of
-from processor.product.avro_document import NAMES_CURE, avro_schema
-from processor.product.index_mapping import index_mapping
-from processor.product.json_schema import document_schema
+from processor.product.avro import NAMES_CURE, avro_schema
+from processor.product.document_type import document_schema, index_mapping
 from processor.product.product import DocumentFormat
 from processor.wording.visible_text import visible
 

@@ -17,10 +17,9 @@ from processor.cli.options import (
 )
 from processor.cli.printing.edit_report import applied_json, print_applied, user_name, wait_for_jobs
 from processor.plan.planning import check_after, plan_of, requirements_of
-from processor.pricing.backfill_estimate import backfill_text
 from processor.pricing.estimate import index_statistics
+from processor.pricing.preview import backfill_text, row_effects
 from processor.pricing.price_list import DEFAULT
-from processor.pricing.stored_columns import row_effects
 from processor.settings.open_registry import open_registry
 from processor.wording.visible_text import visible_line
 from registry.edits.advance import completed

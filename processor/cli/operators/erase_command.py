@@ -18,7 +18,7 @@ from processor.cli.printing.edit_report import user_name
 from processor.cli.printing.erasure_certificate import Occasion, certificate_lines, make_certificate
 from processor.cli.printing.job_log import JobLog, add_log_flags
 from processor.errors import SettingError
-from processor.inspect.references import Reference, references
+from processor.inspect.rows import Reference, references
 from processor.inspect.verification import with_open_changes
 from processor.plan.declared_columns import declared_columns
 from processor.records import canonical_json

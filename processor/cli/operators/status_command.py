@@ -25,7 +25,7 @@ from processor.metrics.status import (
     status_json,
     wrong_lines,
 )
-from processor.pricing.spending_text import spending_line, throttled
+from processor.pricing.spending import spending_line, throttled
 from processor.rounds.troubles import degraded_lines
 from processor.settings.open_registry import open_registry
 from processor.settings.settings import Settings

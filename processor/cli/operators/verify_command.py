@@ -27,9 +27,9 @@ from processor.cli.printing.difference_lines import difference_lines
 from processor.cli.printing.output import UNFIT_LINE
 from processor.counts import Count
 from processor.errors import SettingError
-from processor.inspect.mirror import Mirror
 from processor.inspect.verification import (
     Difference,
+    Mirror,
     NotCompared,
     TopicReader,
     VerificationResult,

@@ -13,7 +13,7 @@ from processor.cli.printing.diff_text import (
     note_lines,
     size_lines,
 )
-from processor.inspect.definition_diff import DiffReport, ProductDiff
+from processor.inspect.diff import DiffReport, ProductDiff
 from processor.pricing.price_list import Prices
 from processor.wording.visible_text import visible_line
 

@@ -6,9 +6,7 @@ from decimal import Decimal
 
 from processor.cli.printing.colour import coloured
 from processor.cli.printing.plan_text import WIDTH, counted
-from processor.inspect.definition_diff import DiffReport, DocumentSizes, ProductDiff
-from processor.inspect.document_changes import ChangeGroup
-from processor.inspect.join_findings import JoinFinding
+from processor.inspect.diff import ChangeGroup, DiffReport, DocumentSizes, JoinFinding, ProductDiff
 from processor.pricing.price_list import Prices
 from processor.records import canonical_json
 from processor.records.record import Value

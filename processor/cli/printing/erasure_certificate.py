@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from processor.cli.printing.erasure_remains import remains, time_text
-from processor.inspect.references import Reference
+from processor.inspect.rows import Reference
 from processor.plan.plan import EntityPlan, Plan
 from processor.progress.erasures import erasure_key
 from processor.records import canonical_json

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from processor.inspect.references import Reference
+from processor.inspect.rows import Reference
 from processor.plan.plan import EntityPlan, Plan
 from processor.records.record import Record
 from processor.settings.settings import Settings

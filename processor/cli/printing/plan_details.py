@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from processor.cli.printing.plan_text import WIDTH, served_joins
+from processor.pricing.costs import estimated_dollars
 from processor.pricing.estimate import Estimate
 from processor.pricing.preview import Preview
 from processor.pricing.price import BATCH, REQUESTS, Cost
 from processor.pricing.price_list import Prices
-from processor.pricing.product_prices import estimated_dollars
 from processor.wording.text_table import fitted_to, table_lines, wrapped_lines
 from processor.wording.visible_text import visible_line
 from statestore.items import slot_name

@@ -4,9 +4,9 @@ from dataclasses import asdict
 from decimal import Decimal
 
 from processor.cli.printing.plan_text import summary
+from processor.pricing.costs import estimated_dollars, product_prices
 from processor.pricing.preview import Preview
 from processor.pricing.price_list import Prices
-from processor.pricing.product_prices import estimated_dollars, product_prices
 
 
 def plan_json(found: Preview, prices: Prices) -> dict[str, object]:

@@ -5,12 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from processor.cli.printing.colour import coloured
-from processor.pricing.backfill_estimate import Backfill, backfill_text
+from processor.pricing.costs import ProductPrice, product_prices
 from processor.pricing.planned_entries import EntryAction, PlannedEntry
-from processor.pricing.preview import Preview, SlotPreview
+from processor.pricing.preview import Backfill, Preview, SlotPreview, backfill_text
 from processor.pricing.price import BATCH
 from processor.pricing.price_list import Prices
-from processor.pricing.product_prices import ProductPrice, product_prices
 from processor.wording.first_of import first_of
 from processor.wording.text_table import fitted_to, table_lines, wrapped_lines
 from processor.wording.visible_text import visible_line

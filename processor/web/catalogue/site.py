@@ -17,15 +17,14 @@ from typing import Any, Final
 
 from processor.definitions.product_tests import Case
 from processor.errors import SettingError
-from processor.inspect.access_paths import AccessPath, ExplainedJoin, explain
+from processor.inspect.explain import AccessPath, ExplainedJoin, explain
 from processor.plan.plan import Plan
+from processor.pricing.costs import ProductPrice, product_prices
 from processor.pricing.preview import Preview
 from processor.pricing.price import BATCH
 from processor.pricing.price_list import Prices
-from processor.pricing.product_prices import ProductPrice, product_prices
-from processor.product.product import Definitions, Note, Product
-from processor.product.sql_printer.product_query import product_sql
-from processor.product.used_columns import used_by_entity
+from processor.product.product import Definitions, Note, Product, used_by_entity
+from processor.product.sql_printer import product_sql
 from processor.records import canonical_json
 from processor.records.entity import Entity
 from processor.settings.settings import Settings

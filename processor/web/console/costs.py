@@ -7,12 +7,11 @@ from typing import Any, Final
 
 from processor.counts import REQUEST, Count
 from processor.metrics.metrics import READS, WRITES
+from processor.pricing.costs import estimated_dollars, product_prices, savings_without
 from processor.pricing.preview import Preview
 from processor.pricing.price import BATCH
 from processor.pricing.price_list import BILLING, MONTH_SECONDS, Prices
-from processor.pricing.product_prices import estimated_dollars, product_prices
-from processor.pricing.run_window import LAST_DAY, LAST_HOUR, RunWindow, read_window
-from processor.pricing.savings import savings_without
+from processor.pricing.spending import LAST_DAY, LAST_HOUR, RunWindow, read_window
 from processor.web.console.screen import ConsoleParts, Content, Screen, Visit
 from processor.web.problem import LookUpProblem
 from processor.wording.durations import duration_text

@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from processor.inspect.history_lines import history_lines
 from processor.plan.planning import plan_of
-from processor.pricing.backfill_estimate import backfill_text
 from processor.pricing.estimate import index_statistics
-from processor.pricing.stored_columns import row_effects
+from processor.pricing.preview import backfill_text, row_effects
 from processor.web.console.screen import ConsoleParts, Content, EditDone, Screen, Visit
 from processor.web.problem import LookUpProblem
 from registry.edits import operations

@@ -18,7 +18,7 @@ from processor.metrics.status import (
     status_json,
     wrong_lines,
 )
-from processor.pricing.spending_text import spending_line
+from processor.pricing.spending import spending_line
 from processor.rounds.troubles import degraded_lines
 from processor.web.console.screen import ConsoleParts, Content, Screen, Visit
 from processor.wording.durations import duration_text

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from processor.inspect.access_paths import explain
+from processor.inspect.explain import explain
 from processor.plan.planning import plan_of
+from processor.pricing.costs import ProductPrice, product_prices
 from processor.pricing.price_list import Prices
-from processor.pricing.product_prices import ProductPrice, product_prices
-from processor.pricing.run_window import LAST_DAY, LAST_HOUR, RunWindow, read_window
-from processor.product.json_schema import document_schema
+from processor.pricing.spending import LAST_DAY, LAST_HOUR, RunWindow, read_window
+from processor.product.document_type import document_schema
 from processor.product.product import Definitions
-from processor.product.sql_printer.product_query import product_sql
+from processor.product.sql_printer import product_sql
 from processor.web.catalogue.picture import lineage_picture
 from processor.web.catalogue.product import document_members, product_versions
 from processor.web.console.screen import ConsoleParts, Content, Screen, Visit, diff_rows, value_lines

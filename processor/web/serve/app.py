@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from processor.plan.plan import Plan
-from processor.product.json_schema import document_schema
+from processor.product.document_type import document_schema
 from processor.records import canonical_json
 from processor.settings.installed_release import statestore_version
 from processor.web.guard import Guard, GuardRules, problem_answer

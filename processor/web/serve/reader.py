@@ -15,15 +15,21 @@ from time import monotonic
 from typing import Any, NamedTuple, cast
 
 from processor.gates.wait import Wait
-from processor.inspect.access_paths import explain
+from processor.inspect.explain import explain
 from processor.inspect.lineage import lineage
-from processor.inspect.listing import document_keys, page_of
-from processor.inspect.row_text import row_object
-from processor.inspect.stored_row import FormerTopics, absence_text, former_topics, origin_at
+from processor.inspect.rows import (
+    FormerTopics,
+    absence_text,
+    document_keys,
+    former_topics,
+    origin_at,
+    page_of,
+    row_object,
+)
 from processor.plan.plan import EntityPlan, Plan
 from processor.plan.product_plan import ProductPlan
-from processor.product.document_key import read_root_key
-from processor.product.json_schema import document_schema
+from processor.product.document import read_root_key
+from processor.product.document_type import document_schema
 from processor.progress.ledger import (
     NO_DOCUMENT,
     Mark,

@@ -12,10 +12,8 @@ import pytest
 
 from processor.definitions.load import load
 from processor.errors import OracleError
-from processor.inspect.mirror import Mirror
 from processor.inspect.oracle import oracle
-from processor.inspect.postgres_values import why_not_held
-from processor.inspect.verification import VerificationResult, Verifier, with_open_changes
+from processor.inspect.verification import Mirror, VerificationResult, Verifier, why_not_held, with_open_changes
 from processor.plan.planning import plan_alone
 from processor.records import canonical_json
 from processor.records.record import Record

@@ -13,8 +13,7 @@ from psycopg.types.json import Jsonb, set_json_loads
 
 from processor.inspect.oracle import oracle
 from processor.product.product import Definitions
-from processor.product.sql_printer.product_query import product_sql
-from processor.product.sql_printer.table_ddl import table_ddl
+from processor.product.sql_printer import product_sql, table_ddl
 from processor.records import canonical_json
 from processor.records.record import Record
 from tests.integration.product.published import last_documents, plain

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from processor.definitions.describe import describe_product
 from processor.definitions.load import load
 from processor.inspect.oracle import Oracle, oracle
-from processor.product.json_schema import document_schema
+from processor.product.document_type import document_schema
 from processor.product.product import Definitions
 from processor.records import canonical_json
 from processor.records.record import Record

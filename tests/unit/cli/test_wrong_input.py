@@ -13,7 +13,7 @@ from processor.errors import KafkaError
 from processor.kafka.admin import Admin
 from processor.kafka.outbox import KafkaOutbox
 from processor.kafka.reader import read_topic
-from processor.product.document_key import read_root_key
+from processor.product.document import read_root_key
 from processor.records.dead_letters import read_dead_letters, reject_message
 from processor.records.record import Record, Rejected
 from registry.errors import RegistryError

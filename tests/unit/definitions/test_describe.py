@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from processor.definitions.describe import describe_entity, describe_product
 from processor.definitions.load import load, read_directory
+from processor.product.expressions.expression import Column
 from processor.product.join_fields import parse_element
 from processor.product.product import (
     BareValue,
-    Column,
     Definitions,
     Fields,
     Join,

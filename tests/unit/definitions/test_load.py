@@ -7,7 +7,8 @@ import pytest
 
 from processor.definitions.load import load, read_directory
 from processor.definitions.problems import DefinitionError
-from processor.product.product import BareValue, Column, Definitions, Fields, Join, OrderTerm, Product, WholeRow
+from processor.product.expressions.expression import Column
+from processor.product.product import BareValue, Definitions, Fields, Join, OrderTerm, Product, WholeRow
 from processor.records.entity import ColumnType, Entity
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "github"

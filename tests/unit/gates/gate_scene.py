@@ -6,7 +6,7 @@ from typing import Any
 from processor.gates.held_portion import Held, HeldPortion, SeenPlace, SeenRecords, make_portions
 from processor.gates.held_roots import HeldRoots
 from processor.gates.ranges import ranges_of
-from processor.product.gate import Gate
+from processor.product.product import Gate
 from processor.records.source_transaction import TransactionEnd
 from statestore.memory import MemoryStore
 from statestore.store import Delete, Write

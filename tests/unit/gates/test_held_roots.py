@@ -7,7 +7,7 @@ import pytest
 from processor.gates import held_roots
 from processor.gates.held_portion import Held
 from processor.gates.start import PATIENCE_SECONDS
-from processor.product.gate import OPEN
+from processor.product.product import OPEN
 from tests.unit.gates.gate_scene import ORDER, TOPIC, Gates, seen_of
 
 

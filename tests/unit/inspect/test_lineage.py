@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load, read_directory
-from processor.inspect.lineage import Lineage, lineage
-from processor.inspect.lineage_text import LEFT_OUT, lineage_lines
-from processor.inspect.stored_row import former_topics
+from processor.inspect.lineage import LEFT_OUT, Lineage, lineage, lineage_lines
+from processor.inspect.rows import former_topics
 from processor.plan.planning import plan_alone
 from processor.records import canonical_json
 from processor.records.record import Record

@@ -1,4 +1,6 @@
-"""Verify reports documents that differ from the state or from SQL, but not those that a running job is about to publish."""
+"""Verify reports documents that differ from the state or from SQL, but not those that a running job is about to publish, nor
+those that wait at the gate of their product. Then the part of a document that compares with the answer of its product's SQL.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -9,16 +11,18 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load, read_directory
-from processor.inspect.mirror import Mirror
-from processor.inspect.verification import VerificationResult, Verifier, with_open_changes
+from processor.inspect.verification import Mirror, VerificationResult, Verifier, comparable, with_open_changes
 from processor.plan.planning import plan_alone
+from processor.product.document_type import document_schema
 from processor.product.product import Product
 from processor.records import canonical_json
 from processor.records.record import Record
+from processor.rounds.follow_up_stages import RootToRepair
 from processor.rounds.step_runner import StepRunner
 from processor.settings.settings import Settings
 from processor.trial.trial import Trial
 from tests.simulator.oracle import documents
+from tests.unit.trial.test_gates import Shop
 
 DEFINITIONS = load(read_directory(Path(__file__).parents[3] / "examples" / "github"))
 PLAN = plan_alone(DEFINITIONS, slots=20)
@@ -214,3 +218,104 @@ def test_the_mirror_reads_rows_once_until_the_second_look(trial: Trial) -> None:
 def test_a_deleted_root_has_no_document(trial: Trial) -> None:
     trial.batch([Record(topic="user", partition=0, offset=50, epoch=1, key=b'{"email":"u1@x.org"}', value=None)])
     assert verified(trial, messages(trial), mirror=mirror(trial)) == VerificationResult(compared=10, differences=())
+
+
+def verified_at_gate(shop: Shop) -> VerificationResult:
+    runner = with_open_changes(StepRunner(store=shop.trial.store))
+    sent = shop.trial.published.messages
+    topic = [Record(topic=m.topic, partition=0, offset=n, key=m.key, value=m.value) for n, m in enumerate(sent)]
+    verifier = Verifier(plan=shop.plan, runner=runner, wait=lambda: None)
+    return verifier.verify(shop.plan.products["bill"], lambda: topic, None, Random(1))
+
+
+def waiting_shop() -> Shop:
+    """A new order, an update and a delete that wait."""
+    shop = Shop("{quiet: 1 h, at_most: 2 h}")
+    shop.batch(*(shop.record("public.orders", {"id": n, "total": 1}, n) for n in (5, 6)))
+    shop.trial.finish()
+    shop.batch(
+        shop.record("public.orders", {"id": 5, "total": 2}, 5),
+        replace(shop.record("public.orders", {}, 6), value=None),
+        shop.record("public.orders", {"id": 7, "total": 1}, 7),
+    )
+    return shop
+
+
+def test_a_document_that_waits_is_no_difference() -> None:
+    shop = waiting_shop()
+    found = verified_at_gate(shop)
+    assert (found.differences, found.unpublished, found.waiting) == ((), 0, 3)
+    shop.trial.finish()
+    assert (verified_at_gate(shop).differences, verified_at_gate(shop).waiting) == ((), 0)
+
+
+def test_a_document_that_no_row_explains_is_a_difference_next_to_others_that_wait() -> None:
+    shop = waiting_shop()
+    shop.trial.published.messages.append(shop.trial.published.messages[0]._replace(key=b'{"id":8}'))
+    found = verified_at_gate(shop)
+    assert [one.key for one in found.differences] == ['{"id":8}']
+    assert found.waiting == 3
+
+
+def test_a_repair_goes_out_at_once_and_leaves_what_waits() -> None:
+    shop = waiting_shop()
+    shop.trial.driver.repair([RootToRepair(("bill", "5"), '{"id":5}')])
+    assert shop.documents()[-1] == {"id": 5, "total": 2, "lines": []}
+    assert verified_at_gate(shop).waiting == 2
+
+
+ENTITIES = """
+a: {key: [id], columns: {id: int, at: timestamp, text: string, doc: json}}
+b: {key: [id], columns: {id: int, a: int, at: "timestamp[]"}}
+"""
+PRODUCT = """
+product: p
+root: a
+embed: {all: {many: b, on: {a: id}}, some: {one: b, on: {a: id}, fields: {x: at}}}
+"""
+FINE, CUT = "2026-11-20T10:00:00.123456789Z", "2026-11-20T10:00:00.123457"
+
+
+def comparable_document(**members: Any) -> Any:
+    definitions = load({"entities.yaml": ENTITIES, "p.yaml": PRODUCT})
+    return comparable(members, document_schema(definitions.products["p"], definitions.entities))
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ({"id": 1, "nickname": "n"}, {"id": 1}),
+        ({"at": FINE, "text": FINE, "doc": {"at": FINE}}, {"at": CUT, "text": FINE, "doc": {"at": FINE}}),
+        ({"at": "2026-11-20T11:00:00.123456789+01:00"}, {"at": CUT}),
+        ({"at": "2026-11-20T10:00:00X"}, {"at": "2026-11-20T10:00:00X"}),
+        ({"all": [{"id": 1, "at": [FINE, None], "y": 2}, 3]}, {"all": [{"id": 1, "at": [CUT, None]}, 3]}),
+        ({"some": {"x": None, "y": 2}}, {"some": {"x": None, "y": 2}}),
+        ({"some": None, "all": "text"}, {"some": None, "all": "text"}),
+    ],
+)
+def test_comparable_leaves_out_undeclared_members_of_whole_rows_and_digits_of_times_that_postgres_drops(
+    document: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert comparable_document(**document) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('{"id":100,"doc":{"b":1.50,"a":-0.0}}', '{"doc":{"a":0,"b":1.5},"id":1e2}'),
+        ('{"id":123456789012345678901234567890123456789}', '{"id":123456789012345678901234567890123456789.0}'),
+    ],
+)
+def test_equal_values_become_equal_texts(one: str, other: str) -> None:
+    texts = [canonical_json.dumps(comparable_document(**canonical_json.loads(text))) for text in (one, other)]
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("values", [(True, 1), (False, 0), ("1", 1), (None, 0), ([], {}), (10**40, 10**40 + 1)])
+def test_different_values_become_different_texts(values: tuple[Any, Any]) -> None:
+    texts = [canonical_json.dumps(comparable_document(doc=value)) for value in values]
+    assert texts[0] != texts[1]
+
+
+def test_a_value_that_is_not_an_object_stays_unchanged() -> None:
+    assert comparable("text", {"type": "object", "properties": {}}) == "text"

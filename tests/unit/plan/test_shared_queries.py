@@ -9,7 +9,7 @@ from processor.cli.chosen_plan import empty_registry
 from processor.cli.printing.plan_text import served_joins
 from processor.definitions.load import load
 from processor.driver.clock import VirtualClock
-from processor.inspect.access_paths import explain, explanation_lines
+from processor.inspect.explain import explain, explanation_lines
 from processor.plan.access import SlotRead
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone

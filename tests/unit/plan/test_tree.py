@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from processor.definitions.load import load
-from processor.inspect.access_paths import explain, explanation_lines
+from processor.inspect.explain import explain, explanation_lines
 from processor.plan.planning import plan_alone
 from processor.plan.tree import RootTree, merge, places_of, trees_of
 from processor.plan.tree_text import shared_tree_lines

@@ -6,8 +6,7 @@ from typing import Any
 
 import fastavro
 
-from processor.product.avro_datum import avro_datum
-from processor.product.avro_document import avro_schema_text
+from processor.product.avro import avro_datum, avro_schema_text
 from processor.product.product import Product
 from processor.records import canonical_json
 from processor.records.entity import Entity

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from processor.definitions.load import load
-from processor.product.expressions.evaluate import Match, RowLevel, compile_expression
+from processor.product.expressions.expression import Match, RowLevel, compile_expression
 from processor.product.product import Fields
 
 COLUMNS = {

@@ -9,8 +9,7 @@ from sqlglot import expressions as exp
 
 from processor.definitions.load import load, read_directory
 from processor.definitions.problems import DefinitionError
-from processor.product.sql_printer.product_query import product_sql
-from processor.product.sql_printer.table_ddl import table_ddl
+from processor.product.sql_printer import product_sql, table_ddl
 
 ENTITIES = "t: {key: [id], columns: {id: int, s: string}}"
 INJECTIONS = [

@@ -8,7 +8,7 @@ import pytest
 
 from processor.counts import Count
 from processor.definitions.load import load
-from processor.inspect.mirror import Mirror
+from processor.inspect.verification import Mirror
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.product.product import Product

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load
-from processor.inspect.lineage import lineage
-from processor.inspect.lineage_text import lost_lines
-from processor.inspect.row_text import row_lines, row_object
+from processor.inspect.lineage import lineage, lost_lines
+from processor.inspect.rows import row_lines, row_object
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone
 from processor.rounds.step_runner import StepRunner

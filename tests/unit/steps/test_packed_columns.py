@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from processor.definitions.load import load
-from processor.inspect.row_text import row_object
+from processor.inspect.rows import row_object
 from processor.plan.declared_columns import declared_columns, declared_row
 from processor.plan.plan import Plan
 from processor.plan.planning import plan_alone

@@ -11,7 +11,7 @@ import pytest
 from processor.cli.main import main
 from processor.cli.operators.erase_command import erase_command
 from processor.cli.printing.erasure_certificate import Occasion, certificate_lines, make_certificate
-from processor.inspect.references import Reference
+from processor.inspect.rows import Reference
 from processor.landing.landing_states import LandingState
 from processor.records.record import Record
 from processor.settings.settings import Settings

@@ -8,7 +8,7 @@ import pytest
 
 from processor.cli.operators.status_command import status_text
 from processor.metrics.status import status_json, wrong_lines
-from processor.pricing.spending_text import spending_line
+from processor.pricing.spending import spending_line
 from processor.rounds.troubles import degraded_lines
 from registry.model import How, JobStatus, RunEnd, Snapshot
 from tests.unit.cli.job_state import STATE
