@@ -42,7 +42,7 @@ ENOUGH = 20
 """Plain rows without a column that are a sign: one plain row may leave a column out."""
 _CODES: tuple[ReasonCode, ...] = ("other-format", "other-registry", "other-table", "delete-unsaid")
 _SOFT = ("deleted", "is_deleted", "isDeleted")
-"""Columns by which a table marks rows that are still there. A transform may write the same names for a delete."""
+"""Columns that mark the rows of a table that are still there. A transform may write the same names for a delete."""
 SETTING = "provide.transaction.metadata=true"
 STREAMED = ("c", "u", "d")
 FLATTENED = "transaction.id, transaction.data_collection_order, source.schema (or source.db) and source.table"

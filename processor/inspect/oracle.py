@@ -111,7 +111,7 @@ def _column_list(columns: Iterable[str]) -> sql.Composed:
 
 
 def _index_field(field: str) -> sql.Composable:
-    """A column, or the folded text by which a query of SQL finds it."""
+    """A column, or the folded text with which a query of SQL finds it."""
     compared = parse_compared(field)
     if compared is None:
         return sql.Identifier(sql_name(field))
