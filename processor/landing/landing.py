@@ -43,7 +43,7 @@ NOTE_SECONDS: Final = 60.0
 PAUSE_SECONDS: Final = 10.0
 """The longest pause before another try."""
 FOREIGN_LOOKS: Final = 3
-"""In this number of looks the group must be ahead of the target: another process of this landing may just correct its own offsets."""
+"""Looks in which the group must be ahead of the target: another process of this landing may just correct its offsets."""
 KAFKA: Final = "broker"
 TOPIC: Final = "topic"
 REGISTRY: Final = "registry"
