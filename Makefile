@@ -29,7 +29,7 @@ SEEDS_OF_REST := 1000
 FEW_EXAMPLES := 40
 EXAMPLES_OF_REST := 300
 FEW := STATESTORE_SEEDS=$(FEW_SEEDS) STATESTORE_EXAMPLES=$(FEW_EXAMPLES)
-MODULES ?= statestore/row_writes.py $(wildcard $(foreach room,steps progress rounds gates,processor/$(room)/*.py))
+MODULES ?= statestore/row_writes.py $(wildcard processor/engine/protocol/*.py processor/engine/rounds/*.py)
 PROPERTIES := "hypothesis and not slow and not rest"
 SPARK ?= 4.1.1
 
@@ -78,7 +78,7 @@ demo-live: setup ## the same on a live database: an application writes to Postgr
 # The fast tiers need no jars. Meanwhile the other processes fetch those of the slow tiers, once a machine.
 test: setup ## run every tier of tests, without the tests of `make test-rest` and the slow ones; the fast tiers first
 	@for set in kafka_broker dynamodb_local spark_kafka; do \
-		$(PY) -c "from processor.local import downloads; downloads.$${set}_jars()" >/dev/null 2>&1 & \
+		$(PY) -c "from processor.environment.programs import downloads; downloads.$${set}_jars()" >/dev/null 2>&1 & \
 	done
 	@echo "== tests/unit, tests/architecture, tests/fuzz"
 	@$(FEW) $(PY) -m pytest -q -m $(CORE) $(FAST)
@@ -137,7 +137,7 @@ soak-outages: setup ## cut and restart registry, store, broker and schema regist
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES)
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES) --store dynamodb
 
-mutants: setup ## put small faults into the protocol, one at a time, and print those that no unit test notices (MODULES="processor/steps/settle.py" for some of it; an hour and more)
+mutants: setup ## put small faults into the protocol, one at a time, and print those that no unit test notices (MODULES="processor/engine/protocol/settle.py" for some of it; an hour and more)
 	@$(PY) -m tests.mutation.run $(MODULES)
 
 check: setup ## run ruff, mypy --strict (tests too) and import-linter

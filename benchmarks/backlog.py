@@ -25,17 +25,17 @@ from typing import Any
 from benchmarks.steps import demo_plan
 from processor.cli.options import print_progress
 from processor.counts import Count
-from processor.driver.clock import VirtualClock
-from processor.driver.make_driver import make_driver
-from processor.progress.committed import NOTHING
-from processor.progress.ledger import LedgerEntry, Mark, Run, hash_of, reserve
-from processor.progress.open_changes import SettledSegment
-from processor.progress.overlay import OpenRow, SegmentGroup, open_rows, sights_of
-from processor.progress.segment import DueSegment, IndexKey, OpenChange, Segment, make_segments
-from processor.rounds.round import LaneResult, Round, Stage, StageResult
-from processor.rounds.step_runner import tune_garbage_collector
-from processor.rounds.write_stage import write_stage
-from processor.settings.settings import Settings
+from processor.engine.protocol.committed import NOTHING
+from processor.engine.protocol.ledger import LedgerEntry, Mark, Run, hash_of, reserve
+from processor.engine.protocol.open_changes import SettledSegment
+from processor.engine.protocol.overlay import OpenRow, SegmentGroup, open_rows, sights_of
+from processor.engine.protocol.segment import DueSegment, IndexKey, OpenChange, Segment, make_segments
+from processor.engine.rounds.clock import VirtualClock
+from processor.engine.rounds.make_driver import make_driver
+from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
+from processor.engine.rounds.step_runner import tune_garbage_collector
+from processor.engine.rounds.write_stage import write_stage
+from processor.environment.settings.settings import Settings
 from statestore.items import slot_name
 from statestore.keys import Key, row_key
 from statestore.metered import MeteredStore

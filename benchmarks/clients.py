@@ -17,7 +17,7 @@ from typing import Any, Literal
 from benchmarks.stub_api import ROWS, TABLE, star, stub_api
 from benchmarks.tables import format_table, min_median_max
 from processor.cli.options import set_embedded_credentials
-from processor.rounds.step_runner import tune_garbage_collector
+from processor.engine.rounds.step_runner import tune_garbage_collector
 from statestore.dynamodb import DynamoStore
 from statestore.row_writes import write_image
 from statestore.store import Delete, Query

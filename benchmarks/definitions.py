@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.steps import EXAMPLE
-from processor.definitions.load import read_directory
+from processor.language.definitions.load import read_directory
 
 Tree = dict[str, Any]
 PULL_REQUEST = ("repo", "repo_owner", "index", "status")

@@ -23,15 +23,15 @@ from benchmarks.inputs.history import generate_history
 from benchmarks.inputs.real_rows import widened, with_unread_updates
 from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, number_records
 from processor.counts import Count
-from processor.driver.executor import InProcessExecutor
-from processor.pricing.price_list import BILLING, DEFAULT, Prices
-from processor.records import canonical_json
-from processor.records.entity import KeepChoice
-from processor.records.record import Record
-from processor.rounds.round import LaneResult, Round, Stage
-from processor.rounds.write_stage import write_stage
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial, batches
+from processor.engine.rounds.executor import InProcessExecutor
+from processor.engine.rounds.round import LaneResult, Round, Stage
+from processor.engine.rounds.trial import Trial, batches
+from processor.engine.rounds.write_stage import write_stage
+from processor.environment.settings.settings import Settings
+from processor.tools.inspect.price_list import BILLING, DEFAULT, Prices
+from processor.values import canonical_json
+from processor.values.entity import KeepChoice
+from processor.values.record import Record
 from statestore.keys import Key
 from statestore.metered import MeteredStore
 from statestore.store import Delete, Done, Item, Page, Query, Refused, Write, WriteOutcome

@@ -17,14 +17,14 @@ from typing import Any
 
 from benchmarks.steps import demo_plan, resident_memory
 from processor.cli.options import print_progress, set_embedded_credentials
-from processor.local.servers import DYNAMODB_LOCAL_NAME, start_dynamodb_local
-from processor.progress.open_changes import OpenChanges
-from processor.records import canonical_json
-from processor.records.message import Message
-from processor.records.record import Record
-from processor.rounds.step_runner import tune_garbage_collector
-from processor.settings.settings import Settings
-from processor.trial.trial import MemoryOutbox, Trial, batches
+from processor.engine.protocol.open_changes import OpenChanges
+from processor.engine.rounds.step_runner import tune_garbage_collector
+from processor.engine.rounds.trial import MemoryOutbox, Trial, batches
+from processor.environment.programs.servers import DYNAMODB_LOCAL_NAME, start_dynamodb_local
+from processor.environment.settings.settings import Settings
+from processor.values import canonical_json
+from processor.values.message import Message
+from processor.values.record import Record
 from statestore.dynamodb import DynamoStore
 from statestore.store import Store
 

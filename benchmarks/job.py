@@ -34,24 +34,24 @@ from benchmarks.snapshot import generate_snapshot
 from benchmarks.steps import EXAMPLE
 from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
 from processor.cli.printing.output import write_published
-from processor.definitions.load import load, read_directory
-from processor.embedded import parts
-from processor.job.feed import read_feed
-from processor.job.job import Job
-from processor.job.open_job import open_job
-from processor.job.prepare_plan import prepare_plan
-from processor.job.run_job import run_job
-from processor.kafka.reader import read_topic
-from processor.local.downloads import spark_kafka_jars
-from processor.local.postgres import start_postgres
-from processor.local.servers import start_dynamodb_local
-from processor.plan.plan import Plan
-from processor.records import canonical_json
-from processor.rounds.job_event import JobEvent
-from processor.settings.open_registry import open_registry
-from processor.settings.owner_name import owner_name
-from processor.settings.settings import Settings, read_settings
-from processor.stores.kinds import open_store
+from processor.engine.plan.plan import Plan
+from processor.engine.rounds.job_event import JobEvent
+from processor.environment import embedded as parts
+from processor.environment.programs.downloads import spark_kafka_jars
+from processor.environment.programs.postgres import start_postgres
+from processor.environment.programs.servers import start_dynamodb_local
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.owner_name import owner_name
+from processor.environment.settings.settings import Settings, read_settings
+from processor.environment.stores.kinds import open_store
+from processor.job.kafka.reader import read_topic
+from processor.job.run.feed import read_feed
+from processor.job.run.job import Job
+from processor.job.run.open_job import open_job
+from processor.job.run.prepare_plan import prepare_plan
+from processor.job.run.run_job import run_job
+from processor.language.definitions.load import load, read_directory
+from processor.values import canonical_json
 
 TICKS = os.sysconf("SC_CLK_TCK")
 STORES = ("moto", "local", "postgres")

@@ -11,7 +11,7 @@ from threading import Thread
 
 import psutil
 
-from processor.settings.settings import Settings, setting_flags
+from processor.environment.settings.settings import Settings, setting_flags
 
 STATESTORE = str(Path(sys.executable).parent / "statestore")
 

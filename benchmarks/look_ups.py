@@ -12,18 +12,18 @@ from time import perf_counter, sleep
 import httpx2
 import uvicorn
 
-from processor.definitions.load import load
-from processor.local.program import free_port
-from processor.plan.planning import plan_alone
-from processor.pricing.price_list import DEFAULT
-from processor.records import canonical_json
-from processor.records.record import Record
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial
-from processor.web.guard import GuardRules
-from processor.web.serve.app import document_app
-from processor.web.serve.reader import StateReader, StorePool
-from processor.web.serve.views import PlanView
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.trial import Trial
+from processor.environment.programs.program import free_port
+from processor.environment.settings.settings import Settings
+from processor.language.definitions.load import load
+from processor.tools.inspect.price_list import DEFAULT
+from processor.tools.web.guard import GuardRules
+from processor.tools.web.serve.app import document_app
+from processor.tools.web.serve.reader import StateReader, StorePool
+from processor.tools.web.serve.views import PlanView
+from processor.values import canonical_json
+from processor.values.record import Record
 from registry.model import Snapshot
 from statestore.metered import MeteredStore
 

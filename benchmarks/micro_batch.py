@@ -20,14 +20,14 @@ from confluent_kafka import Consumer, TopicPartition
 from benchmarks.inputs.stored_users import PRODUCT
 from benchmarks.job import add_store, cpu_seconds, descendants, open_bench_job, start_parts
 from benchmarks.steps import EXAMPLE
-from processor.definitions.load import load, read_directory
-from processor.job.job import Job
-from processor.job.prepare_plan import prepare_plan
-from processor.job.run_job import run_job
-from processor.kafka.client import make_consumer
-from processor.kafka.outbox import KafkaOutbox
-from processor.records import canonical_json
-from processor.records.message import Message
+from processor.job.kafka.client import make_consumer
+from processor.job.kafka.outbox import KafkaOutbox
+from processor.job.run.job import Job
+from processor.job.run.prepare_plan import prepare_plan
+from processor.job.run.run_job import run_job
+from processor.language.definitions.load import load, read_directory
+from processor.values import canonical_json
+from processor.values.message import Message
 
 USER = {"id": 1, "email": "octo@example.org", "username": "octocat"}
 LAG = 0.3

@@ -13,13 +13,13 @@ from time import process_time
 from benchmarks.definitions import generate_definitions
 from benchmarks.steps import BATCH, DiscardingOutbox, generate_records
 from processor.counts import Count
-from processor.definitions.load import load
-from processor.plan.planning import plan_alone
-from processor.records import canonical_json
-from processor.records.record import Record
-from processor.rounds.step_runner import tune_garbage_collector
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial, batches
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.step_runner import tune_garbage_collector
+from processor.engine.rounds.trial import Trial, batches
+from processor.environment.settings.settings import Settings
+from processor.language.definitions.load import load
+from processor.values import canonical_json
+from processor.values.record import Record
 
 COLUMNS = {"none": "body", "one": "created_at", "all": "title"}
 """Columns of a pull request, by how many products read them."""

@@ -33,17 +33,17 @@ from benchmarks.job import add_store, start_parts
 from benchmarks.job_process import STATESTORE, background, environment, run_command
 from benchmarks.steps import EXAMPLE, demo_plan
 from processor.cli.options import print_progress, set_embedded_credentials
-from processor.definitions.load import load, read_directory
-from processor.job.prepare_plan import prepare_plan
-from processor.kafka.admin import Admin
-from processor.kafka.client import make_consumer
-from processor.kafka.client import settings as client_settings
-from processor.local.servers import start_dynamodb_local
-from processor.records import canonical_json
-from processor.records.record import Record
-from processor.settings.settings import Settings
-from processor.stores.kinds import open_store
-from processor.trial.trial import Trial
+from processor.engine.rounds.trial import Trial
+from processor.environment.programs.servers import start_dynamodb_local
+from processor.environment.settings.settings import Settings
+from processor.environment.stores.kinds import open_store
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.client import make_consumer
+from processor.job.kafka.client import settings as client_settings
+from processor.job.run.prepare_plan import prepare_plan
+from processor.language.definitions.load import load, read_directory
+from processor.values import canonical_json
+from processor.values.record import Record
 from statestore.dynamodb import DynamoStore
 
 RATE = 5.0

@@ -19,7 +19,7 @@ from benchmarks.micro_batch import MicroBatchCost
 from benchmarks.products import PlanningCost, ProductCost
 from benchmarks.steps import BATCH, MemoryUse, Speed
 from benchmarks.tables import format_table, machine_name, min_median_max
-from processor.local.downloads import DYNAMODB_LOCAL_MODULE, KAFKA_MODULE, find_java
+from processor.environment.programs.downloads import DYNAMODB_LOCAL_MODULE, KAFKA_MODULE, find_java
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,8 +24,8 @@ from benchmarks.products import measure_planning, measure_products
 from benchmarks.report import BenchmarkSize, Measurements, format_report
 from benchmarks.steps import measure_memory, measure_speed
 from processor.cli.options import print_progress
+from processor.environment.programs.servers import DYNAMODB_LOCAL_NAME
 from processor.errors import SettingError
-from processor.local.servers import DYNAMODB_LOCAL_NAME
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"

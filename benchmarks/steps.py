@@ -14,17 +14,17 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from benchmarks.inputs.history import generate_history
-from processor.definitions.load import ENTITIES, load, read_directory
-from processor.demo.source_database import RecordedLine
-from processor.plan.plan import Plan
-from processor.plan.planning import plan_alone
-from processor.records import canonical_json
-from processor.records.entity import KeepChoice
-from processor.records.message import Message
-from processor.records.record import Record
-from processor.rounds.step_runner import tune_garbage_collector
-from processor.settings.settings import Settings
-from processor.trial.trial import MemoryOutbox, Trial, batches
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.step_runner import tune_garbage_collector
+from processor.engine.rounds.trial import MemoryOutbox, Trial, batches
+from processor.environment.settings.settings import Settings
+from processor.language.definitions.load import ENTITIES, load, read_directory
+from processor.tools.demo.source_database import RecordedLine
+from processor.values import canonical_json
+from processor.values.entity import KeepChoice
+from processor.values.message import Message
+from processor.values.record import Record
 from statestore.memory import MemoryStore
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "github"

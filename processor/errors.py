@@ -116,7 +116,7 @@ class AccountError(StatestoreError):
 
 
 class PartError(StatestoreError):
-    """An embedded part (`processor/local`) cannot start, or stopped.
+    """An embedded part (`processor/environment/programs`) cannot start, or stopped.
 
     Args: part: its name. why: what happened. cure: what to install or to do.
     """

@@ -2,7 +2,7 @@
 
 An assignment keeps its slot, since rows are stored under it. The needs of a group get one slot number where possible, so that one
 index query without a sort key answers all of them. Columns whose rows such a query would read for nothing get another slot where
-one is free. Where none is, the queries of the group stay apart (`processor.plan.compile_plan`).
+one is free. Where none is, the queries of the group stay apart (`processor.engine.plan.compile_plan`).
 """
 
 from collections import Counter

@@ -151,8 +151,8 @@ def moto() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def dynamodb_local() -> Iterator[str]:
     """The endpoint of DynamoDB Local. If it cannot start, its tests are skipped; on the build machine they fail."""
+    from processor.environment.programs.servers import start_dynamodb_local
     from processor.errors import PartError
-    from processor.local.servers import start_dynamodb_local
     from tests.recorder.tap import tap
 
     try:

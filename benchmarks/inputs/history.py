@@ -4,7 +4,7 @@
 
 Promises: streaming (the tables stay in memory, the records do not), the same lines for the same seed, plain rows, one
 partition for each key, rising times. All users exist by the middle of the history. A few rows are much more popular than the
-others. Does not: generate broken records or control records; `processor.demo.github` does.
+others. Does not: generate broken records or control records; `processor.tools.demo.github` does.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from itertools import accumulate, islice
 from typing import Any
 
-from processor.demo.source_database import (
+from processor.tools.demo.source_database import (
     DEMO_TABLES,
     PAYMENT_INFO_TABLE,
     PULL_REQUEST_TABLE,

@@ -11,8 +11,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from processor.demo.source_database import RecordedLine
-from processor.records import canonical_json
+from processor.tools.demo.source_database import RecordedLine
+from processor.values import canonical_json
 
 WORDS = (Path(__file__).parents[2] / "LICENSE").read_text(encoding="utf-8").split()
 """Words as often as English has them."""

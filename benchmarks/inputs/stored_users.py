@@ -7,14 +7,14 @@ joins them.
 
 from typing import Any
 
-from processor.plan.plan import Plan
-from processor.plan.step import Request, Step
-from processor.progress.committed import Committed, published_before
-from processor.progress.ledger import LedgerEntry, Mark, group_key, hash_of, reserve
-from processor.progress.walk import NEVER
-from processor.records.record import Change, Record
-from processor.rounds.step_runner import StepRunner
-from processor.steps.write_state import write_state
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.step import Request, Step
+from processor.engine.protocol.committed import Committed, published_before
+from processor.engine.protocol.ledger import LedgerEntry, Mark, group_key, hash_of, reserve
+from processor.engine.protocol.walk import NEVER
+from processor.engine.protocol.write_state import write_state
+from processor.engine.rounds.step_runner import StepRunner
+from processor.values.record import Change, Record
 from statestore.store import Store
 
 PRODUCT = "user_profile"

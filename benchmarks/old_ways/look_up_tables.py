@@ -22,14 +22,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 
 from benchmarks.old_ways.way import DocumentTopics, ReadCountingStore, WayCounts, digest, last_changes, places
-from processor.plan.access import KeyRead
-from processor.plan.plan import Plan
-from processor.plan.product_plan import JoinPlan, ProductPlan
-from processor.product.document import GONE, Renderer
-from processor.product.expressions.expression import Match
-from processor.product.product import Columns
-from processor.records import canonical_json
-from processor.records.record import Record, Value
+from processor.engine.plan.access import KeyRead
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.product_plan import JoinPlan, ProductPlan
+from processor.language.product.document import GONE, Renderer
+from processor.language.product.expressions.expression import Match
+from processor.language.product.product import Columns
+from processor.values import canonical_json
+from processor.values.record import Record, Value
 from statestore import keys
 from statestore.keys import Key
 from statestore.store import Absent, Delete, Equals, Item, Write

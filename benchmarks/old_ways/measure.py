@@ -18,18 +18,18 @@ from benchmarks.old_ways.rows_in_postgres import RowsInPostgres
 from benchmarks.old_ways.stored_rows import StoredRows
 from benchmarks.old_ways.way import Way, WayCounts, last_changes
 from benchmarks.old_ways.workload import joined_definitions, joined_records
-from processor.definitions.load import load
-from processor.inspect.oracle import oracle
-from processor.local.postgres import start_postgres
-from processor.plan.plan import Plan
-from processor.plan.planning import plan_alone
-from processor.plan.root_key import root_of
-from processor.pricing import price_list
-from processor.product.product import Definitions
-from processor.records.record import Record, Value
-from processor.rounds.step_runner import tune_garbage_collector
-from processor.settings.settings import Settings
-from processor.trial.trial import batches
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.planning import plan_alone
+from processor.engine.plan.root_key import root_of
+from processor.engine.rounds.step_runner import tune_garbage_collector
+from processor.engine.rounds.trial import batches
+from processor.environment.programs.postgres import start_postgres
+from processor.environment.settings.settings import Settings
+from processor.language.definitions.load import load
+from processor.language.product.product import Definitions
+from processor.tools.inspect import price_list
+from processor.tools.inspect.oracle import oracle
+from processor.values.record import Record, Value
 
 Documents = dict[str, dict[str, Value]]
 SERVER = {"jit": "off", "random_page_cost": "1.1"}

@@ -21,11 +21,11 @@ import psycopg
 from psycopg.types.string import TextLoader
 
 from benchmarks.old_ways.way import DocumentTopics, WayCounts, digest, last_changes, places
-from processor.plan.plan import Plan
-from processor.plan.product_plan import ProductPlan
-from processor.product.sql_printer import product_sql, quote, sql_type, table_ddl, table_name
-from processor.records.entity import Entity
-from processor.records.record import Record, Value
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.product_plan import ProductPlan
+from processor.language.product.sql_printer import product_sql, quote, sql_type, table_ddl, table_name
+from processor.values.entity import Entity
+from processor.values.record import Record, Value
 from statestore import keys
 
 SENT = "create table sent (product text, root text, hash text, primary key (product, root))"

@@ -1,13 +1,13 @@
 """Statestore's own way over the memory store: the steps as `statestore try` runs them, settling included."""
 
 from benchmarks.old_ways.way import ReadCountingStore, WayCounts
-from processor.driver.clock import VirtualClock
-from processor.plan.plan import Plan
-from processor.plan.root_key import root_of
-from processor.records import canonical_json
-from processor.records.record import Record, Value
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.root_key import root_of
+from processor.engine.rounds.clock import VirtualClock
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
+from processor.values import canonical_json
+from processor.values.record import Record, Value
 
 
 class StoredRows:

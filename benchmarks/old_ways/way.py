@@ -8,10 +8,10 @@ from decimal import Decimal
 from hashlib import sha256
 from typing import Protocol
 
-from processor.plan.plan import Plan
-from processor.records import canonical_json
-from processor.records.record import Change, Record, Value
-from processor.steps.decode import decode
+from processor.engine.plan.plan import Plan
+from processor.engine.protocol.decode import decode
+from processor.values import canonical_json
+from processor.values.record import Change, Record, Value
 from statestore import keys
 from statestore.keys import Key
 from statestore.metered import MeteredStore

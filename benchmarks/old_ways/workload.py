@@ -12,9 +12,9 @@ from typing import Any
 
 from benchmarks.inputs.history import RECORD_INTERVAL, generate_history
 from benchmarks.steps import EXAMPLE, number_records
-from processor.definitions.load import ENTITIES, read_directory
-from processor.demo.source_database import RecordedLine, recorded_line
-from processor.records.record import Record
+from processor.language.definitions.load import ENTITIES, read_directory
+from processor.tools.demo.source_database import RecordedLine, recorded_line
+from processor.values.record import Record
 
 DEMO_JOINS = 4
 """The joins of a user over the demo's tables. Each further join has a table of notes of its own."""

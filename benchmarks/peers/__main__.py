@@ -18,7 +18,7 @@ from benchmarks.peers.sql_answer import sql_documents
 from benchmarks.run import DOCUMENT, insert_tables
 from processor.cli.options import print_progress
 from processor.errors import StatestoreError
-from processor.records.recorded_topics import read_records
+from processor.values.recorded_topics import read_records
 
 BEGIN, END = "<!-- peers: begin -->", "<!-- peers: end -->"
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from processor.records.recorded_topics import read_records
+from processor.values.recorded_topics import read_records
 
 Documents = dict[str, Any]
 Messages = Iterator[tuple[str, Callable[[], Any] | None]]

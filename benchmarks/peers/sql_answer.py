@@ -6,11 +6,11 @@ from pathlib import Path
 
 from benchmarks.peers.documents import Documents
 from benchmarks.steps import EXAMPLE
-from processor.definitions.load import load, read_directory
-from processor.inspect.oracle import oracle
-from processor.local.postgres import start_postgres
-from processor.records import canonical_json
-from processor.records.record import Record
+from processor.environment.programs.postgres import start_postgres
+from processor.language.definitions.load import load, read_directory
+from processor.tools.inspect.oracle import oracle
+from processor.values import canonical_json
+from processor.values.record import Record
 
 JOINED = ("username", "author", "user_id")
 """The columns by which the product's SQL finds rows; an index of each makes it fast."""

@@ -7,9 +7,9 @@ than what `benchmarks.old_ways.workload` makes with at most three joins: plain c
 
 from collections.abc import Iterable, Mapping
 
-from processor.product.expressions.expression import Column, Expression
-from processor.product.product import BareValue, Fields, Join, Product, Selection
-from processor.records.entity import Entity
+from processor.language.product.expressions.expression import Column, Expression
+from processor.language.product.product import BareValue, Fields, Join, Product, Selection
+from processor.values.entity import Entity
 
 TYPES = {"int": "BIGINT", "string": "STRING", "timestamp": "STRING", "bool": "BOOLEAN"}
 """The types of columns. A timestamp stays the text that the topic has."""

@@ -15,10 +15,10 @@ from benchmarks.peers.environment import peer_python
 from benchmarks.whole_jobs.flink_sql import insert, source_table, target_table
 from benchmarks.whole_jobs.system import Files, check_alive
 from processor.cli.options import print_progress
-from processor.definitions.load import load
-from processor.embedded.parts import owned_home
-from processor.local.downloads import Ivy, Module, fetch_once, jars_of_pyspark
-from processor.local.servers import start_kafka
+from processor.environment.embedded import owned_home
+from processor.environment.programs.downloads import Ivy, Module, fetch_once, jars_of_pyspark
+from processor.environment.programs.servers import start_kafka
+from processor.language.definitions.load import load
 
 PROGRAM = Path(__file__).parent / "flink_program.py"
 REQUIREMENT = "apache-flink>=2.0,<2.1"

@@ -19,12 +19,12 @@ from benchmarks.whole_jobs.source_topics import SourceTopics
 from benchmarks.whole_jobs.system import Files, ProgramSeconds, System, cpu_seconds
 from benchmarks.whole_jobs.target_topics import Documents, TargetTopics, target_topics
 from processor.cli.options import print_progress
-from processor.definitions.load import load
-from processor.demo.source_database import TOPIC_PARTITIONS
-from processor.kafka.admin import Admin
-from processor.plan.planning import plan_alone
-from processor.records.record import Record
-from processor.settings.settings import Settings
+from processor.engine.plan.planning import plan_alone
+from processor.environment.settings.settings import Settings
+from processor.job.kafka.admin import Admin
+from processor.language.definitions.load import load
+from processor.tools.demo.source_database import TOPIC_PARTITIONS
+from processor.values.record import Record
 
 JOINS = 3
 IDLE_SECONDS = 20.0

@@ -9,9 +9,9 @@ from confluent_kafka import Producer
 
 from benchmarks.job_process import background
 from benchmarks.whole_jobs.target_topics import TITLE
-from processor.kafka.client import settings
-from processor.records import canonical_json
-from processor.records.record import Record
+from processor.job.kafka.client import settings
+from processor.values import canonical_json
+from processor.values.record import Record
 
 RATE = 5.0
 """Events a second of the steady stream."""

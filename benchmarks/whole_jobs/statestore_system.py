@@ -10,8 +10,8 @@ import psycopg
 from benchmarks.job import start_parts
 from benchmarks.job_process import STATESTORE, environment, run_command
 from benchmarks.whole_jobs.system import Files, check_alive
+from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
-from processor.settings.settings import Settings
 
 SIZE = """
 SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -14,8 +14,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from benchmarks.job_process import background
 from benchmarks.whole_jobs.system import System, cpu_seconds
 from processor.errors import StatestoreError
-from processor.kafka.client import make_consumer
-from processor.records import canonical_json
+from processor.job.kafka.client import make_consumer
+from processor.values import canonical_json
 
 Documents = Mapping[str, Mapping[str, Any]]
 """Topic -> message key -> document."""

@@ -15,7 +15,7 @@ rm -rf "$source"
 # The connector goes into the cache that the job looks into: XDG_CACHE_HOME is PREFIX/cache where it runs. Without HOME no other
 # cache serves.
 env -u HOME XDG_CACHE_HOME="$prefix/cache" "$prefix/bin/python" -c \
-  'from processor.local.downloads import spark_kafka_jars; print(spark_kafka_jars(print))' >"$prefix/connector"
+  'from processor.environment.programs.downloads import spark_kafka_jars; print(spark_kafka_jars(print))' >"$prefix/connector"
 sed -n 's/^[^#:]*:\([^:]*\):\([^ ]*\) \([0-9a-f]*\)$/\3  \1-\2.jar/p' infra/package/jars-spark-3.5.txt >"$prefix/jars.sha256"
 (cd "$(tail -n 1 "$prefix/connector")" && sha256sum --check --strict --quiet "$prefix/jars.sha256")
 chmod -R a+rX "$prefix" # the job runs as another user

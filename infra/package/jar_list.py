@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from processor.local.downloads import Ivy, Module, jars_of_pyspark
+from processor.environment.programs.downloads import Ivy, Module, jars_of_pyspark
 
 LISTS = Path(__file__).parent
 

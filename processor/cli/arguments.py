@@ -3,9 +3,9 @@
 import argparse
 import re
 
+from processor.environment.settings.resolve_secrets import database_address
+from processor.environment.stores.setting_field import LARGEST
 from processor.errors import SettingError
-from processor.settings.resolve_secrets import database_address
-from processor.stores.setting_field import LARGEST
 
 _MOST_DIGITS = 20
 """Python reads no integers of thousands of digits."""

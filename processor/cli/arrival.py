@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 
-from processor.inspect.rows import Origin
-from processor.progress.epochs import read_epochs
-from processor.settings.settings import Settings
+from processor.engine.protocol.epochs import read_epochs
+from processor.environment.settings.settings import Settings
+from processor.tools.inspect.rows import Origin
 from registry.model import EpochBoundary
 
 MOST_ASKED = 20
@@ -24,7 +24,7 @@ def arrivals(
     settings: Settings, origins: Iterable[Origin], boundaries: Sequence[EpochBoundary]
 ) -> Mapping[Origin, str]:
     """For the first of these records when each came, by Kafka's timestamp; or why Kafka does not say."""
-    from processor.kafka.reader import read_record
+    from processor.job.kafka.reader import read_record
 
     epochs = read_epochs(boundaries)
     found: dict[Origin, str] = {}

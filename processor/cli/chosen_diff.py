@@ -7,20 +7,20 @@ from random import Random, randrange
 from typing import TYPE_CHECKING
 
 from processor.cli.options import load_settings, print_progress
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.planning import plan_alone, plan_of
+from processor.engine.rounds.step_runner import StepRunner, tune_garbage_collector
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
-from processor.inspect.diff import DefinitionDiff, DiffReport, DiffSide, filled_accesses, scan_unfilled
-from processor.inspect.verification import with_open_changes
-from processor.plan.plan import Plan
-from processor.plan.planning import plan_alone, plan_of
-from processor.pricing.preview import PlannedState, planned_state
-from processor.product.product import Definitions
-from processor.records.record import Record
-from processor.records.recorded_topics import read_records
-from processor.rounds.step_runner import StepRunner, tune_garbage_collector
-from processor.schema_registry.open_schemas import open_schemas
-from processor.settings.resolve_secrets import resolve_schema_registry
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial
+from processor.job.kafka.open_schemas import open_schemas
+from processor.language.product.product import Definitions
+from processor.tools.inspect.diff import DefinitionDiff, DiffReport, DiffSide, filled_accesses, scan_unfilled
+from processor.tools.inspect.preview import PlannedState, planned_state
+from processor.tools.inspect.verification import with_open_changes
+from processor.values.record import Record
+from processor.values.recorded_topics import read_records
 from registry.model import Snapshot
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def stored_diff(
 ) -> DiffReport:
     """The diff over the stored rows of the registry's table. `before`: as of `snapshot_for_apply`. Raises ForeignPart when the
     table is not that of the registry."""
-    from processor.job.binding import readable_store
+    from processor.job.run.binding import readable_store
 
     stored, has_run = before
     if not has_run:

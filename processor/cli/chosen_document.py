@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from processor.cli.chosen_plan import stored_state
 from processor.cli.chosen_row import KEY_TEXT, typed_key
-from processor.inspect.verification import with_open_changes
-from processor.plan.plan import Plan
-from processor.plan.planning import product_of
-from processor.plan.product_plan import ProductPlan
-from processor.rounds.step_runner import StepRunner
-from processor.settings.settings import Settings
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.planning import product_of
+from processor.engine.plan.product_plan import ProductPlan
+from processor.engine.rounds.step_runner import StepRunner
+from processor.environment.settings.settings import Settings
+from processor.tools.inspect.verification import with_open_changes
 from statestore import keys
 
 

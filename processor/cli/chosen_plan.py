@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from processor.cli.options import load_definitions, load_settings, reachable_settings
-from processor.plan.plan import Plan
-from processor.plan.planning import plan_alone, plan_of
-from processor.settings.open_registry import open_registry
-from processor.settings.settings import Settings
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.planning import plan_alone, plan_of
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.settings import Settings
 from registry.model import EpochBoundary, Snapshot
 from statestore.store import Store
 
@@ -42,7 +42,7 @@ def stored_boundaries(settings: Settings, plan: Plan) -> tuple[EpochBoundary, ..
 def stored_state(settings: Settings) -> Iterator[tuple[Plan, Store]]:
     """The plan of the registry, and the store of its table inside the block. Raises ForeignPart when the table is not that of the
     registry."""
-    from processor.job.binding import readable_store
+    from processor.job.run.binding import readable_store
 
     with ExitStack() as stack:
         with open_registry(settings) as registry:

@@ -1,10 +1,10 @@
 """The entity and the row that a verb works with: ENTITY and KEY name them."""
 
-from processor.definitions.problems import suggest
+from processor.engine.plan.plan import EntityPlan, Plan
 from processor.errors import StatestoreError
-from processor.plan.plan import EntityPlan, Plan
-from processor.product.document import read_root_key
-from processor.records.record import Value
+from processor.language.definitions.problems import suggest
+from processor.language.product.document import read_root_key
+from processor.values.record import Value
 
 KEY_TEXT = 'JSON such as {"id": 7}, or the value of a single column'
 """How people write a key, for the help of verbs."""

@@ -3,14 +3,14 @@
 from time import time
 
 from processor.cli.chosen_document import RequestedDocument
-from processor.gates.held_roots import HeldRoots
-from processor.gates.stored_roots import stored_roots
-from processor.gates.wait import Wait, wait_of
-from processor.progress.ledger import group_key, hash_of, read_entry
-from processor.rounds.job_event import no_report
-from processor.schema_registry.open_schemas import open_schemas
-from processor.settings.resolve_secrets import resolve_schema_registry
-from processor.settings.settings import Settings
+from processor.engine.protocol.held_roots import HeldRoots
+from processor.engine.protocol.ledger import group_key, hash_of, read_entry
+from processor.engine.protocol.stored_roots import stored_roots
+from processor.engine.protocol.wait import Wait, wait_of
+from processor.engine.rounds.job_event import no_report
+from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.settings import Settings
+from processor.job.kafka.open_schemas import open_schemas
 
 MOST_READS = 20
 """Of a transaction topic: each takes a fifth of a second at most, and gives some thousand ends."""
@@ -32,7 +32,7 @@ def chosen_wait(requested: RequestedDocument, document: bytes | None, settings: 
 
 def _learn_ends(held: HeldRoots, settings: Settings) -> None:
     """Takes the ends that the transaction topics have now."""
-    from processor.topics.transaction_feed import transaction_feed
+    from processor.job.run.transaction_feed import transaction_feed
 
     feed = transaction_feed(settings, open_schemas(resolve_schema_registry(settings.schema_registry)), no_report)
     try:

@@ -5,10 +5,10 @@ import os
 from importlib.util import find_spec
 
 from processor.cli.arguments import positive
+from processor.environment.listeners.connections import THIS_MACHINE, ConnectionLimits
+from processor.environment.settings.resolve_secrets import resolve_reference
+from processor.environment.settings.secret_references import EXAMPLES, is_reference
 from processor.errors import SettingError
-from processor.listeners.connections import THIS_MACHINE, ConnectionLimits
-from processor.settings.resolve_secrets import resolve_reference
-from processor.settings.secret_references import EXAMPLES, is_reference
 
 
 def add_listener(parser: argparse.ArgumentParser, port: int, otherwise: str) -> None:

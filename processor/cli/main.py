@@ -10,8 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from processor.errors import StatestoreError
-from processor.wording.nearest_name import nearest, nearest_of
-from processor.wording.visible_text import visible
+from processor.text import nearest, nearest_of, visible
 
 VERBS = {
     "init": "authors.init_command",

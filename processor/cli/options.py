@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from processor.definitions.load import load_directory
+from processor.environment.programs.processes import LOCAL_DIR
+from processor.environment.settings.resolve_secrets import resolve_registry
+from processor.environment.settings.settings import GROUPS, Settings, flags_of, read_settings, setting_flags
+from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
 from processor.errors import AddressMissing, PartError, SettingError
-from processor.local.processes import LOCAL_DIR
-from processor.product.product import Definitions
-from processor.settings.resolve_secrets import resolve_registry
-from processor.settings.settings import GROUPS, Settings, flags_of, read_settings, setting_flags
-from processor.stores.kinds import KINDS, embedded_kind, kind_of
+from processor.language.definitions.load import load_directory
+from processor.language.product.product import Definitions
 from registry.errors import RegistryUnreachable
 
 REGISTRY = ("registry", "registry_schema")
@@ -25,7 +25,7 @@ JOB = (*REGISTRY, *TABLE, *KAFKA, "job")
 """The settings that a verb needs to reach the registry, the table and Kafka, and all that a job reaches."""
 
 if TYPE_CHECKING:
-    from processor.embedded.parts import Addresses
+    from processor.environment.embedded import Addresses
 
 
 def add_definitions(parser: argparse.ArgumentParser, *, required: bool = True, otherwise: str = "") -> None:
@@ -99,7 +99,7 @@ def reachable_settings(options: argparse.Namespace) -> Iterator[Settings]:
                 raise SettingError(f"{error}; {_embedded_cure(options.local_dir)}") from error
             raise
         return
-    from processor.embedded import parts
+    from processor.environment import embedded as parts
 
     set_embedded_credentials()
     running = parts.status(options.local_dir)
@@ -132,7 +132,7 @@ def require_settings(settings: Settings, *names: str) -> None:
 
 def settings_of_shared_parts(options: argparse.Namespace) -> Settings | None:
     """The settings with the addresses of the parts of `local up`, also of dead ones; None where there are none."""
-    from processor.embedded import parts
+    from processor.environment import embedded as parts
 
     running = parts.status(options.local_dir)
     if running is None:
@@ -142,7 +142,7 @@ def settings_of_shared_parts(options: argparse.Namespace) -> Settings | None:
 
 def _embedded_cure(local_dir: Path) -> str:
     """The cure for missing addresses: the embedded parts."""
-    from processor.embedded import parts
+    from processor.environment import embedded as parts
 
     with suppress(PartError):
         if (running := parts.status(local_dir)) and running.all_alive:

@@ -1,1 +1,4 @@
-"""The Spark job around its driver: the stream, the lease, the fence, and what it waits for."""
+"""The job around the engine: Kafka, metrics, landings, and the run itself with Spark, its lease and its topics.
+
+It imports the engine and all below it, and never a tool or a verb.
+"""

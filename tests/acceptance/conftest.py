@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from processor.definitions.describe import describe_entity, describe_product
-from processor.definitions.load import load, read_directory
-from processor.demo.github import build_history, load_events
-from processor.demo.report import differing_keys
-from processor.embedded.parts import down, up
-from processor.inspect.oracle import oracle
-from processor.product.product import Definitions
-from processor.records.recorded_topics import read_records
+from processor.environment.embedded import down, up
+from processor.language.definitions.describe import describe_entity, describe_product
+from processor.language.definitions.load import load, read_directory
+from processor.language.product.product import Definitions
+from processor.tools.demo.github import build_history, load_events
+from processor.tools.demo.report import differing_keys
+from processor.tools.inspect.oracle import oracle
+from processor.values.recorded_topics import read_records
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
 EVENTS = 60

@@ -20,7 +20,7 @@ import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from processor.embedded.parts import up
+from processor.environment.embedded import up
 from tests.faulty.proxy import Answer, Relay, Request, proxy
 from tests.secured.broker import CANARY, PASSWORD, VARIABLE, SecuredBroker, secured_broker
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from docs.stage import stage
-from processor.definitions.load import load, read_directory
-from processor.definitions.product_tests import read_cases
-from processor.plan.planning import plan_alone
-from processor.settings.kafka_security import MECHANISMS, NAMES, for_java, for_librdkafka
-from processor.settings.settings import Settings, read_settings
-from processor.trial.run_product_tests import run_case
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.run_product_tests import run_case
+from processor.environment.settings.kafka_security import MECHANISMS, NAMES, for_java, for_librdkafka
+from processor.environment.settings.settings import Settings, read_settings
+from processor.language.definitions.load import load, read_directory
+from processor.language.definitions.product_tests import read_cases
 from tests.acceptance.pages import (
     PAGES,
     ROOT,

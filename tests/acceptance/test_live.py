@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from processor.stores.kinds import KINDS
+from processor.environment.stores.kinds import KINDS
 from tests.live.kills import RESTARTED
 from tests.live.soak import soak
 from tests.support.required import require_debezium, required_program

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.kafka.reader import read_topic
+from processor.job.kafka.reader import read_topic
 
 Story = Any  # the class in conftest.py
 Printed = pytest.CaptureFixture[str]

@@ -22,7 +22,7 @@ import psutil
 import pytest
 
 from benchmarks.job_process import run_command
-from processor.local.downloads import fetch_once
+from processor.environment.programs.downloads import fetch_once
 from tests.support.required import require_package_tools, required_python
 
 Story = Any  # conftest's
@@ -145,7 +145,7 @@ def compiled_modules(process: subprocess.Popen[bytes]) -> set[Path]:
     found: set[Path] = set()
     for child in psutil.Process(process.pid).children(recursive=True):
         with suppress(psutil.Error):  # it ended
-            if "processor.spark.worker_daemon" in child.cmdline():
+            if "processor.job.run.worker_daemon" in child.cmdline():
                 found |= {Path(one.path) for one in child.memory_maps() if "site-packages" in one.path}
     return found
 

@@ -3,13 +3,13 @@
 `test_docs` runs its blocks and follows its links, as it does for every page; `test_figures` has its figures.
 """
 
-from processor.definitions.load import load, read_directory
-from processor.demo.tour import SAMPLE
-from processor.plan.access import SlotRead
-from processor.plan.planning import plan_alone
-from processor.records.recorded_topics import read_records
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial
+from processor.engine.plan.access import SlotRead
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
+from processor.language.definitions.load import load, read_directory
+from processor.tools.demo.tour import SAMPLE
+from processor.values.recorded_topics import read_records
 from tests.acceptance.pages import ROOT, blocks_of
 
 PAGE = ROOT / "README.md"

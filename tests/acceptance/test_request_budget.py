@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from processor.definitions.load import load, read_directory
-from processor.driver.clock import VirtualClock
-from processor.plan.planning import plan_alone
-from processor.records.record import Record
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.clock import VirtualClock
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
+from processor.language.definitions.load import load, read_directory
+from processor.values.record import Record
 from statestore.metered import MeteredStore
 
 ROOT = Path(__file__).parents[2]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.records import canonical_json
-from processor.records.record import Record
-from processor.records.recorded_topics import read_records
+from processor.values import canonical_json
+from processor.values.record import Record
+from processor.values.recorded_topics import read_records
 
 Story = Any  # the class in conftest.py
 ON_DYNAMODB = pytest.param(("--store", "dynamodb"), marks=pytest.mark.rest)

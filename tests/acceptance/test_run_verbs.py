@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.kafka.outbox import KafkaOutbox
-from processor.records.message import Message
+from processor.job.kafka.outbox import KafkaOutbox
+from processor.values.message import Message
 
 Story = Any  # the class in conftest.py
 Printed = pytest.CaptureFixture[str]

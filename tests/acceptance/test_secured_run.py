@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from processor.embedded.parts import up
+from processor.environment.embedded import up
 from tests.secured.broker import CANARY, PASSWORD, VARIABLE, SecuredBroker, secured_broker
 
 Story = Any  # the class in conftest.py

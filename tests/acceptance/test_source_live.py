@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from processor.cli.main import main
-from processor.demo.live import DEBEZIUM, JOB, LiveDocuments, LiveParts, live_parts
-from processor.kafka.admin import Admin
-from processor.kafka.reader import read_topic
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.reader import read_topic
+from processor.tools.demo.live import DEBEZIUM, JOB, LiveDocuments, LiveParts, live_parts
 from tests.support.required import require_debezium
 
 pytestmark = pytest.mark.slow

@@ -17,7 +17,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from processor.cli.main import main
-from processor.metrics.metrics import METRICS
+from processor.job.metrics.metrics import METRICS
 
 Story = Any  # the class in conftest.py
 READ = 249

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.definitions.load import load, read_directory
-from processor.demo.github import build_history, load_events
-from processor.demo.report import differing_keys
-from processor.inspect.oracle import oracle
-from processor.local.postgres import start_postgres
-from processor.records import canonical_json
-from processor.records.recorded_topics import read_records
+from processor.environment.programs.postgres import start_postgres
+from processor.language.definitions.load import load, read_directory
+from processor.tools.demo.github import build_history, load_events
+from processor.tools.demo.report import differing_keys
+from processor.tools.inspect.oracle import oracle
+from processor.values import canonical_json
+from processor.values.recorded_topics import read_records
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
 HISTORY = build_history(load_events(EXAMPLE / "events.ndjson.gz"))

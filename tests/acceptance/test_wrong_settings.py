@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from processor.cli.main import main
-from processor.settings.settings import Settings
+from processor.environment.settings.settings import Settings
 
 Printed = pytest.CaptureFixture[str]
 

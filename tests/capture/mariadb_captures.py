@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from processor.records.record import Record
+from processor.values.record import Record
 from tests.capture.engine import END, Recording, engine_properties, running
 from tests.capture.mariadb_types import MODES, create_table, insert_sample, insert_special
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from processor.records.record import Record
+from processor.values.record import Record
 from tests.capture.engine import END, Recording, engine_properties, running
 from tests.capture.postgres_types import MODES, create_table, insert_sample, insert_special
 

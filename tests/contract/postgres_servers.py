@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from processor.local import postgres
-from processor.local.postgres import start_postgres
+from processor.environment.programs import postgres
+from processor.environment.programs.postgres import start_postgres
 
 
 @contextmanager

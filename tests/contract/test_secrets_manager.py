@@ -9,10 +9,10 @@ from itertools import count
 import boto3
 import pytest
 
+from processor.environment.settings.resolve_secrets import resolve_kafka, resolve_reference, resolve_registry
+from processor.environment.settings.secrets_manager import read_secret
+from processor.environment.settings.settings import read_settings
 from processor.errors import SettingError
-from processor.settings.resolve_secrets import resolve_kafka, resolve_reference, resolve_registry
-from processor.settings.secrets_manager import read_secret
-from processor.settings.settings import read_settings
 
 REGION = "eu-central-1"
 ARN = f"arn:aws:secretsmanager:{REGION}:123456789012:secret:registry-AbCdEf"

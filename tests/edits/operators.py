@@ -12,7 +12,7 @@ from random import Random
 import psycopg
 
 from benchmarks.job_process import STATESTORE
-from processor.settings.settings import Settings
+from processor.environment.settings.settings import Settings
 from registry.model import Assignment, AssignmentState, Snapshot
 from registry.repository import Registry
 from tests.simulator.edit_shapes import CONTENTS, texts

@@ -28,13 +28,13 @@ from time import sleep, time
 
 from benchmarks.job import start_parts
 from benchmarks.job_process import STATESTORE, background, environment, run_command
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.stores.kinds import open_store
 from processor.errors import StatestoreError
-from processor.kafka.admin import Admin
-from processor.kafka.outbox import KafkaOutbox
-from processor.records.record import Record
-from processor.settings.open_registry import open_registry
-from processor.stores.kinds import open_store
-from processor.wording.text_table import table_lines
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.outbox import KafkaOutbox
+from processor.text import table_lines
+from processor.values.record import Record
 from tests.edits.operators import Operators
 from tests.edits.source import EditedSource
 from tests.edits.verdict import EditVerdict

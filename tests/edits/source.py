@@ -7,9 +7,9 @@ from threading import Event
 from time import time
 from typing import Any
 
-from processor.kafka.outbox import KafkaOutbox
-from processor.records import canonical_json
-from processor.records.message import Message
+from processor.job.kafka.outbox import KafkaOutbox
+from processor.values import canonical_json
+from processor.values.message import Message
 from tests.simulator.check import KEYS
 
 USERS, REPOS, STARS, LABELS = 60, 30, 400, 60

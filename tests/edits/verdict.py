@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from processor.demo.report import differing_keys
-from processor.inspect.oracle import oracle
-from processor.kafka.admin import Admin
-from processor.kafka.reader import read_topic
-from processor.product.product import Definitions
-from processor.records.record import Record, Value
-from processor.settings.settings import Settings
+from processor.environment.settings.settings import Settings
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.reader import read_topic
+from processor.language.product.product import Definitions
+from processor.tools.demo.report import differing_keys
+from processor.tools.inspect.oracle import oracle
+from processor.values.record import Record, Value
 from registry.repository import Registry
 from tests.simulator.edit_shapes import CONTENTS, definitions_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from processor.settings.settings import Settings, setting_flags
+from processor.environment.settings.settings import Settings, setting_flags
 from tests.faulty.proxy import Request
 
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"

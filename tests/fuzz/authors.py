@@ -6,11 +6,11 @@ from itertools import islice
 from random import Random
 from typing import Any, cast
 
-from processor.definitions.load import load
-from processor.definitions.product_tests import read_cases
-from processor.records import canonical_json
-from processor.records.record import Record
-from processor.trial.run_product_tests import run_case
+from processor.engine.rounds.run_product_tests import run_case
+from processor.language.definitions.load import load
+from processor.language.definitions.product_tests import read_cases
+from processor.values import canonical_json
+from processor.values.record import Record
 from tests.fuzz.examples import NAMES, definitions_of, plan_of, records_of, tests_of, texts_of
 from tests.fuzz.finding import SETTINGS, readable_errors, try_records, use_definitions
 from tests.fuzz.mutations import VALUES, mutate_text

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from processor.definitions.load import load, read_directory, read_tests
-from processor.plan.plan import Plan
-from processor.plan.planning import plan_alone
-from processor.product.product import Definitions
-from processor.records.record import Record
-from processor.records.recorded_topics import read_records
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.planning import plan_alone
+from processor.language.definitions.load import load, read_directory, read_tests
+from processor.language.product.product import Definitions
+from processor.values.record import Record
+from processor.values.recorded_topics import read_records
 from tests.fuzz.finding import SETTINGS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -8,18 +8,18 @@ from dataclasses import replace
 from processor.cli.chosen_plan import empty_registry
 from processor.cli.printing.plan_details import detail_lines
 from processor.cli.printing.plan_text import plan_lines
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
-from processor.inspect.explain import explain, explanation_lines
-from processor.plan.planning import plan_alone
-from processor.pricing.preview import preview
-from processor.pricing.price_list import DEFAULT
-from processor.product.document_type import document_schema
-from processor.product.product import Definitions
-from processor.product.sql_printer import product_sql
-from processor.records import canonical_json
-from processor.records.record import Record
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial
+from processor.language.product.document_type import document_schema
+from processor.language.product.product import Definitions
+from processor.language.product.sql_printer import product_sql
+from processor.tools.inspect.explain import explain, explanation_lines
+from processor.tools.inspect.preview import preview
+from processor.tools.inspect.price_list import DEFAULT
+from processor.values import canonical_json
+from processor.values.record import Record
 from registry.errors import RegistryError
 from statestore.errors import StoreError
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from processor.definitions.load import load
-from processor.records import canonical_json
-from processor.records.dead_letters import read_dead_letters, reject_message
-from processor.records.record import Change, Ignored, Record, Rejected, Truncated
-from processor.records.recorded_line import to_line
-from processor.records.recorded_topics import read_records
-from processor.steps.decode import decode
+from processor.engine.protocol.decode import decode
+from processor.language.definitions.load import load
+from processor.values import canonical_json
+from processor.values.dead_letters import read_dead_letters, reject_message
+from processor.values.record import Change, Ignored, Record, Rejected, Truncated
+from processor.values.recorded_line import to_line
+from processor.values.recorded_topics import read_records
 from tests.fuzz.examples import NAMES, definitions_of, records_of
 from tests.fuzz.finding import Finding, readable_errors, try_records
 from tests.fuzz.mutations import mutate_bytes, mutate_json

@@ -13,8 +13,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from processor.cli.operators.stop_signals import END_SECONDS
-from processor.metrics.status_page import CONNECTION_SECONDS
-from processor.settings.settings import read_settings
+from processor.environment.settings.settings import read_settings
+from processor.job.metrics.status_page import CONNECTION_SECONDS
 from tests.support.required import required_program
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from random import Random
 from time import monotonic, sleep
 
-from processor.demo.live import BROKER, DEBEZIUM, DELIVERY_SECONDS, JOB, LOOK_SECONDS, LiveDocuments, LiveParts
+from processor.tools.demo.live import BROKER, DEBEZIUM, DELIVERY_SECONDS, JOB, LOOK_SECONDS, LiveDocuments, LiveParts
 
 RESTARTED = (DEBEZIUM, BROKER, JOB)
 LONGEST_DOWN = 5.0

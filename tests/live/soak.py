@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from random import Random
 from time import sleep
 
-from processor.demo.live import DEBEZIUM, JOB, JOB_FLAGS, LOOK_SECONDS, LiveDocuments, finish, live_parts
-from processor.stores.kinds import KINDS, embedded_kind
+from processor.environment.stores.kinds import KINDS, embedded_kind
+from processor.tools.demo.live import DEBEZIUM, JOB, JOB_FLAGS, LOOK_SECONDS, LiveDocuments, finish, live_parts
 from tests.live.kills import kill_in_turn
 
 LONGEST_PAUSE = 15.0

@@ -1,6 +1,6 @@
 """Puts small faults into modules, one at a time, and says which of them no test notices:
 
-    python -m tests.mutation.run --tests tests/unit/steps tests/unit/rounds -- processor/steps/settle.py statestore/row_writes.py
+    python -m tests.mutation.run --tests tests/unit/engine -- processor/engine/protocol/settle.py statestore/row_writes.py
 
 A process imports all tests, and runs them once: it notes which lines of the modules each test reaches. Then each fault gets a
 process of its own, a fork of the first, which puts the code of the mutated function in place of the old one, and runs the tests
@@ -37,7 +37,7 @@ from _pytest.runner import runtestprotocol
 
 from tests.mutation.mutations import Mutation, mutations
 
-TESTS = [f"tests/unit/{room}" for room in ("steps", "progress", "rounds", "gates", "statestore", "driver", "trial")]
+TESTS = [f"tests/unit/{room}" for room in ("engine", "statestore")]
 SPARE_SECONDS = 2
 """CPU seconds of a fault's tests beyond five times what they took without it: more is an endless loop."""
 SURVIVED, FAILED, BROKEN = 0, 1, 2

@@ -10,7 +10,7 @@ from contextlib import suppress
 from threading import Event, Lock, Thread
 from typing import Any
 
-from processor.local.program import LOOPBACK, free_port
+from processor.environment.programs.program import LOOPBACK, free_port
 
 CHUNK = 65_536
 RESET = struct.pack("ii", 1, 0)

@@ -13,15 +13,15 @@ from typing import Any
 
 import fastavro
 
-from processor.definitions.load import load
-from processor.demo.report import differing_keys
-from processor.inspect.oracle import oracle
-from processor.kafka.admin import Admin
-from processor.kafka.reader import read_topic
-from processor.product.product import Definitions
-from processor.records import canonical_json
-from processor.records.message import Message
-from processor.records.record import Record
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.reader import read_topic
+from processor.language.definitions.load import load
+from processor.language.product.product import Definitions
+from processor.tools.demo.report import differing_keys
+from processor.tools.inspect.oracle import oracle
+from processor.values import canonical_json
+from processor.values.message import Message
+from processor.values.record import Record
 from tests.edits.source import DELETES, DRAW, EditedSource
 from tests.edits.verdict import disordered
 from tests.simulator.edit_shapes import CONTENTS, texts

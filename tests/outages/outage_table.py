@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from statistics import median
 
-from processor.wording.durations import duration_text
+from processor.text import duration_text
 from tests.outages.outage_schedule import Outage
 from tests.outages.watched_job import Ended, Health, Line
 

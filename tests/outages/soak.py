@@ -29,12 +29,12 @@ from threading import Event, Thread
 from time import monotonic, sleep, time
 
 from processor.cli.options import set_embedded_credentials
-from processor.embedded.parts import owned_home
-from processor.kafka.admin import Admin
-from processor.kafka.outbox import KafkaOutbox
-from processor.local.program import free_port
-from processor.settings.settings import Settings, setting_flags
-from processor.wording.durations import duration_text
+from processor.environment.embedded import owned_home
+from processor.environment.programs.program import free_port
+from processor.environment.settings.settings import Settings, setting_flags
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.outbox import KafkaOutbox
+from processor.text import duration_text
 from tests.outages.outage_load import FramedSource, OutageVerdict, write_definitions
 from tests.outages.outage_parts import REGISTRY, STORE, Schemas, Server, dynamodb, kafka, postgres
 from tests.outages.outage_schedule import SHORTEST, Budget, Outage, cause_outage, cause_outages, draw

@@ -19,7 +19,7 @@ from threading import Event, Lock, Thread
 from time import time
 from typing import IO, Any
 
-from processor.local.program import LOOPBACK
+from processor.environment.programs.program import LOOPBACK
 
 START_AGAIN_SECONDS = 5.0
 LOOK_SECONDS = 1.0

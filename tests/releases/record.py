@@ -19,23 +19,23 @@ from sqlalchemy import text
 
 from benchmarks.job import start_parts
 from processor.cli.printing.output import write_published
-from processor.definitions.load import load
-from processor.job.feed import feed_of
-from processor.job.job import Job
-from processor.job.open_job import open_job
-from processor.job.run_job import run_job
-from processor.kafka.outbox import KafkaOutbox
-from processor.kafka.reader import read_topic
-from processor.local.downloads import spark_kafka_jars
-from processor.plan.planning import plan_of, requirements_of
-from processor.progress.replays import drop
-from processor.records.message import Message
-from processor.records.record import Record
-from processor.rounds.job_event import JobEvent
-from processor.settings.installed_release import statestore_version
-from processor.settings.open_registry import open_registry
-from processor.settings.settings import Settings
-from processor.stores.kinds import open_store
+from processor.engine.plan.planning import plan_of, requirements_of
+from processor.engine.protocol.replays import drop
+from processor.engine.rounds.job_event import JobEvent
+from processor.environment.programs.downloads import spark_kafka_jars
+from processor.environment.settings.installed_release import statestore_version
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.settings import Settings
+from processor.environment.stores.kinds import open_store
+from processor.job.kafka.outbox import KafkaOutbox
+from processor.job.kafka.reader import read_topic
+from processor.job.run.feed import feed_of
+from processor.job.run.job import Job
+from processor.job.run.open_job import open_job
+from processor.job.run.run_job import run_job
+from processor.language.definitions.load import load
+from processor.values.message import Message
+from processor.values.record import Record
 from registry.repository import Registry
 from registry.tables import metadata
 from tests.integration.job.plain_client import plain_client

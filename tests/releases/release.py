@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from zlib import decompress, error
 
-from processor.records.record import Record
-from processor.settings.settings import Settings
+from processor.environment.settings.settings import Settings
+from processor.values.record import Record
 from statestore import requests
 from statestore.store import Item
 

@@ -9,13 +9,13 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, text
 
-from processor.kafka.admin import Admin
-from processor.kafka.outbox import KafkaOutbox
-from processor.records.message import Message
-from processor.records.record import Record
-from processor.records.recorded_topics import read_records
-from processor.settings.settings import Settings
-from processor.stores.kinds import open_store
+from processor.environment.settings.settings import Settings
+from processor.environment.stores.kinds import open_store
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.outbox import KafkaOutbox
+from processor.values.message import Message
+from processor.values.record import Record
+from processor.values.recorded_topics import read_records
 from registry.repository import Registry
 from registry.repository import schema as schema_module
 from registry.tables import metadata

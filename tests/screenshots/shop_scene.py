@@ -11,17 +11,17 @@ from random import Random
 from time import time
 from typing import Any, Final
 
-from processor.definitions.load import load, read_directory
-from processor.plan.planning import plan_of, requirements_of
-from processor.pricing.statistics import take_statistics
-from processor.progress.identity import write_identity
-from processor.records.dead_letters import DeadLetter
-from processor.records.record import Record, Rejected
-from processor.settings.settings import Settings
-from processor.steps.decode import decode
-from processor.stores.kinds import open_store
-from processor.trial.trial import Trial
-from processor.web.console.screen import SlotWidening
+from processor.engine.plan.planning import plan_of, requirements_of
+from processor.engine.protocol.decode import decode
+from processor.engine.protocol.identity import write_identity
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
+from processor.environment.stores.kinds import open_store
+from processor.language.definitions.load import load, read_directory
+from processor.tools.inspect.statistics import take_statistics
+from processor.tools.web.console.screen import SlotWidening
+from processor.values.dead_letters import DeadLetter
+from processor.values.record import Record, Rejected
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.model import Lease, Progress

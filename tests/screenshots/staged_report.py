@@ -5,8 +5,8 @@ from math import sin
 from typing import Any, Final
 
 from processor.counts import BATCH, STAGE, STAGES
-from processor.rounds.freshness import count_ages
-from processor.wording.durations import DAY, HOUR
+from processor.engine.rounds.freshness import count_ages
+from processor.text import DAY, HOUR
 from tests.integration.web.console.conftest import JOB
 from tests.unit.cli.job_state import STATE
 

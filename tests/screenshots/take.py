@@ -19,13 +19,13 @@ from unittest.mock import patch
 
 import pytest
 
-from processor.landing.landing_states import LandingState
-from processor.local.postgres import start_postgres
-from processor.local.program import SecretUrl
-from processor.web.console import documents
-from processor.web.console.caches import KnownLandings, LandingCache
-from processor.web.console.documents import PublishedMessage
-from processor.web.console.people import OwnUser
+from processor.environment.programs.postgres import start_postgres
+from processor.environment.programs.program import SecretUrl
+from processor.job.landing.landing_states import LandingState
+from processor.tools.web.console import documents
+from processor.tools.web.console.caches import KnownLandings, LandingCache
+from processor.tools.web.console.documents import PublishedMessage
+from processor.tools.web.console.people import OwnUser
 from tests.integration.web.console.conftest import ConsoleScene, at
 from tests.screenshots.shop_scene import shop_scene
 from tests.support.browser import chromium, served

@@ -26,8 +26,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from processor.local.program import LOOPBACK, free_port
-from processor.local.servers import start_kafka
+from processor.environment.programs.program import LOOPBACK, free_port
+from processor.environment.programs.servers import start_kafka
 
 USER, CANARY = "statestore", "canary7c1e"
 PASSWORD = f'{CANARY}"of\\the secret'

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from processor.records.record import Record
-from processor.spark.source import OffsetRanges
+from processor.job.run.source import OffsetRanges
+from processor.values.record import Record
 from tests.simulator.history import Partition
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ Kafka's coordinator does it. Readers see only committed messages.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from processor.environment.settings.settings import Settings
 from processor.errors import Fenced, KafkaError
-from processor.records.message import Message
-from processor.settings.settings import Settings
+from processor.values.message import Message
 
 REJECTS = Settings().rejects_topic
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from processor.progress.segment import open_items
-from processor.records import canonical_json
-from processor.records.dead_letters import rejected_record
-from processor.records.message import Message
+from processor.engine.protocol.segment import open_items
+from processor.values import canonical_json
+from processor.values.dead_letters import rejected_record
+from processor.values.message import Message
 from statestore import keys
 from tests.simulator.oracle import documents
 from tests.simulator.shapes import STAMP

@@ -3,9 +3,9 @@ apply, or when they drop another column."""
 
 import json
 
-from processor.definitions.load import load
+from processor.engine.plan.planning import check_dropped, requirements_of
 from processor.errors import PlanError
-from processor.plan.planning import check_dropped, requirements_of
+from processor.language.definitions.load import load
 from registry.edits.apply import apply
 from registry.edits.edit import Edit, edited
 from registry.errors import RegistryError

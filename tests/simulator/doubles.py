@@ -10,19 +10,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import processor.job.take_over
-import processor.plan.row_image
-import processor.progress.open_changes
-import processor.progress.segment
-import processor.spark.spark_executor
-import processor.spark.worker
-from processor.driver.row_reads import RowReads
-from processor.job.job import Job
-from processor.job.lease import lease_check
-from processor.plan.plan import Plan
-from processor.rounds.update_counts import UpdateCounts
-from processor.settings.settings import Settings
-from processor.spark.worker import Clients, transactional_id
+import processor.engine.plan.row_image
+import processor.engine.protocol.open_changes
+import processor.engine.protocol.segment
+import processor.job.run.spark_executor
+import processor.job.run.take_over
+import processor.job.run.worker
+from processor.engine.plan.plan import Plan
+from processor.engine.rounds.row_reads import RowReads
+from processor.engine.rounds.update_counts import UpdateCounts
+from processor.environment.settings.settings import Settings
+from processor.job.run.job import Job
+from processor.job.run.lease import lease_check
+from processor.job.run.worker import Clients, transactional_id
 from statestore.column_values import WORTHWHILE
 from tests.simulator.actor import Actor, DeadLetterOutbox, ProducerClient, RegistryClient, TableClient
 from tests.simulator.world import World
@@ -126,14 +126,14 @@ def doubles(world: World) -> Iterator[None]:
             producer("", {}, transactional_id(settings, lane))
 
     replaced: list[tuple[Any, str, Any]] = [
-        (processor.spark.worker, "clients", clients),
-        (processor.spark.worker, "TransactionalOutbox", producer),
-        (processor.job.take_over, "fence_producers", fence),
-        (processor.spark.spark_executor, "SMALL", world.conditions.small_round),
-        (processor.spark.worker, "SMALL", world.conditions.small_round),
-        (processor.plan.row_image, "WORTHWHILE", 0 if world.conditions.packs else WORTHWHILE),
-        (processor.progress.segment, "PARTITIONS", ("OPEN#00", "OPEN#01")),  # so that a start takes few requests
-        (processor.progress.open_changes, "SMALL_GROUP", 2),  # so that small histories have several groups
+        (processor.job.run.worker, "clients", clients),
+        (processor.job.run.worker, "TransactionalOutbox", producer),
+        (processor.job.run.take_over, "fence_producers", fence),
+        (processor.job.run.spark_executor, "SMALL", world.conditions.small_round),
+        (processor.job.run.worker, "SMALL", world.conditions.small_round),
+        (processor.engine.plan.row_image, "WORTHWHILE", 0 if world.conditions.packs else WORTHWHILE),
+        (processor.engine.protocol.segment, "PARTITIONS", ("OPEN#00", "OPEN#01")),  # so that a start takes few requests
+        (processor.engine.protocol.open_changes, "SMALL_GROUP", 2),  # so that small histories have several groups
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in replaced]
     for module, name, double in replaced:

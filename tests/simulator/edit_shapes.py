@@ -11,8 +11,8 @@ from random import Random
 from types import MappingProxyType
 from typing import Any
 
-from processor.definitions.load import load
-from processor.product.product import Definitions
+from processor.language.definitions.load import load
+from processor.language.product.product import Definitions
 from registry.model import ProductEntry
 from tests.integration.product.products import Author
 from tests.simulator.shape_definitions import STARS

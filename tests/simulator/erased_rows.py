@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from processor.driver.eraser import Eraser
-from processor.job.job import Job
-from processor.progress.erasures import Erasure
-from processor.progress.ledger import group_key, read_entries
-from processor.progress.replays import PARTITION as REPLAYS
-from processor.progress.replays import notes_of_row
-from processor.records.record import Record
+from processor.engine.protocol.erasures import Erasure
+from processor.engine.protocol.ledger import group_key, read_entries
+from processor.engine.protocol.replays import PARTITION as REPLAYS
+from processor.engine.protocol.replays import notes_of_row
+from processor.engine.rounds.eraser import Eraser
+from processor.job.run.job import Job
+from processor.values.record import Record
 from statestore import keys
 from statestore.item_attributes import readable_attributes
 from statestore.versions import encode_version

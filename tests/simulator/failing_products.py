@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
-import processor.rounds.publish_stage
-import processor.spark.worker
+import processor.engine.rounds.publish_stage
+import processor.job.run.worker
+from processor.engine.rounds.round import PublishSetup
 from processor.errors import TopicRefused
-from processor.product.document import Gone, Match, Renderer
-from processor.records.message import Message
-from processor.rounds.round import PublishSetup
+from processor.language.product.document import Gone, Match, Renderer
+from processor.values.message import Message
 from tests.simulator.actor import ProducerClient
 from tests.simulator.run import Simulation
 from tests.simulator.without.switch import replacing
@@ -57,7 +57,7 @@ class FailingProductSimulation(Simulation):
                     raise ValueError("unexpected data")
                 return Renderer.text(self, top)
 
-        with replacing((processor.rounds.publish_stage, "Renderer", lambda _: FailingRenderer))():
+        with replacing((processor.engine.rounds.publish_stage, "Renderer", lambda _: FailingRenderer))():
             yield
 
     @contextmanager
@@ -67,7 +67,7 @@ class FailingProductSimulation(Simulation):
         def make_refusing(make: Any) -> Any:
             return lambda *args, **kwargs: _RefusingOutbox(make(*args, **kwargs), topic, self._fails)
 
-        with replacing((processor.spark.worker, "TransactionalOutbox", make_refusing))():
+        with replacing((processor.job.run.worker, "TransactionalOutbox", make_refusing))():
             yield
 
 

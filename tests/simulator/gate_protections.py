@@ -1,4 +1,4 @@
-"""The protections of documents that wait at gates (processor/gates)."""
+"""The protections of documents that wait at gates (processor/engine/protocol)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -6,8 +6,8 @@ from math import inf
 from random import Random
 from typing import Any
 
-from processor.plan.plan import Plan
-from processor.product.product import Gate
+from processor.engine.plan.plan import Plan
+from processor.language.product.product import Gate
 from tests.simulator import product_sets
 from tests.simulator.product_sets import ProductSetSimulation
 from tests.simulator.run import Simulation

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from processor.records.placeholders import PLACEHOLDER as UNAVAILABLE
-from processor.records.record import Record
+from processor.values.placeholders import PLACEHOLDER as UNAVAILABLE
+from processor.values.record import Record
 from tests.simulator.conditions import Conditions
 from tests.simulator.shapes import STAMP, Row, Shape
 

@@ -7,13 +7,13 @@ its root is marked in the ledger. At the end the limit has risen for good, and t
 from collections.abc import Callable
 from typing import Any
 
-import processor.spark.worker
+import processor.job.run.worker
+from processor.engine.protocol.ledger import group_key, read_entry
+from processor.engine.rounds.round import PublishSetup
 from processor.errors import TopicRefused
-from processor.progress.ledger import group_key, read_entry
-from processor.records import canonical_json
-from processor.records.dead_letters import message_bytes
-from processor.records.message import MAX_MESSAGE_BYTES, Message
-from processor.rounds.round import PublishSetup
+from processor.values import canonical_json
+from processor.values.dead_letters import message_bytes
+from processor.values.message import MAX_MESSAGE_BYTES, Message
 from statestore import keys
 from tests.simulator.actor import ProducerClient
 from tests.simulator.broker import REJECTS
@@ -36,8 +36,8 @@ class LargeDocumentSimulation(Simulation):
         def make_refusing(make: Any) -> Any:
             return lambda *args, **kwargs: _RefusingOutbox(make(*args, **kwargs), self._limit)
 
-        ask = (processor.spark.worker, "ask_limit", lambda _: lambda *_: self._limit())
-        with replacing((processor.spark.worker, "TransactionalOutbox", make_refusing), ask)():
+        ask = (processor.job.run.worker, "ask_limit", lambda _: lambda *_: self._limit())
+        with replacing((processor.job.run.worker, "TransactionalOutbox", make_refusing), ask)():
             super().run()
         self.problem = self.problem or self._silence
 

@@ -8,11 +8,11 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from processor.driver.live_replays import AGAIN_SECONDS, LiveReplays, RequestedLetters
+from processor.engine.protocol.replays import PARTITION, ended_replays, letter_position, note_key
+from processor.engine.rounds.live_replays import AGAIN_SECONDS, LiveReplays, RequestedLetters
 from processor.errors import KafkaError
-from processor.progress.replays import PARTITION, ended_replays, letter_position, note_key
-from processor.records.dead_letters import DeadLetter
-from processor.records.message import Message
+from processor.values.dead_letters import DeadLetter
+from processor.values.message import Message
 from registry.model import LetterOutcome, LetterPosition
 from statestore import keys
 from tests.simulator.check import KEYS, shown_versions

@@ -7,9 +7,9 @@ wrote, now and then.
 import copy
 from typing import Any
 
+from processor.engine.protocol import lost_writes
+from processor.engine.protocol.ledger import read_run, run_key
 from processor.errors import LostWrites
-from processor.progress import lost_writes
-from processor.progress.ledger import read_run, run_key
 from registry.model import RunMark
 from tests.simulator.run import Simulation
 from tests.simulator.worlds import CONSISTENT

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from processor.plan.plan import Plan
-from processor.progress.erasures import Erasure
-from processor.records.dead_letters import DeadLetter
-from processor.records.message import Message
-from processor.rounds.round import PublishSetup
-from processor.topics import publish_preparation
+from processor.engine.plan.plan import Plan
+from processor.engine.protocol.erasures import Erasure
+from processor.engine.rounds.round import PublishSetup
+from processor.job.run import publish_preparation
+from processor.values.dead_letters import DeadLetter
+from processor.values.message import Message
 from registry.edits.operations import move, remove
 from registry.errors import RegistryError
 from statestore.versions import encode_version

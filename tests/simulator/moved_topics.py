@@ -10,19 +10,19 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from processor.job.forget_progress import forget_progress
-from processor.plan.plan import Plan
-from processor.progress.epochs import Epochs, read_epochs
-from processor.progress.erasures import PARTITION as ERASED
-from processor.progress.erasures import Erasure, read_erasure
-from processor.progress.topic_moves import (
+from processor.engine.plan.plan import Plan
+from processor.engine.protocol.epochs import Epochs, read_epochs
+from processor.engine.protocol.erasures import PARTITION as ERASED
+from processor.engine.protocol.erasures import Erasure, read_erasure
+from processor.engine.protocol.topic_moves import (
     TopicEnds,
     begin_of_stay,
     due_moves,
     former_topics,
     move_boundaries,
 )
-from processor.records.record import Record
+from processor.job.run.forget_progress import forget_progress
+from processor.values.record import Record
 from registry.model import EpochBoundary
 from statestore.versions import decode_version, encode_version
 from tests.simulator.erased_rows import OVERRIDES, ErasingSimulation

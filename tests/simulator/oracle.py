@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from processor.product.document import GONE, Match, Renderer
-from processor.product.product import Definitions, Join, Product
-from processor.records import canonical_json
-from processor.records.entity import Compare, Entity
+from processor.language.product.document import GONE, Match, Renderer
+from processor.language.product.product import Definitions, Join, Product
+from processor.values import canonical_json
+from processor.values.entity import Compare, Entity
 from tests.simulator.history import Tables
 from tests.simulator.shapes import Row
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from processor.records.record import Record
+from processor.values.record import Record
 from statestore import keys
 from statestore.versions import decode_version
 from tests.simulator.history import Tables, partition_of

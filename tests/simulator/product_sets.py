@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 
-import processor.plan.planning as planning
-from processor.product.product import Definitions
+import processor.engine.plan.planning as planning
+from processor.language.product.product import Definitions
 from tests.simulator.edit_shapes import CONTENTS
 from tests.simulator.topic_edits import TopicSimulation
 from tests.simulator.without.switch import replacing

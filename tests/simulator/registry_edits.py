@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from processor.definitions.load import load
-from processor.driver.steward import Steward
-from processor.plan.plan import Plan
-from processor.plan.planning import plan_of, requirements_of
-from processor.product.product import Definitions, Product
-from processor.records.message import Message
-from processor.rounds.round import PublishSetup
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.planning import plan_of, requirements_of
+from processor.engine.rounds.round import PublishSetup
+from processor.engine.rounds.steward import Steward
+from processor.language.definitions.load import load
+from processor.language.product.product import Definitions, Product
+from processor.values.message import Message
 from registry.edits.apply import apply
 from registry.edits.edit import find_product
 from registry.edits.operations import pause, remove, republish, retire

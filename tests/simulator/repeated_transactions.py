@@ -9,9 +9,9 @@ from dataclasses import replace
 from heapq import merge
 from random import Random
 
-from processor.job.job import Job
-from processor.records.record import Record
-from processor.records.source_transaction import TransactionEnd
+from processor.job.run.job import Job
+from processor.values.record import Record
+from processor.values.source_transaction import TransactionEnd
 from tests.simulator.history import Partition
 from tests.simulator.partial_transactions import place_of
 from tests.simulator.source_transactions import LateEnds, SentEnd, TransactionSimulation

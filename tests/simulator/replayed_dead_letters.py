@@ -9,11 +9,11 @@ from dataclasses import replace
 from functools import cache
 from random import Random
 
-from processor.plan.plan import Plan
-from processor.progress.replays import PARTITION, ReplayReport, ended_replays, replay_key
-from processor.records.dead_letters import DeadLetter, rejected_record
-from processor.records.entity import ColumnType
-from processor.records.record import Record
+from processor.engine.plan.plan import Plan
+from processor.engine.protocol.replays import PARTITION, ReplayReport, ended_replays, replay_key
+from processor.values.dead_letters import DeadLetter, rejected_record
+from processor.values.entity import ColumnType
+from processor.values.record import Record
 from tests.simulator.history import Event
 from tests.simulator.run import Simulation
 from tests.simulator.shapes import SHAPES, Shape

@@ -1,6 +1,6 @@
 """Simulates one job from its first start until no work remains. One seed gives one run.
 
-The driver is the real one (`processor.driver.driver`); only Spark, the clients and the clock are doubles. This module does the
+The driver is the real one (`rounds.driver`); only Spark, the clients and the clock are doubles. This module does the
 work of Spark's streaming query: it plans a batch in the checkpoint, gives the batch to the job, and commits the batch. After a
 failure it starts the job again with the same plan, unless the checkpoint is lost.
 """
@@ -10,24 +10,24 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from processor.driver.make_driver import make_driver
+from processor.engine.plan.plan import Plan
+from processor.engine.protocol.committed import committed_by
+from processor.engine.protocol.epochs import Epochs
+from processor.engine.protocol.ledger import Run
+from processor.engine.protocol.segment import open_items
+from processor.engine.protocol.walk import PARTITION as WALKS
+from processor.engine.rounds.job_event import no_report
+from processor.engine.rounds.make_driver import make_driver
+from processor.engine.rounds.troubles import Troubles
+from processor.environment.settings.settings import Settings
 from processor.errors import AccountError
-from processor.job.job import Job
-from processor.job.lease import lease_check
-from processor.plan.plan import Plan
-from processor.product.product import Product
-from processor.progress.committed import committed_by
-from processor.progress.epochs import Epochs
-from processor.progress.ledger import Run
-from processor.progress.segment import open_items
-from processor.progress.walk import PARTITION as WALKS
-from processor.records.message import Message
-from processor.records.record import Record
-from processor.rounds.job_event import no_report
-from processor.rounds.troubles import Troubles
-from processor.settings.settings import Settings
-from processor.spark.source import OffsetRanges
-from processor.spark.spark_executor import BatchFrame, SparkExecutor
+from processor.job.run.job import Job
+from processor.job.run.lease import lease_check
+from processor.job.run.source import OffsetRanges
+from processor.job.run.spark_executor import BatchFrame, SparkExecutor
+from processor.language.product.product import Product
+from processor.values.message import Message
+from processor.values.record import Record
 from tests.simulator.actor import Actor, Crash, JobFailed, RegistryClient, Stuck, TableClient
 from tests.simulator.batches import draw_ends, draw_tasks
 from tests.simulator.check import find_problem

@@ -11,9 +11,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from processor.progress.form_notes import PARTITION, read_form
-from processor.records.dead_letters import DeadLetter
-from processor.records.record import Record
+from processor.engine.protocol.form_notes import PARTITION, read_form
+from processor.values.dead_letters import DeadLetter
+from processor.values.record import Record
 from tests.simulator.history import Event, Partition, Tables, tables_after
 from tests.simulator.replayed_dead_letters import ReplaySimulation
 from tests.simulator.shapes import PRICE

@@ -23,10 +23,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from processor.definitions.load import load, read_directory
-from processor.plan.plan import Plan
-from processor.plan.planning import plan_alone
-from processor.product.product import Definitions
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.planning import plan_alone
+from processor.language.definitions.load import load, read_directory
+from processor.language.product.product import Definitions
 from tests.integration.product.products import ENTITIES, draw_compared_definitions, draw_definitions, draw_row, respell
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
 from tests.simulator.edit_shapes import all_texts, drawn_contents

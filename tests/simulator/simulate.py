@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from processor.settings.settings import Settings
+from processor.environment.settings.settings import Settings
 from tests.simulator.conditions import Conditions, S, W, draw_conditions
 from tests.simulator.doubles import doubles
 from tests.simulator.history import Event, draw_events, make_topics

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from random import Random
 
-from processor.progress.epochs import Epochs, read_epochs
-from processor.records.record import Record
+from processor.engine.protocol.epochs import Epochs, read_epochs
+from processor.values.record import Record
 from registry.model import EpochBoundary
 from tests.simulator.check import check_last_documents
 from tests.simulator.history import Event, Partition, Tables, make_record, partition_of, tables_after

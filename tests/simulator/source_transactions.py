@@ -14,18 +14,18 @@ from itertools import chain
 from random import Random
 from typing import Any, NamedTuple
 
-from processor.driver.round_runner import RoundRunner
-from processor.gates.held_portion import HeldPortion
-from processor.gates.held_root import DueRoots
-from processor.gates.held_roots import HeldRoots
-from processor.plan.plan import Plan
-from processor.plan.touch import Root
-from processor.product.product import Gate
-from processor.records import canonical_json
-from processor.records.record import Record
-from processor.records.source_transaction import TransactionEnd
-from processor.rounds.follow_up_stages import release_stage
-from processor.rounds.write_stage import write_stage
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.touch import Root
+from processor.engine.protocol.held_portion import HeldPortion
+from processor.engine.protocol.held_root import DueRoots
+from processor.engine.protocol.held_roots import HeldRoots
+from processor.engine.rounds.follow_up_stages import release_stage
+from processor.engine.rounds.round_runner import RoundRunner
+from processor.engine.rounds.write_stage import write_stage
+from processor.language.product.product import Gate
+from processor.values import canonical_json
+from processor.values.record import Record
+from processor.values.source_transaction import TransactionEnd
 from tests.simulator.history import Partition
 from tests.simulator.partial_transactions import PartialTransactions, place_of
 from tests.simulator.run import Simulation

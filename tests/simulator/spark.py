@@ -1,4 +1,4 @@
-"""A double of the parts of Spark that `processor.spark.spark_executor` uses: stages with a barrier, a shuffle, a broadcast."""
+"""A double of the parts of Spark that `processor.job.run.spark_executor` uses: stages with a barrier, a shuffle, a broadcast."""
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
@@ -6,7 +6,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from processor.records.record import Record
+from processor.values.record import Record
 
 if TYPE_CHECKING:
     from tests.simulator.world import World

@@ -11,8 +11,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from processor.records.dead_letters import rejected_record
-from processor.records.record import Record
+from processor.values.dead_letters import rejected_record
+from processor.values.record import Record
 from tests.simulator.history import Partition, Tables
 from tests.simulator.run import Simulation
 

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 import tests.simulator.run as run_module
-from processor.progress import open_changes, segment
-from processor.progress.epochs import Epochs
-from processor.progress.overlay import sights_of
-from processor.rounds import step_runner
-from processor.steps import settle
+from processor.engine.protocol import open_changes, segment, settle
+from processor.engine.protocol.epochs import Epochs
+from processor.engine.protocol.overlay import sights_of
+from processor.engine.rounds import step_runner
 from statestore import row_writes
 from statestore.store import AbsentOrBelow
 from tests.simulator.actor import Crash

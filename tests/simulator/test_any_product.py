@@ -6,9 +6,9 @@ import uuid
 
 import pytest
 
-from processor.definitions.describe import describe_product
-from processor.definitions.load import load
-from processor.inspect.oracle import oracle
+from processor.language.definitions.describe import describe_product
+from processor.language.definitions.load import load
+from processor.tools.inspect.oracle import oracle
 from tests.integration.conftest import postgres_url
 from tests.integration.product.products import ENTITIES
 from tests.simulator.history import tables_after

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from processor.inspect.oracle import oracle
+from processor.tools.inspect.oracle import oracle
 from tests.integration.conftest import postgres_url
 from tests.simulator.conditions import draw_conditions
 from tests.simulator.history import draw_events, tables_after

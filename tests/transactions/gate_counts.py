@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Thread
 
-from processor.local.program import LOOPBACK
+from processor.environment.programs.program import LOOPBACK
 
 RELEASED, INCOMPLETE = "gate_released_total", "gate_released_incomplete_total"
 _LINE = re.compile(rf"^statestore_({RELEASED}|{INCOMPLETE})(?:{{.*}})? ([0-9.e+]+)$", re.MULTILINE)

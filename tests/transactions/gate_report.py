@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from processor.definitions.describe import describe_product
-from processor.product.product import Product
-from processor.wording.durations import duration_text
+from processor.language.definitions.describe import describe_product
+from processor.language.product.product import Product
+from processor.text import duration_text
 from tests.transactions.broken_messages import Place, longest_waits, place_of
 from tests.transactions.freshness import Commit, freshness
 from tests.transactions.order_documents import broken

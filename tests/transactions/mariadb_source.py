@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 import pymysql  # type: ignore[import-untyped]
 
-from processor.demo.live import LiveParts
+from processor.tools.demo.live import LiveParts
 from tests.capture.servers import mariadb
 
 NAME, LOGIN = "public", "debezium"

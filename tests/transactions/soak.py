@@ -22,7 +22,10 @@ from pathlib import Path
 from random import Random
 from time import monotonic, sleep, time
 
-from processor.demo.live import (
+from processor.environment.programs.program import free_port
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.reader import read_topic
+from processor.tools.demo.live import (
     APPLICATION,
     DEBEZIUM,
     DELIVERY_SECONDS,
@@ -35,11 +38,8 @@ from processor.demo.live import (
     finish,
     live_parts,
 )
-from processor.kafka.admin import Admin
-from processor.kafka.reader import read_topic
-from processor.local.program import free_port
-from processor.records.recorded_line import to_line
-from processor.records.recorded_topics import open_writer
+from processor.values.recorded_line import to_line
+from processor.values.recorded_topics import open_writer
 from tests.live.kills import kill_in_turn
 from tests.outages.outage_table import markdown
 from tests.transactions.freshness import commits_of

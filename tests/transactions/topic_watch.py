@@ -9,10 +9,10 @@ from time import time
 from typing import Any
 
 from processor.errors import KafkaError
-from processor.kafka.admin import Admin
-from processor.kafka.reader import read_topic
-from processor.kafka.timed_reader import TimedReader
-from processor.records.record import Record
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.reader import read_topic
+from processor.job.kafka.timed_reader import TimedReader
+from processor.values.record import Record
 
 MOST = 10_000
 LOOK_SECONDS = 0.05

@@ -1,7 +1,7 @@
 # Alarms over the metrics that the job writes into its log (docs/metrics.md), over the table's throttles, and over runs of the
 # platform that failed.
 #
-# job_alarms.json is made from processor/metrics/metrics.py, and so are the rules for Prometheus in infra/prometheus.
+# job_alarms.json is made from processor/job/metrics/metrics.py, and so are the rules for Prometheus in infra/prometheus.
 
 locals {
   job   = { namespace = var.namespace, dimensions = { job = var.job } }

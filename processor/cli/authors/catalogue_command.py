@@ -5,18 +5,18 @@ from pathlib import Path
 
 from processor.cli.chosen_plan import empty_registry
 from processor.cli.options import REGISTRY, add_settings, load_settings, reachable_settings
-from processor.definitions.load import files_below, load_directory, read_tests
-from processor.definitions.product_tests import read_cases
-from processor.plan.planning import plan_alone
-from processor.pricing.preview import planned_state, preview
-from processor.pricing.price_list import DEFAULT, read_prices
-from processor.rounds.step_runner import tune_garbage_collector
-from processor.settings.open_registry import open_registry
-from processor.settings.settings import Settings
-from processor.web.catalogue.product import product_versions
-from processor.web.catalogue.site import Catalogue, example_of, site_files, write_site
-from processor.web.rendering import open_templates
-from processor.wording.visible_text import visible_line
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.step_runner import tune_garbage_collector
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.settings import Settings
+from processor.language.definitions.load import files_below, load_directory, read_tests
+from processor.language.definitions.product_tests import read_cases
+from processor.text import visible_line
+from processor.tools.inspect.preview import planned_state, preview
+from processor.tools.inspect.price_list import DEFAULT, read_prices
+from processor.tools.web.catalogue.product import product_versions
+from processor.tools.web.catalogue.site import Catalogue, example_of, site_files, write_site
+from processor.tools.web.rendering import open_templates
 from registry.model import HistoryEntry, Snapshot
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from processor.wording.visible_text import visible, visible_line
+from processor.text import visible, visible_line
 
 if TYPE_CHECKING:
-    from processor.product.product import Definitions, Join
+    from processor.language.product.product import Definitions, Join
 
 SLOTS = 20
 """The most slots of a table, and the default."""
@@ -39,14 +39,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _read(directory: Path) -> bool:
     """Prints the mistakes of a directory, or a line that counts its content. Returns whether there is no mistake."""
-    from processor.definitions.load import files_below, load_directory, read_tests
-    from processor.definitions.problems import DefinitionError
+    from processor.language.definitions.load import files_below, load_directory, read_tests
+    from processor.language.definitions.problems import DefinitionError
 
     cases = 0
     try:
         definitions = load_directory(directory)
         if texts := read_tests(directory):
-            from processor.definitions.product_tests import read_cases
+            from processor.language.definitions.product_tests import read_cases
 
             with files_below(directory):
                 cases = len(read_cases(texts, definitions))
@@ -63,7 +63,7 @@ def _check_slots(definitions: "Definitions") -> None:
     """Raises NoSlot where an entity needs more slots than a table has. A join fills a slot on each of its two sides at most, so a
     few joins always fit, and the planner, a fifth of the time, stays away."""
     if 2 * sum(_count(product.joins) for product in definitions.products.values()) > SLOTS:
-        from processor.plan.planning import plan_alone
+        from processor.engine.plan.planning import plan_alone
 
         plan_alone(definitions, SLOTS)
 

@@ -20,16 +20,16 @@ from processor.cli.options import (
     require_settings,
 )
 from processor.cli.printing.document_text import add_pretty, document_text
+from processor.engine.plan.planning import product_of
+from processor.engine.protocol.wait import wait_json, wait_lines
+from processor.engine.rounds.publish_stage import encoded_document
 from processor.errors import StatestoreError
-from processor.gates.wait import wait_json, wait_lines
-from processor.inspect.explain import explain, explanation_lines, mermaid_lines
-from processor.inspect.lineage import lineage, lineage_lines
-from processor.inspect.rows import former_topics
-from processor.plan.planning import product_of
-from processor.product.sql_printer import product_sql
-from processor.records import canonical_json
-from processor.rounds.publish_stage import encoded_document
-from processor.wording.visible_text import visible, visible_line, visible_lines
+from processor.language.product.sql_printer import product_sql
+from processor.text import visible, visible_line, visible_lines
+from processor.tools.inspect.explain import explain, explanation_lines, mermaid_lines
+from processor.tools.inspect.lineage import lineage, lineage_lines
+from processor.tools.inspect.rows import former_topics
+from processor.values import canonical_json
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -10,14 +10,14 @@ from processor.cli.chosen_wait import chosen_wait
 from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
 from processor.cli.printing.document_text import add_pretty, document_text
 from processor.cli.printing.output import UNFIT_LINE
-from processor.gates.wait import wait_text
-from processor.inspect.lineage import lineage, lost_lines
-from processor.plan.plan import Plan
-from processor.plan.product_plan import ProductPlan
-from processor.progress.ledger import group_key, read_entry
-from processor.records import canonical_json
-from processor.rounds.publish_stage import encoded_document
-from processor.wording.visible_text import visible_line
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.product_plan import ProductPlan
+from processor.engine.protocol.ledger import group_key, read_entry
+from processor.engine.protocol.wait import wait_text
+from processor.engine.rounds.publish_stage import encoded_document
+from processor.text import visible_line
+from processor.tools.inspect.lineage import lineage, lost_lines
+from processor.values import canonical_json
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -12,16 +12,15 @@ from typing import get_args
 
 from processor.cli.arguments import natural
 from processor.cli.options import add_settings, load_settings, reachable_settings
-from processor.definitions.load import ENTITIES, load_directory
-from processor.drafts.column_types import ConnectorModes, DecimalMode, TimeMode
-from processor.drafts.draft import DraftEntity
-from processor.drafts.text import drift_lines, entities_text, product_name, product_text
-from processor.drafts.topics import kafka_entities, recorded_entities
-from processor.editors.schema_files import schema_line, write_schemas
+from processor.environment.settings.resolve_secrets import database_address
 from processor.errors import SettingError, StatestoreError
-from processor.settings.resolve_secrets import database_address
-from processor.wording.nearest_name import nearest
-from processor.wording.visible_text import visible, visible_line
+from processor.language.definitions.load import ENTITIES, load_directory
+from processor.language.definitions.schema_files import schema_line, write_schemas
+from processor.text import nearest, visible, visible_line
+from processor.tools.source.column_types import ConnectorModes, DecimalMode, TimeMode
+from processor.tools.source.draft import DraftEntity
+from processor.tools.source.text import drift_lines, entities_text, product_name, product_text
+from processor.tools.source.topics import kafka_entities, recorded_entities
 
 SOURCES = "--database URL, --from FILE, or --bootstrap-servers"
 DEPTH = 1
@@ -105,7 +104,7 @@ def _check_names(found: Sequence[DraftEntity]) -> None:
 
 
 def _tables(options: argparse.Namespace) -> Sequence[DraftEntity]:
-    from processor.drafts.database import TableSource, read_tables
+    from processor.tools.source.database import TableSource, read_tables
 
     if not options.topic_prefix:
         raise SettingError("--topic-prefix is missing: give the connector's topic.prefix, with which its topics begin")

@@ -24,16 +24,16 @@ from processor.cli.printing.diff_text import diff_json, diff_lines
 from processor.cli.printing.plan_details import detail_lines
 from processor.cli.printing.plan_json import plan_json
 from processor.cli.printing.plan_text import plan_lines
-from processor.definitions.load import load, read_directory
+from processor.engine.plan.planning import requirements_of
+from processor.engine.protocol.topic_moves import move_lines
+from processor.environment.settings.open_registry import open_registry
 from processor.errors import SettingError, StatestoreError
-from processor.inspect.diff import DiffReport
-from processor.plan.planning import requirements_of
-from processor.pricing.preview import Preview, preview
-from processor.pricing.price_list import DEFAULT, read_prices
-from processor.product.product import Definitions
-from processor.progress.topic_moves import move_lines
-from processor.records import canonical_json
-from processor.settings.open_registry import open_registry
+from processor.language.definitions.load import load, read_directory
+from processor.language.product.product import Definitions
+from processor.tools.inspect.diff import DiffReport
+from processor.tools.inspect.preview import Preview, preview
+from processor.tools.inspect.price_list import DEFAULT, read_prices
+from processor.values import canonical_json
 from registry.edits.apply import apply
 from registry.edits.edit import edited
 from registry.errors import RegistryError, RegistryMissing

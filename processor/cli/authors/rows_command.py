@@ -9,7 +9,10 @@ from processor.cli.arrival import add_time, arrivals
 from processor.cli.chosen_plan import stored_boundaries, stored_state
 from processor.cli.chosen_row import KEY_TEXT, chosen_entity, typed_key
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, reachable_settings, require_settings
-from processor.inspect.rows import (
+from processor.engine.plan.planning import product_of
+from processor.engine.protocol.ledger import group_key, group_partition
+from processor.text import visible_line, visible_lines
+from processor.tools.inspect.rows import (
     absence_text,
     document_keys,
     former_topics,
@@ -19,11 +22,8 @@ from processor.inspect.rows import (
     row_lines,
     row_object,
 )
-from processor.plan.planning import product_of
-from processor.progress.ledger import group_key, group_partition
-from processor.records import canonical_json
-from processor.records.recorded_line import to_line
-from processor.wording.visible_text import visible_line, visible_lines
+from processor.values import canonical_json
+from processor.values.recorded_line import to_line
 from statestore import keys
 from statestore.store import Page
 

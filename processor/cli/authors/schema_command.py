@@ -6,12 +6,12 @@ from typing import get_args
 
 from processor.cli.chosen_plan import chosen_plan
 from processor.cli.options import REGISTRY, add_definitions, add_settings
+from processor.engine.plan.planning import product_of
 from processor.errors import StatestoreError
-from processor.plan.planning import product_of
-from processor.product.avro import NAMES_CURE, avro_schema
-from processor.product.document_type import document_schema, index_mapping
-from processor.product.product import DocumentFormat
-from processor.wording.visible_text import visible
+from processor.language.product.avro import NAMES_CURE, avro_schema
+from processor.language.product.document_type import document_schema, index_mapping
+from processor.language.product.product import DocumentFormat
+from processor.text import visible
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

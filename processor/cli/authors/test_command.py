@@ -8,13 +8,13 @@ from pathlib import Path
 from time import perf_counter
 
 from processor.cli.printing.colour import coloured
-from processor.definitions.load import files_below, load_directory, read_tests
-from processor.definitions.product_tests import Case, read_cases
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.run_product_tests import Failure, run_case
+from processor.engine.rounds.step_runner import tune_garbage_collector
+from processor.environment.settings.settings import read_settings
 from processor.errors import StatestoreError
-from processor.plan.planning import plan_alone
-from processor.rounds.step_runner import tune_garbage_collector
-from processor.settings.settings import read_settings
-from processor.trial.run_product_tests import Failure, run_case
+from processor.language.definitions.load import files_below, load_directory, read_tests
+from processor.language.definitions.product_tests import Case, read_cases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

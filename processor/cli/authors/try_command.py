@@ -19,20 +19,19 @@ from processor.cli.printing.output import (
     write_rejects,
 )
 from processor.counts import Count
-from processor.gates.seen_transactions import followed_topics
-from processor.plan.planning import plan_alone
-from processor.records.dead_letters import rejected_record
-from processor.records.record import Record, Rejected
-from processor.records.recorded_line import to_line, to_reject_line
-from processor.records.recorded_topics import read_records
-from processor.records.reject_reasons import OF_DOCUMENTS
-from processor.rounds.step_runner import tune_garbage_collector
-from processor.schema_registry.open_schemas import open_schemas
-from processor.settings.resolve_secrets import resolve_schema_registry
-from processor.settings.settings import read_settings
-from processor.trial.trial import Trial, batches
-from processor.wording.nearest_name import nearest_topic
-from processor.wording.visible_text import visible_line
+from processor.engine.plan.planning import plan_alone
+from processor.engine.protocol.seen_transactions import followed_topics
+from processor.engine.rounds.step_runner import tune_garbage_collector
+from processor.engine.rounds.trial import Trial, batches
+from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.settings import read_settings
+from processor.job.kafka.open_schemas import open_schemas
+from processor.text import nearest_topic, visible_line
+from processor.values.dead_letters import rejected_record
+from processor.values.record import Record, Rejected
+from processor.values.recorded_line import to_line, to_reject_line
+from processor.values.recorded_topics import read_records
+from processor.values.reject_reasons import OF_DOCUMENTS
 
 SHOWN = 5
 """Dead letters that `try` prints with their reasons."""

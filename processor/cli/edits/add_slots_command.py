@@ -9,7 +9,7 @@ import argparse
 from processor.cli.arguments import add_why, positive, reason
 from processor.cli.options import REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.cli.printing.edit_report import print_applied, user_name
-from processor.settings.open_registry import open_registry
+from processor.environment.settings.open_registry import open_registry
 from registry.edits import operations
 from registry.edits.edit import Signature
 
@@ -25,7 +25,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 def run(options: argparse.Namespace) -> int:
     why = reason(options)
     with reachable_settings(options) as settings, open_registry(settings) as registry:
-        from processor.job.binding import widen_table
+        from processor.job.run.binding import widen_table
 
         operations.add_slots(registry.snapshot(), options.number)  # refuses a wrong number before the table changes
         widen_table(settings, registry, options.number, print_progress)

@@ -16,12 +16,12 @@ from processor.cli.options import (
     require_settings,
 )
 from processor.cli.printing.edit_report import applied_json, print_applied, user_name, wait_for_jobs
-from processor.plan.planning import check_after, plan_of, requirements_of
-from processor.pricing.estimate import index_statistics
-from processor.pricing.preview import backfill_text, row_effects
-from processor.pricing.price_list import DEFAULT
-from processor.settings.open_registry import open_registry
-from processor.wording.visible_text import visible_line
+from processor.engine.plan.planning import check_after, plan_of, requirements_of
+from processor.environment.settings.open_registry import open_registry
+from processor.text import visible_line
+from processor.tools.inspect.estimate import index_statistics
+from processor.tools.inspect.preview import backfill_text, row_effects
+from processor.tools.inspect.price_list import DEFAULT
 from registry.edits.advance import completed
 from registry.edits.edit import plan_id
 from registry.errors import PlanOutdated
@@ -98,8 +98,8 @@ def _effect_lines(
 
 
 def run_epoch(options: argparse.Namespace) -> int:
-    from processor.kafka.admin import Admin
-    from processor.topics.topic_epochs import record_boundary
+    from processor.job.kafka.admin import Admin
+    from processor.job.run.topic_epochs import record_boundary
 
     why = reason(options)
     with reachable_settings(options) as settings, open_registry(settings) as registry:

@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 from processor.cli.arguments import positive
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
-from processor.inspect.history_lines import history_lines
-from processor.settings.open_registry import open_registry
-from processor.wording.visible_text import visible
+from processor.environment.settings.open_registry import open_registry
+from processor.text import visible
+from processor.tools.inspect.history_lines import history_lines
 
 LIMIT = 20
 

@@ -15,8 +15,8 @@ from processor.cli.options import (
     require_settings,
 )
 from processor.cli.printing.edit_report import print_applied, user_name
-from processor.plan.planning import check_after
-from processor.settings.open_registry import open_registry
+from processor.engine.plan.planning import check_after
+from processor.environment.settings.open_registry import open_registry
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -35,8 +35,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    from processor.stores.kinds import open_store
-    from processor.upkeep.rebuild_registry import rebuild_registry
+    from processor.environment.stores.kinds import open_store
+    from processor.tools.operate.rebuild_registry import rebuild_registry
 
     definitions = load_definitions(options)
     with reachable_settings(options) as settings, open_registry(settings) as registry:

@@ -16,15 +16,15 @@ from processor.cli.options import print_progress, set_embedded_credentials
 from processor.cli.printing.colour import coloured
 from processor.cli.printing.output import summary
 from processor.counts import Count
-from processor.definitions.load import load, read_directory
+from processor.environment.programs.servers import CONSOLE_PACKAGES
+from processor.environment.settings.settings import Settings
+from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
 from processor.errors import StatestoreError
-from processor.local.servers import CONSOLE_PACKAGES
-from processor.settings.settings import Settings
-from processor.stores.kinds import KINDS, embedded_kind, kind_of
+from processor.language.definitions.load import load, read_directory
 
 if TYPE_CHECKING:
-    from processor.demo.github import History
-    from processor.plan.plan import Plan
+    from processor.engine.plan.plan import Plan
+    from processor.tools.demo.github import History
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "github"
 EVENTS = 200
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_live(store: str) -> int:
-    from processor.demo.live import run_live_demo
+    from processor.tools.demo.live import run_live_demo
 
     set_embedded_credentials()
     began = monotonic()
@@ -101,7 +101,7 @@ def _run_kept(store: str) -> int:
 
 
 def _run_recorded(stores: Sequence[str], parts: OpenParts) -> int:
-    from processor.demo.github import build_history, load_events
+    from processor.tools.demo.github import build_history, load_events
 
     if not EXAMPLE.is_dir():
         raise StatestoreError(f"the demo's data is not at {EXAMPLE}; run it in a checkout of the repository")
@@ -131,13 +131,13 @@ def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> 
     """Runs the job over the history, on these parts, with the table in this store. `follow`: prints the way of one event."""
     from processor.cli.operators.stop_signals import StopSignals
     from processor.cli.printing.job_log import JobLog
-    from processor.demo.report import differing_keys
-    from processor.inspect.oracle import oracle
-    from processor.job.feed import read_back, read_feed
-    from processor.job.prepare_plan import prepare_plan
-    from processor.job.run_to_end import run_to_end
-    from processor.records import canonical_json
-    from processor.spark.session_jars import session_jars
+    from processor.job.run.feed import read_back, read_feed
+    from processor.job.run.prepare_plan import prepare_plan
+    from processor.job.run.run_to_end import run_to_end
+    from processor.job.run.session_jars import session_jars
+    from processor.tools.demo.report import differing_keys
+    from processor.tools.inspect.oracle import oracle
+    from processor.values import canonical_json
 
     began, definitions = monotonic(), load(read_directory(EXAMPLE))
     print_step(1, "starting the parts on this machine")
@@ -186,9 +186,9 @@ def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> 
 
 def _follow_event(settings: Settings, plan: "Plan", file: Path, recorded: "History") -> None:
     """Prints one event, its row, its query and its document, from the table of the run."""
-    from processor.demo.report import choose_star, describe_event
-    from processor.records.recorded_topics import read_records
-    from processor.stores.kinds import open_store
+    from processor.environment.stores.kinds import open_store
+    from processor.tools.demo.report import choose_star, describe_event
+    from processor.values.recorded_topics import read_records
 
     record = choose_star(read_records(str(file)), recorded.tables)
     with closing(open_store(settings)) as store:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
-from processor.settings.settings import Settings, read_settings
+from processor.environment.settings.settings import Settings, read_settings
 
 if TYPE_CHECKING:
-    from processor.embedded.parts import Addresses
+    from processor.environment.embedded import Addresses
 
 BATCH: Final = 200
 KEPT_DIR: Final = Path(".statestore/demo")
@@ -23,7 +23,7 @@ OpenParts = Callable[[str], AbstractContextManager[tuple[Settings, Path]]]
 @contextmanager
 def demo_parts(store: str) -> Iterator[tuple[Settings, Path]]:
     """Parts of the demo's own. They and the directory are removed at the end of the block."""
-    from processor.embedded import parts
+    from processor.environment import embedded as parts
 
     set_embedded_credentials()
     with parts.embedded_parts(progress=print_progress, store=store) as addresses, _demo_on(addresses, store) as opened:
@@ -33,7 +33,7 @@ def demo_parts(store: str) -> Iterator[tuple[Settings, Path]]:
 @contextmanager
 def kept_parts(store: str) -> Iterator[tuple[Settings, Path]]:
     """Parts in KEPT_DIR that stay after the block, in place of those of an earlier demo. They go if the block fails."""
-    from processor.embedded import parts
+    from processor.environment import embedded as parts
 
     set_embedded_credentials()
     parts.down(KEPT_DIR, print_progress)
@@ -48,7 +48,7 @@ def kept_parts(store: str) -> Iterator[tuple[Settings, Path]]:
 
 def start_kept_console(store: str) -> str:
     """Starts the console over the kept parts. Returns its address."""
-    from processor.embedded import parts
+    from processor.environment import embedded as parts
 
     return parts.up(KEPT_DIR, print_progress, store, [parts.CONSOLE]).endpoints[parts.CONSOLE]
 

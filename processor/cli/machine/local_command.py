@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from processor.embedded.parts import BROKER, CONSOLE, OPENSEARCH, SERVER, Addresses, PartsStatus, down, status, up
+from processor.environment.embedded import BROKER, CONSOLE, OPENSEARCH, SERVER, Addresses, PartsStatus, down, status, up
+from processor.environment.programs.processes import LOCAL_DIR
+from processor.environment.settings.settings import Settings
+from processor.environment.stores.kinds import KINDS, embedded_kind
 from processor.errors import PartError
-from processor.local.processes import LOCAL_DIR
-from processor.records.recorded_topics import read_records
-from processor.settings.settings import Settings
-from processor.stores.kinds import KINDS, embedded_kind
-from processor.wording.text_table import table_lines
+from processor.text import table_lines
+from processor.values.recorded_topics import read_records
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -84,7 +84,7 @@ def run_status(args: argparse.Namespace) -> int:
 
 def run_produce(args: argparse.Namespace) -> int:
     """Puts the records of a file into the topics that they name, behind what these hold. The counts go to stdout."""
-    from processor.job.feed import produce_records
+    from processor.job.run.feed import produce_records
 
     found = status(args.dir)
     if found is None or not found.alive[BROKER]:

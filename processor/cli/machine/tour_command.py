@@ -15,7 +15,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    from processor.demo.tour import SAMPLE, tour_lines
+    from processor.tools.demo.tour import SAMPLE, tour_lines
 
     if options.copy is not None and options.copy.exists():
         raise StatestoreError(f"{options.copy} exists already: give --copy the name of a new directory")

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from processor.cli.printing.edit_report import user_name
 from processor.cli.printing.progress_bar import ProgressBar
+from processor.engine.protocol.replays import ReplayOutcome, ReplayReport, letter_position
 from processor.errors import StatestoreError
-from processor.progress.replays import ReplayOutcome, ReplayReport, letter_position
-from processor.wording.visible_text import visible_line
+from processor.text import visible_line
 from registry.errors import RegistryBusy, RegistryUnreachable
 from registry.model import JobStatus, LetterOutcome, ReplayRequest
 
 if TYPE_CHECKING:
-    from processor.records.dead_letters import DeadLetter
+    from processor.values.dead_letters import DeadLetter
     from registry.repository import Registry
 
 LOOK_SECONDS = 0.5

@@ -9,8 +9,8 @@ from processor.cli.operators.stop_signals import StopSignals
 from processor.cli.options import JOB, add_settings, reachable_settings, require_settings
 from processor.cli.printing.job_log import JobLog, add_log_flags
 from processor.counts import Count
+from processor.environment.settings.open_registry import open_registry
 from processor.errors import StatestoreError
-from processor.settings.open_registry import open_registry
 from registry.errors import LeaseHeld
 
 
@@ -24,7 +24,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    from processor.upkeep.run_backfill import run_backfill
+    from processor.tools.operate.run_backfill import run_backfill
 
     with (
         reachable_settings(options) as given,

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from processor.cli.http_options import add_listener, connection_limits, owned_text, require_packages
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.cli.printing.edit_report import user_name
+from processor.environment.listeners.host import LOCAL_NAMES, is_loopback, is_named, plain_name
+from processor.environment.programs.servers import CONSOLE_PACKAGES, CONSOLE_PORT
+from processor.environment.settings.open_registry import open_registry
 from processor.errors import SettingError
-from processor.listeners.host import LOCAL_NAMES, is_loopback, is_named, plain_name
-from processor.local.servers import CONSOLE_PACKAGES, CONSOLE_PORT
-from processor.settings.open_registry import open_registry
 
 if TYPE_CHECKING:
-    from processor.web.console.people import PersonRules
-    from processor.web.guard import GuardRules
+    from processor.tools.web.console.people import PersonRules
+    from processor.tools.web.guard import GuardRules
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -43,11 +43,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(options: argparse.Namespace) -> int:
     require_packages("console", *CONSOLE_PACKAGES)
-    from processor.web.console.app import SCREENS, console_app
-    from processor.web.console.caches import DeadLetterCache, LandingCache, PriceCache
-    from processor.web.console.people import READER
-    from processor.web.console.screen import ConsoleParts, LazyReader, SlotWidening
-    from processor.web.listener import Listener
+    from processor.tools.web.console.app import SCREENS, console_app
+    from processor.tools.web.console.caches import DeadLetterCache, LandingCache, PriceCache
+    from processor.tools.web.console.people import READER
+    from processor.tools.web.console.screen import ConsoleParts, LazyReader, SlotWidening
+    from processor.tools.web.listener import Listener
 
     people, known = _people(options), bool(options.tokens or options.proxy)
     listener = Listener(
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _people(options: argparse.Namespace) -> "PersonRules":
     """How the console knows people. Raises SettingError where flags contradict, or others reach it unnamed."""
-    from processor.web.console.people import OwnUser, ProxyPeople, TokenPeople, read_operators, read_tokens
+    from processor.tools.web.console.people import OwnUser, ProxyPeople, TokenPeople, read_operators, read_tokens
 
     if not options.group_separator.strip():
         raise SettingError("--group-separator is empty: give the text that the proxy writes between two groups")
@@ -112,7 +112,7 @@ def _people(options: argparse.Namespace) -> "PersonRules":
 def name_rules(options: argparse.Namespace) -> "GuardRules":
     """The names that the Host of a request may have. A page of another site could lead its own name to this machine, and state a
     person as the proxy does. People with tokens need no such rule: no other site knows a token."""
-    from processor.web.guard import GuardRules
+    from processor.tools.web.guard import GuardRules
 
     if options.tokens and not is_loopback(options.host):
         return GuardRules(names=())

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from processor.cli.options import REGISTRY, TABLE, add_settings, load_settings, reachable_settings
 from processor.cli.printing.progress_bar import ProgressBar
-from processor.settings.open_registry import open_registry
-from processor.settings.owner_name import owner_name
-from processor.settings.settings import PASSWORDS
-from processor.settings.store_address import address_forms, settings_at
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.owner_name import owner_name
+from processor.environment.settings.settings import PASSWORDS
+from processor.environment.settings.store_address import address_forms, settings_at
 from statestore.copy_items import CopyStep
 
 
@@ -31,7 +31,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    from processor.upkeep.copy_state import copy_state
+    from processor.tools.operate.copy_state import copy_state
 
     given = load_settings(options)
     with reachable_settings(options) as settings, open_registry(settings) as registry:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from processor.cli.arguments import natural
 from processor.errors import SettingError
-from processor.records.reject_reasons import REASONS
+from processor.values.reject_reasons import REASONS
 
 if TYPE_CHECKING:
-    from processor.records.dead_letters import DeadLetter
+    from processor.values.dead_letters import DeadLetter
 
 
 class Position(NamedTuple):

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from processor.cli.arguments import add_source, source_address
 from processor.cli.options import JOB, add_settings, load_settings, reachable_settings, settings_of_shared_parts
+from processor.environment.settings.settings import Settings
+from processor.environment.stores.kinds import kind_of
 from processor.errors import PartError, SettingError, StatestoreError
-from processor.settings.settings import Settings
-from processor.stores.kinds import kind_of
-from processor.wording.text_table import fitted, table_lines
-from processor.wording.visible_text import visible_lines
+from processor.text import fitted, table_lines, visible_lines
 
 if TYPE_CHECKING:
-    from processor.doctor.checks import CheckedFinding
-    from processor.findings.finding import DoctorCheck
+    from processor.finding import DoctorCheck
+    from processor.tools.doctor.checks import CheckedFinding
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -31,8 +30,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    from processor.doctor.checks import checks_of, examine
-    from processor.doctor.surroundings import RealSurroundings
+    from processor.tools.doctor.checks import checks_of, examine
+    from processor.tools.doctor.surroundings import RealSurroundings
 
     with ExitStack() as stack:
         settings, dead = _settings(options, stack)
@@ -46,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _source_checks(options: argparse.Namespace) -> "Iterator[DoctorCheck]":
     """The check of the source, if the command names one. Raises SettingError for a password in the command itself."""
-    from processor.doctor.source import source_check
+    from processor.tools.doctor.source import source_check
 
     if options.source:
         yield source_check(source_address(options))

@@ -6,20 +6,20 @@ from time import time
 from typing import TYPE_CHECKING
 
 from processor.cli.operators.stop_signals import StopSignals
-from processor.metrics.status import SILENT_SECONDS, wrong_in_report
-from processor.rounds.job_event import JobEvent, Report
-from processor.rounds.troubles import trouble_line
-from processor.settings.setting_groups import WatchSettings
-from processor.wording.durations import duration_text
+from processor.engine.rounds.job_event import JobEvent, Report
+from processor.engine.rounds.troubles import trouble_line
+from processor.environment.settings.setting_groups import WatchSettings
+from processor.job.metrics.status import SILENT_SECONDS, wrong_in_report
+from processor.text import duration_text
 
 if TYPE_CHECKING:
-    from processor.metrics.status_page import Pages, RunState
+    from processor.job.metrics.status_page import Pages, RunState
 
 
 @contextmanager
 def shown_status(settings: WatchSettings, signals: StopSignals) -> Iterator[None]:
     """Serves the page within the block, if the settings name a port. Raises SettingError where the port is taken."""
-    from processor.metrics.status_page import JOB_PAGES, RunState
+    from processor.job.metrics.status_page import JOB_PAGES, RunState
 
     def read() -> RunState:
         now = time()
@@ -42,7 +42,7 @@ def served_page(settings: WatchSettings, log: Report, read: "Callable[[], RunSta
     if not settings.status_port:
         yield
         return
-    from processor.metrics.status_page import status_server
+    from processor.job.metrics.status_page import status_server
 
     with status_server(settings.status_host, settings.status_port, read, pages) as port:
         host = f"[{settings.status_host}]" if ":" in settings.status_host else settings.status_host

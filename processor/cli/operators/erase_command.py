@@ -17,21 +17,21 @@ from processor.cli.options import JOB, add_settings, reachable_settings, require
 from processor.cli.printing.edit_report import user_name
 from processor.cli.printing.erasure_certificate import Occasion, certificate_lines, make_certificate
 from processor.cli.printing.job_log import JobLog, add_log_flags
+from processor.engine.plan.declared_columns import declared_columns
+from processor.engine.rounds.step_runner import StepRunner
+from processor.environment.settings.open_registry import open_registry
 from processor.errors import SettingError
-from processor.inspect.rows import Reference, references
-from processor.inspect.verification import with_open_changes
-from processor.plan.declared_columns import declared_columns
-from processor.records import canonical_json
-from processor.records.record import Value
-from processor.rounds.step_runner import StepRunner
-from processor.settings.open_registry import open_registry
-from processor.wording.visible_text import visible_line, visible_lines
+from processor.text import visible_line, visible_lines
+from processor.tools.inspect.rows import Reference, references
+from processor.tools.inspect.verification import with_open_changes
+from processor.values import canonical_json
+from processor.values.record import Value
 from statestore import keys
 
 if TYPE_CHECKING:
-    from processor.settings.settings import Settings
-    from processor.upkeep.letters_of_row import LetterPlace
-    from processor.upkeep.run_erase import ErasureReport
+    from processor.environment.settings.settings import Settings
+    from processor.tools.operate.letters_of_row import LetterPlace
+    from processor.tools.operate.run_erase import ErasureReport
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -112,8 +112,8 @@ def _erase(
     key: tuple[Value, ...],
     chosen: "tuple[frozenset[LetterPlace], frozenset[LetterPlace]]",
 ) -> "ErasureReport":
-    from processor.upkeep.letters_of_row import LetterChoice
-    from processor.upkeep.run_erase import run_erase
+    from processor.tools.operate.letters_of_row import LetterChoice
+    from processor.tools.operate.run_erase import run_erase
 
     log = JobLog(form=options.log, quiet=options.quiet)
     with open_registry(settings) as registry, StopSignals(log).handled() as signals:

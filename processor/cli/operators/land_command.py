@@ -23,21 +23,21 @@ from processor.cli.options import (
     require_settings,
 )
 from processor.cli.printing.job_log import JobLog, add_log_flags
-from processor.embedded.parts import OPENSEARCH
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.planning import plan_alone, product_of
+from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.troubles import Troubles
+from processor.environment.embedded import OPENSEARCH
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve_secrets import resolve_reference
+from processor.environment.settings.secret_references import is_reference
+from processor.environment.settings.settings import PASSWORD, Settings
 from processor.errors import PartError, SettingError, StatestoreError
-from processor.plan.plan import Plan
-from processor.plan.planning import plan_alone, product_of
-from processor.rounds.job_event import JobEvent
-from processor.rounds.troubles import Troubles
-from processor.settings.open_registry import open_registry
-from processor.settings.resolve_secrets import resolve_reference
-from processor.settings.secret_references import is_reference
-from processor.settings.settings import PASSWORD, Settings
-from processor.wording.visible_text import visible_line
+from processor.text import visible_line
 
 if TYPE_CHECKING:
-    from processor.kafka.admin import Admin
-    from processor.landing.target import LandedTopic, Target
+    from processor.job.kafka.admin import Admin
+    from processor.job.landing.target import LandedTopic, Target
     from registry.repository import Registry
 
 
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _target(options: argparse.Namespace, settings: Settings, plan: Plan) -> "Target":
-    from processor.landing.open_target import open_target
+    from processor.job.landing.open_target import open_target
 
     if not (options.to or options.embedded):
         raise SettingError(
@@ -116,7 +116,7 @@ def _target(options: argparse.Namespace, settings: Settings, plan: Plan) -> "Tar
 
 def _embedded_search(options: argparse.Namespace) -> str:
     """The address of the embedded OpenSearch."""
-    from processor.embedded import parts
+    from processor.environment import embedded as parts
 
     running = parts.status(options.local_dir)
     if running is None or OPENSEARCH not in running.addresses.endpoints:
@@ -127,8 +127,8 @@ def _embedded_search(options: argparse.Namespace) -> str:
 
 
 def _topic(options: argparse.Namespace, settings: Settings, plan: Plan) -> "LandedTopic":
-    from processor.kafka.admin import Admin
-    from processor.landing.target import LandedTopic
+    from processor.job.kafka.admin import Admin
+    from processor.job.landing.target import LandedTopic
 
     product = product_of(plan, options.product).product
     if product.format != "json":
@@ -155,11 +155,11 @@ def _look(admin: "Admin", before: "LandedTopic") -> "LandedTopic | None":
 def _land(
     options: argparse.Namespace, settings: Settings, registry: "Registry", topic: "LandedTopic", target: "Target"
 ) -> int:
-    from processor.kafka.admin import Admin
-    from processor.kafka.group_reader import GroupReader
-    from processor.landing.landing import Landing, landed_text
-    from processor.landing.landing_page import LANDING_PAGES, landing_state
-    from processor.landing.landing_states import group_of
+    from processor.job.kafka.admin import Admin
+    from processor.job.kafka.group_reader import GroupReader
+    from processor.job.landing.landing import Landing, landed_text
+    from processor.job.landing.landing_page import LANDING_PAGES, landing_state
+    from processor.job.landing.landing_states import group_of
 
     log, kafka = JobLog(form=options.log, quiet=options.quiet), dict(settings.kafka)
     admin = Admin(settings.bootstrap_servers, kafka)
@@ -215,8 +215,8 @@ def _first_note(note: Callable[[], None], settings: Settings) -> None:
 
 def _remove(options: argparse.Namespace, settings: Settings) -> int:
     """Takes a landing out of the registry, and its group out of Kafka. Its target may be gone."""
-    from processor.kafka.group_states import delete_group
-    from processor.landing.landing_states import group_of, landing_states
+    from processor.job.kafka.group_states import delete_group
+    from processor.job.landing.landing_states import group_of, landing_states
 
     with open_registry(settings) as registry:
         states = landing_states(registry.landings.all(), settings.bootstrap_servers, dict(settings.kafka))
@@ -236,12 +236,12 @@ def _remove(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _verify(settings: Settings, topic: "LandedTopic", target: "Target") -> int:
-    from processor.kafka.admin import Admin
-    from processor.kafka.group_states import group_states
-    from processor.kafka.reader import read_topic
-    from processor.landing.compare_landing import compare_landing, missed_partitions
-    from processor.landing.landed_message import read_messages
-    from processor.landing.landing_states import group_of
+    from processor.job.kafka.admin import Admin
+    from processor.job.kafka.group_states import group_states
+    from processor.job.kafka.reader import read_topic
+    from processor.job.landing.compare_landing import compare_landing, missed_partitions
+    from processor.job.landing.landed_message import read_messages
+    from processor.job.landing.landing_states import group_of
 
     kafka, group = dict(settings.kafka), group_of(topic.product, target.check(topic))
     ends = Admin(settings.bootstrap_servers, kafka).stable_ends(topic.name)

@@ -3,20 +3,20 @@
 from typing import TYPE_CHECKING
 
 from processor.cli.operators.stop_signals import StopSignals
-from processor.plan.planning import plan_of
-from processor.settings.owner_name import owner_name
-from processor.settings.settings import Settings
+from processor.engine.plan.planning import plan_of
+from processor.environment.settings.owner_name import owner_name
+from processor.environment.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from processor.job.job import Job
+    from processor.job.run.job import Job
     from registry.repository import Registry
 
 
 def open_operator_run(settings: Settings, registry: "Registry", signals: StopSignals, *, take_over: bool) -> "Job":
     """The open job, by the definitions in force now. A signal stops it. Raises LeaseHeld while another run lives, unless
     `take_over`: before the start of Spark."""
-    from processor.job.lease import refuse_living_run
-    from processor.job.open_job import open_job
+    from processor.job.run.lease import refuse_living_run
+    from processor.job.run.open_job import open_job
 
     if not take_over:
         refuse_living_run(registry.jobs, settings.job, owner_name(), signals.stopping)

@@ -15,12 +15,12 @@ from processor.cli.operators.stored_letters import read_stored_letters, waiting_
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, reachable_settings
 from processor.cli.printing.dead_letter_text import each_line, full_text, group_lines, json_line
 from processor.cli.printing.edit_report import user_name
+from processor.engine.protocol.form_notes import PARTITION as FORMS
+from processor.engine.protocol.form_notes import read_form, with_notes
+from processor.engine.protocol.replays import DROPPED, drop
+from processor.environment.settings.open_registry import open_registry
 from processor.errors import KafkaError, StatestoreError
-from processor.progress.form_notes import PARTITION as FORMS
-from processor.progress.form_notes import read_form, with_notes
-from processor.progress.replays import DROPPED, drop
-from processor.settings.open_registry import open_registry
-from processor.wording.visible_text import visible_line
+from processor.text import visible_line
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -86,7 +86,7 @@ def run_list(options: argparse.Namespace) -> int:
 
 
 def run_show(options: argparse.Namespace) -> int:
-    from processor.topics.dead_letter_topic import with_whole_record
+    from processor.job.run.dead_letter_topic import with_whole_record
 
     wanted = positions(options.position)
     with reachable_settings(options) as settings:

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 from processor.cli.operators.ask_for_replay import follow, living_job
 from processor.cli.operators.stored_letters import read_stored_letters
 from processor.cli.printing.edit_report import user_name
-from processor.plan.declared_columns import declared_columns
-from processor.plan.plan import Plan
-from processor.progress.replays import letter_position
-from processor.records import canonical_json
-from processor.records.dead_letters import DeadLetter, message_bytes, reject_message
-from processor.records.record import Rejected
-from processor.rounds.shown_keys import shown_keys
-from processor.settings.open_registry import open_registry
-from processor.settings.settings import Settings
-from processor.wording.visible_text import visible_line
+from processor.engine.plan.declared_columns import declared_columns
+from processor.engine.plan.plan import Plan
+from processor.engine.protocol.replays import letter_position
+from processor.engine.rounds.shown_keys import shown_keys
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.settings import Settings
+from processor.text import visible_line
+from processor.values import canonical_json
+from processor.values.dead_letters import DeadLetter, message_bytes, reject_message
+from processor.values.record import Rejected
 from statestore import keys
 from statestore.store import Store
 
 if TYPE_CHECKING:
-    from processor.source.compared_table import ComparedTable
-    from processor.source.comparison import ComparedEntity
+    from processor.tools.source.compared_table import ComparedTable
+    from processor.tools.source.comparison import ComparedEntity
 
 SAMPLED = 100
 """Stored rows that show whether the connector sends a JSON column as text."""
@@ -60,7 +60,7 @@ def repair_from_source(
 
 def _send(settings: Settings, letters: Sequence[Rejected]) -> None:
     """Produces the letters to the topic of dead letters, and waits for the broker."""
-    from processor.kafka.outbox import KafkaOutbox
+    from processor.job.kafka.outbox import KafkaOutbox
 
     outbox = KafkaOutbox(settings.bootstrap_servers, dict(settings.kafka))
     for letter in letters:
@@ -72,9 +72,9 @@ def _letters(
     settings: Settings, plan: Plan, store: Store, found: "Sequence[ComparedEntity]", why: str
 ) -> tuple[list[Rejected], list[str]]:
     """The letters, and why other rows get none."""
-    from processor.kafka.admin import Admin
-    from processor.source.comparison import repair_letter
-    from processor.topics.dead_letter_topic import letter_bytes
+    from processor.job.kafka.admin import Admin
+    from processor.job.run.dead_letter_topic import letter_bytes
+    from processor.tools.source.comparison import repair_letter
 
     limit = letter_bytes(Admin(settings.bootstrap_servers, dict(settings.kafka)), settings)
     waiting = _waiting(settings, plan)

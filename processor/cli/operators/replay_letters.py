@@ -11,14 +11,14 @@ from processor.cli.operators.ask_for_replay import ask, living_job, withdraw
 from processor.cli.operators.stored_letters import waiting_letters
 from processor.cli.options import reachable_settings
 from processor.counts import Count
-from processor.progress.replays import ReplayReport
-from processor.settings.open_registry import open_registry
-from processor.topics.letter_fates import record_position
-from processor.wording.visible_text import visible_line
+from processor.engine.protocol.replays import ReplayReport
+from processor.environment.settings.open_registry import open_registry
+from processor.job.run.letter_fates import record_position
+from processor.text import visible_line
 
 if TYPE_CHECKING:
-    from processor.records.dead_letters import DeadLetter
-    from processor.settings.settings import Settings
+    from processor.environment.settings.settings import Settings
+    from processor.values.dead_letters import DeadLetter
     from registry.repository import Registry
 
 
@@ -58,7 +58,7 @@ def _replay_alone(
     from processor.cli.operators.operator_run import open_operator_run
     from processor.cli.operators.stop_signals import StopSignals
     from processor.cli.printing.job_log import JobLog
-    from processor.job.run_job import run_replays
+    from processor.job.run.run_job import run_replays
 
     with StopSignals(JobLog()).handled() as signals:
         job = open_operator_run(settings, registry, signals, take_over=take_over)

@@ -31,17 +31,17 @@ from processor.cli.printing.output import (
     write_rejects,
 )
 from processor.counts import Count
+from processor.engine.protocol.backlog import stopped_line
+from processor.engine.rounds.job_event import JobEvent
+from processor.environment.settings.owner_name import owner_name
+from processor.environment.settings.settings import Settings
 from processor.errors import SettingError, StatestoreError, Stopped
-from processor.progress.backlog import stopped_line
-from processor.rounds.job_event import JobEvent
-from processor.settings.owner_name import owner_name
-from processor.settings.settings import Settings
 from registry.errors import RegistryError
 from statestore.errors import StoreError
 
 if TYPE_CHECKING:
-    from processor.job.job import Job
-    from processor.product.product import Definitions
+    from processor.job.run.job import Job
+    from processor.language.product.product import Definitions
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
             require_settings(settings, "bootstrap_servers", "checkpoint")
             job, others = _run_until_stopped(settings, definitions, options, log)
             if options.to and job is not None:
-                from processor.job.feed import read_back
+                from processor.job.run.feed import read_back
 
                 published, rejected = read_back(settings, job.driver.plan)
                 write_published(published, options.to)
@@ -100,11 +100,11 @@ def _run_until_stopped(
 ) -> "tuple[Job | None, int]":
     """Runs the job until it has ended, or until a signal stops it. Returns the job, None if it stopped before it was open, and
     how many records of the file no entity reads."""
-    from processor.job.feed import read_feed
-    from processor.job.prepare_plan import prepare_plan
-    from processor.job.run_end import noted_end
-    from processor.job.run_to_end import run_to_end
-    from processor.spark.session_jars import session_jars
+    from processor.job.run.feed import read_feed
+    from processor.job.run.prepare_plan import prepare_plan
+    from processor.job.run.run_end import noted_end
+    from processor.job.run.run_to_end import run_to_end
+    from processor.job.run.session_jars import session_jars
 
     with StopSignals(log).handled() as signals, shown_status(settings, signals):
         try:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from processor.cli.arguments import positive
 from processor.cli.http_options import add_listener, add_token, connection_limits, require_packages, token_of
 from processor.cli.options import REGISTRY, TABLE, add_settings, print_progress, reachable_settings
+from processor.environment.listeners.host import LOCAL_NAMES, plain_name
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.settings import Settings
 from processor.errors import SettingError
-from processor.listeners.host import LOCAL_NAMES, plain_name
-from processor.settings.open_registry import open_registry
-from processor.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from processor.web.serve.reader import StateReader
+    from processor.tools.web.serve.reader import StateReader
 
 PORT = 8280
 LOOK_UPS = 4
@@ -48,9 +48,9 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run_serve(options: argparse.Namespace) -> int:
     require_packages("serve", "uvicorn")
-    from processor.web.guard import GuardRules
-    from processor.web.listener import Listener
-    from processor.web.serve.app import document_app
+    from processor.tools.web.guard import GuardRules
+    from processor.tools.web.listener import Listener
+    from processor.tools.web.serve.app import document_app
 
     token = token_of(options)
     listener = Listener(
@@ -72,7 +72,7 @@ def run_serve(options: argparse.Namespace) -> int:
 
 def run_mcp(options: argparse.Namespace) -> int:
     require_packages("mcp", "mcp")
-    from processor.web.serve.mcp import mcp_server
+    from processor.tools.web.serve.mcp import mcp_server
 
     with reachable_settings(options) as settings, _reader(options, settings) as reader:
         mcp_server(reader).run("stdio")
@@ -81,9 +81,9 @@ def run_mcp(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _reader(options: argparse.Namespace, settings: Settings) -> Iterator["StateReader"]:
-    from processor.job.binding import look_up_stores
-    from processor.web.serve.reader import StateReader, StorePool
-    from processor.web.serve.views import PlanView
+    from processor.job.run.binding import look_up_stores
+    from processor.tools.web.serve.reader import StateReader, StorePool
+    from processor.tools.web.serve.views import PlanView
 
     limits = {"": MOST_ROWS} | dict(options.most_rows)
     with open_registry(settings) as registry, look_up_stores(settings, registry, options.look_ups) as stores:

@@ -1,7 +1,7 @@
 """`statestore status`: what runs, how far it is behind, and what is wrong. The verb needs only the registry: the running job
 writes its state into its lease every 5 s. Where the settings name a broker, the verb asks it how far the landings are.
 
-`processor.metrics.status` says which states are wrong. A job that waits for a part outside of it is degraded: it goes
+`processor.job.metrics.status` says which states are wrong. A job that waits for a part outside of it is degraded: it goes
 on by itself, so the exit status stays 0.
 """
 
@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 from processor.cli.operators.ask_for_replay import request_lines
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.printing.watch import add_forms, print_state
+from processor.engine.rounds.troubles import degraded_lines
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError
-from processor.metrics.status import (
+from processor.job.metrics.status import (
     gate_lines,
     lag_text,
     missing_text,
@@ -25,17 +28,13 @@ from processor.metrics.status import (
     status_json,
     wrong_lines,
 )
-from processor.pricing.spending import spending_line, throttled
-from processor.rounds.troubles import degraded_lines
-from processor.settings.open_registry import open_registry
-from processor.settings.settings import Settings
-from processor.wording.durations import duration_text
-from processor.wording.visible_text import visible_lines
+from processor.text import duration_text, visible_lines
+from processor.tools.inspect.spending import spending_line, throttled
 from registry.edits.edit import pending_lines
 from registry.model import ENDS, JobStatus, RunEnd, Snapshot
 
 if TYPE_CHECKING:
-    from processor.landing.landing_states import LandingState
+    from processor.job.landing.landing_states import LandingState
     from registry.repository import Registry
 
 
@@ -73,7 +72,7 @@ def _print_status(registry: "Registry", settings: Settings, options: argparse.Na
 
 def _landings(registry: "Registry", settings: Settings) -> tuple[list["LandingState"], list[str]]:
     """The landings; and a line where the broker does not say how far they are."""
-    from processor.landing.landing_states import landing_states, landings_of
+    from processor.job.landing.landing_states import landing_states, landings_of
 
     known = registry.landings.all()
     try:

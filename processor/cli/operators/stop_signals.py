@@ -18,12 +18,12 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from processor.cli.printing.job_log import JobLog
+from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.troubles import Troubles
 from processor.errors import Stopped
-from processor.rounds.job_event import JobEvent
-from processor.rounds.troubles import Troubles
 
 if TYPE_CHECKING:
-    from processor.job.job import Job
+    from processor.job.run.job import Job
 
 CANCEL_SECONDS = 5.0
 """From the signal until Spark cancels tasks."""

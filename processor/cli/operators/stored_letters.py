@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 from processor.cli.chosen_plan import stored_state
 from processor.cli.operators.dead_letter_choice import is_chosen
 from processor.cli.options import require_settings
-from processor.progress.replays import PARTITION
-from processor.records.record import Record
-from processor.topics.letter_fates import with_fates
+from processor.engine.protocol.replays import PARTITION
+from processor.job.run.letter_fates import with_fates
+from processor.values.record import Record
 from statestore.store import Item
 
 if TYPE_CHECKING:
-    from processor.records.dead_letters import DeadLetter
-    from processor.settings.settings import Settings
+    from processor.environment.settings.settings import Settings
+    from processor.values.dead_letters import DeadLetter
 
 
 def read_stored_letters(settings: "Settings") -> "list[tuple[DeadLetter, str]]":
     """The dead letters of the rejects topic, each with the outcome of its replay or drop; the outcome is empty while it waits."""
-    from processor.kafka.reader import read_topic
-    from processor.records.dead_letters import read_dead_letters
+    from processor.job.kafka.reader import read_topic
+    from processor.values.dead_letters import read_dead_letters
 
     require_settings(settings, "bootstrap_servers")
     foreign: list[Record] = []

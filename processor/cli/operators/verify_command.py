@@ -26,8 +26,17 @@ from processor.cli.options import (
 from processor.cli.printing.difference_lines import difference_lines
 from processor.cli.printing.output import UNFIT_LINE
 from processor.counts import Count
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.planning import product_of
+from processor.engine.protocol.ledger import group_key, read_entry
+from processor.engine.rounds.step_runner import StepRunner
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.owner_name import owner_name
+from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.settings import Settings
 from processor.errors import SettingError
-from processor.inspect.verification import (
+from processor.text import visible_line, visible_lines
+from processor.tools.inspect.verification import (
     Difference,
     Mirror,
     NotCompared,
@@ -36,16 +45,7 @@ from processor.inspect.verification import (
     Verifier,
     with_open_changes,
 )
-from processor.plan.plan import Plan
-from processor.plan.planning import product_of
-from processor.progress.ledger import group_key, read_entry
-from processor.records import canonical_json
-from processor.rounds.step_runner import StepRunner
-from processor.settings.open_registry import open_registry
-from processor.settings.owner_name import owner_name
-from processor.settings.resolve_secrets import resolve_schema_registry
-from processor.settings.settings import Settings
-from processor.wording.visible_text import visible_line, visible_lines
+from processor.values import canonical_json
 from statestore.store import Store
 
 
@@ -118,7 +118,7 @@ def _run_documents(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _verifier(settings: Settings, plan: Plan, store: Store, sql: bool) -> Iterator[Verifier]:
-    from processor.inspect.oracle import oracle
+    from processor.tools.inspect.oracle import oracle
 
     with ExitStack() as stack:
         runner = with_open_changes(StepRunner(store=store))
@@ -133,8 +133,8 @@ def _verifier(settings: Settings, plan: Plan, store: Store, sql: bool) -> Iterat
 def _verify_product(
     verifier: Verifier, settings: Settings, name: str, sample: int | None, random: Random
 ) -> VerificationResult:
-    from processor.kafka.reader import read_topic
-    from processor.schema_registry.document_schemas import NO_REGISTRY, as_json
+    from processor.job.kafka.document_schemas import NO_REGISTRY, as_json
+    from processor.job.kafka.reader import read_topic
 
     planned = product_of(verifier.plan, name)
     product = planned.product
@@ -160,8 +160,8 @@ def _repair(settings: Settings, plan: Plan, store: Store, differences: Iterable[
 
     Returns how many documents it published.
     """
-    from processor.rounds.follow_up_stages import RootToRepair
-    from processor.upkeep.repair import Repair
+    from processor.engine.rounds.follow_up_stages import RootToRepair
+    from processor.tools.operate.repair import Repair
 
     roots = [RootToRepair((d.product, d.root), d.key) for d in differences if d.root is not None and d.stale]
     if not roots:

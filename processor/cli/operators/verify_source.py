@@ -17,18 +17,18 @@ from processor.cli.operators.repair_source import repair_from_source
 from processor.cli.options import print_progress, reachable_settings, require_settings
 from processor.cli.printing.progress_bar import ProgressBar
 from processor.cli.printing.source_text import is_equal, source_json, source_lines
+from processor.engine.plan.plan import EntityPlan
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.settings import Settings
 from processor.errors import SettingError, StatestoreError
-from processor.plan.plan import EntityPlan
-from processor.records import canonical_json
-from processor.settings.open_registry import open_registry
-from processor.settings.settings import Settings
-from processor.wording.visible_text import visible_line
+from processor.text import visible_line
+from processor.values import canonical_json
 from statestore.store import HALF_UNITS, Store
 
 if TYPE_CHECKING:
-    from processor.source.compared_table import ComparedTable
-    from processor.source.comparison import ComparedEntity
-    from processor.source.session import SourceSession
+    from processor.tools.source.compared_table import ComparedTable
+    from processor.tools.source.comparison import ComparedEntity
+    from processor.tools.source.session import SourceSession
 
 
 RARE: Mapping[str, tuple[str, Callable[[str], Any], Any, str]] = {
@@ -72,7 +72,7 @@ def run_source(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _session(options: argparse.Namespace) -> "Iterator[SourceSession]":
-    from processor.source.session import source_session
+    from processor.tools.source.session import source_session
 
     with source_session(source_address(options)) as session:
         yield session
@@ -86,8 +86,8 @@ def _compare(
     entities: Sequence[EntityPlan],
 ) -> "list[ComparedEntity]":
     """First scans all tables in one snapshot, then looks at the suspects."""
-    from processor.source.comparison import DigestFile, SourceComparison
-    from processor.source.session import PipelineMarker
+    from processor.tools.source.comparison import DigestFile, SourceComparison
+    from processor.tools.source.session import PipelineMarker
 
     tables = _tables(session, entities)
     with ExitStack() as stack:
@@ -119,8 +119,8 @@ def _compare(
 
 def _tables(session: "SourceSession", entities: Sequence[EntityPlan]) -> "list[ComparedTable]":
     """Raises StatestoreError for an entity that the source has no table for, or whose keys do not compare."""
-    from processor.source.compared_table import compare_with
-    from processor.source.facts import read_source_tables, table_of
+    from processor.tools.source.compared_table import compare_with
+    from processor.tools.source.facts import read_source_tables, table_of
 
     tables, made = read_source_tables(session), []
     for entity in entities:
@@ -138,7 +138,7 @@ def _tables(session: "SourceSession", entities: Sequence[EntityPlan]) -> "list[C
 
 
 def _ends(settings: Settings, entities: Sequence[EntityPlan]) -> Callable[[], Mapping[str, int]]:
-    from processor.kafka.admin import Admin
+    from processor.job.kafka.admin import Admin
 
     admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
     topics = [entity.entity.topic for entity in entities]

@@ -4,20 +4,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from processor.plan.plan import Plan
-from processor.progress.replays import DROPPED
-from processor.records.record import Rejected
-from processor.records.recorded_line import to_reject_line
-from processor.records.reject_reasons import REASONS
-from processor.records.settled_form import NO_FORMS
-from processor.steps.decode import compare_columns
-from processor.topics.letter_fates import LetterFate, age, record_position
-from processor.topics.readable_bytes import readable_lines
-from processor.wording.visible_text import visible_line, visible_lines
+from processor.engine.plan.plan import Plan
+from processor.engine.protocol.decode import compare_columns
+from processor.engine.protocol.replays import DROPPED
+from processor.job.run.letter_fates import LetterFate, age, record_position
+from processor.job.run.readable_bytes import readable_lines
+from processor.text import visible_line, visible_lines
+from processor.values.record import Rejected
+from processor.values.recorded_line import to_reject_line
+from processor.values.reject_reasons import REASONS
+from processor.values.settled_form import NO_FORMS
 
 if TYPE_CHECKING:
-    from processor.progress.form_notes import Forms
-    from processor.records.dead_letters import DeadLetter
+    from processor.engine.protocol.form_notes import Forms
+    from processor.values.dead_letters import DeadLetter
 
 
 def group_lines(found: Iterable[LetterFate]) -> Iterator[str]:

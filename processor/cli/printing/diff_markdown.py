@@ -13,9 +13,9 @@ from processor.cli.printing.diff_text import (
     note_lines,
     size_lines,
 )
-from processor.inspect.diff import DiffReport, ProductDiff
-from processor.pricing.price_list import Prices
-from processor.wording.visible_text import visible_line
+from processor.text import visible_line
+from processor.tools.inspect.diff import DiffReport, ProductDiff
+from processor.tools.inspect.price_list import Prices
 
 
 def markdown_lines(plan: Sequence[str], report: DiffReport | None, prices: Prices) -> Iterator[str]:

@@ -6,13 +6,11 @@ from decimal import Decimal
 
 from processor.cli.printing.colour import coloured
 from processor.cli.printing.plan_text import WIDTH, counted
-from processor.inspect.diff import ChangeGroup, DiffReport, DocumentSizes, JoinFinding, ProductDiff
-from processor.pricing.price_list import Prices
-from processor.records import canonical_json
-from processor.records.record import Value
-from processor.wording.first_of import shortened
-from processor.wording.text_table import wrapped_lines
-from processor.wording.visible_text import visible_line
+from processor.text import shortened, visible_line, wrapped_lines
+from processor.tools.inspect.diff import ChangeGroup, DiffReport, DocumentSizes, JoinFinding, ProductDiff
+from processor.tools.inspect.price_list import Prices
+from processor.values import canonical_json
+from processor.values.record import Value
 
 LONGEST = 100
 """Characters of an example's value."""

@@ -6,11 +6,10 @@ from functools import partial, reduce
 from operator import getitem
 
 from processor.cli.printing.colour import coloured
-from processor.inspect.verification import Difference
-from processor.records import canonical_json
-from processor.records.record import Value
-from processor.wording.first_of import shortened
-from processor.wording.visible_text import visible_line
+from processor.text import shortened, visible_line
+from processor.tools.inspect.verification import Difference
+from processor.values import canonical_json
+from processor.values.record import Value
 
 SHOWN = 5
 """Documents that the report shows of each group."""

@@ -3,8 +3,8 @@
 import argparse
 import sys
 
-from processor.records import canonical_json
-from processor.wording.visible_text import visible, visible_line
+from processor.text import visible, visible_line
+from processor.values import canonical_json
 
 
 def add_pretty(parser: argparse.ArgumentParser) -> None:

@@ -9,16 +9,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from processor.cli.printing.erasure_remains import remains, time_text
-from processor.inspect.rows import Reference
-from processor.plan.plan import EntityPlan, Plan
-from processor.progress.erasures import erasure_key
-from processor.records import canonical_json
-from processor.records.record import Value
-from processor.settings.settings import Settings
+from processor.engine.plan.plan import EntityPlan, Plan
+from processor.engine.protocol.erasures import erasure_key
+from processor.environment.settings.settings import Settings
+from processor.tools.inspect.rows import Reference
+from processor.values import canonical_json
+from processor.values.record import Value
 from statestore import keys
 
 if TYPE_CHECKING:
-    from processor.upkeep.run_erase import ErasureReport
+    from processor.tools.operate.run_erase import ErasureReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

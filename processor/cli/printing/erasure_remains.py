@@ -5,15 +5,15 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from processor.inspect.rows import Reference
-from processor.plan.plan import EntityPlan, Plan
-from processor.records.record import Record
-from processor.settings.settings import Settings
-from processor.stores.kinds import kind_of
+from processor.engine.plan.plan import EntityPlan, Plan
+from processor.environment.settings.settings import Settings
+from processor.environment.stores.kinds import kind_of
+from processor.tools.inspect.rows import Reference
+from processor.values.record import Record
 
 if TYPE_CHECKING:
-    from processor.landing.landing_states import LandingState
-    from processor.upkeep.run_erase import ErasureReport
+    from processor.job.landing.landing_states import LandingState
+    from processor.tools.operate.run_erase import ErasureReport
 
 FOR_EVER = "for ever"
 COMPACTION = ("cleanup.policy", "min.compaction.lag.ms", "max.compaction.lag.ms", "segment.ms", "delete.retention.ms")

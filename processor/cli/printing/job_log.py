@@ -11,9 +11,9 @@ from threading import Lock
 from typing import Any, TextIO
 
 from processor.counts import Count
-from processor.metrics.status import freshness_text, lag_text
-from processor.rounds.job_event import JobEvent
-from processor.wording.visible_text import visible_line
+from processor.engine.rounds.job_event import JobEvent
+from processor.job.metrics.status import freshness_text, lag_text
+from processor.text import visible_line
 
 ROUNDS = {
     "batch": (Count.READ, Count.APPLIED, Count.DEAD_LETTERS, Count.PUBLISHED),
@@ -61,7 +61,7 @@ def json_line(event: JobEvent, now: datetime) -> str:
 
 
 def status_summary(state: Mapping[str, Any]) -> str:
-    """The state of a run (`processor.job.monitor`) in one line. Only topics that wait are named."""
+    """The state of a run (`processor.job.run.monitor`) in one line. Only topics that wait are named."""
     behind = [topic for topic, lag in state["topics"].items() if lag["records"] != 0]
     parts = [
         "behind " + (", ".join(f"{topic} {lag_text(state, topic)}" for topic in behind) or "0 records"),

@@ -5,14 +5,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from processor.counts import OUTCOMES, REQUEST, Count
-from processor.metrics.status import freshness_text
-from processor.progress.backlog import stopped_line
-from processor.records.message import Message
-from processor.records.record import Record, Rejected
-from processor.records.recorded_line import to_line, to_reject_line
-from processor.records.recorded_topics import check_writable, open_writer
-from processor.rounds.freshness import BUCKETS, FRESHNESS
-from processor.wording.visible_text import visible_line
+from processor.engine.protocol.backlog import stopped_line
+from processor.engine.rounds.freshness import BUCKETS, FRESHNESS
+from processor.job.metrics.status import freshness_text
+from processor.text import visible_line
+from processor.values.message import Message
+from processor.values.record import Record, Rejected
+from processor.values.recorded_line import to_line, to_reject_line
+from processor.values.recorded_topics import check_writable, open_writer
 
 COUNTS = (
     "Counts. Of records: applied: written as a row; superseded: a newer change of the row came before, or in the same batch; "

@@ -5,14 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from processor.cli.printing.colour import coloured
-from processor.pricing.costs import ProductPrice, product_prices
-from processor.pricing.planned_entries import EntryAction, PlannedEntry
-from processor.pricing.preview import Backfill, Preview, SlotPreview, backfill_text
-from processor.pricing.price import BATCH
-from processor.pricing.price_list import Prices
-from processor.wording.first_of import first_of
-from processor.wording.text_table import fitted_to, table_lines, wrapped_lines
-from processor.wording.visible_text import visible_line
+from processor.text import first_of, fitted_to, table_lines, visible_line, wrapped_lines
+from processor.tools.inspect.costs import ProductPrice, product_prices
+from processor.tools.inspect.planned_entries import EntryAction, PlannedEntry
+from processor.tools.inspect.preview import Backfill, Preview, SlotPreview, backfill_text
+from processor.tools.inspect.price import BATCH
+from processor.tools.inspect.price_list import Prices
 from statestore.items import slot_name
 
 WIDTH = 100

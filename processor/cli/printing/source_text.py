@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from processor.records import canonical_json
-from processor.source.comparison import ComparedEntity, RowDifference, SourceDifference
-from processor.wording.visible_text import visible_line
+from processor.text import visible_line
+from processor.tools.source.comparison import ComparedEntity, RowDifference, SourceDifference
+from processor.values import canonical_json
 
 WORDS: Final[dict[RowDifference, str]] = {
     "missing": "missing here",

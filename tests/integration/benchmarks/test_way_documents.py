@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from processor.plan.plan import Plan
+from processor.engine.plan.plan import Plan
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.usefixtures("from_the_root")

@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from processor.definitions.load import load, read_directory
-from processor.demo.live import EXAMPLE
+from processor.environment.programs.postgres import start_postgres
 from processor.errors import OracleError
-from processor.inspect.oracle import source_oracle
-from processor.local.postgres import start_postgres
+from processor.language.definitions.load import load, read_directory
+from processor.tools.demo.live import EXAMPLE
+from processor.tools.inspect.oracle import source_oracle
 
 STEPS = 40
 

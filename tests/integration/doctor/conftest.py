@@ -12,11 +12,11 @@ import pytest
 from sqlalchemy import Engine
 
 from processor.cli.main import main
-from processor.definitions.load import load
-from processor.kafka.admin import Admin
-from processor.local.program import LOOPBACK, free_port
-from processor.local.servers import start_kafka
-from processor.plan.planning import requirements_of
+from processor.engine.plan.planning import requirements_of
+from processor.environment.programs.program import LOOPBACK, free_port
+from processor.environment.programs.servers import start_kafka
+from processor.job.kafka.admin import Admin
+from processor.language.definitions.load import load
 from registry.repository import Registry
 from statestore.dynamodb import DynamoStore
 from tests.integration.job.profile_definitions import profile_definitions

@@ -17,8 +17,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from processor.kafka.admin import Admin
-from processor.topics.topic_epochs import check_topics
+from processor.job.kafka.admin import Admin
+from processor.job.run.topic_epochs import check_topics
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.slow

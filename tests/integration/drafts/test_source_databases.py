@@ -10,17 +10,17 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from processor.cli.main import main
-from processor.definitions.load import load, read_directory
-from processor.product.product import Note
-from processor.records.entity import Entity
-from processor.records.record import Rejected
-from processor.records.recorded_topics import read_records
-from processor.steps.decode import decode
+from processor.engine.protocol.decode import decode
+from processor.language.definitions.load import load, read_directory
+from processor.language.product.product import Note
+from processor.values.entity import Entity
+from processor.values.record import Rejected
+from processor.values.recorded_topics import read_records
 from tests.capture import mariadb_types, postgres_types
 
 SAMPLES = Path(__file__).parents[2] / "data" / "debezium"
 EXTENSIONS = ("citext", "isbn", "hstore", "ltree")
-"""Types of PostgreSQL's contrib, which the embedded server lacks. `tests/unit/drafts` has their rows of the page."""
+"""Types of PostgreSQL's contrib, which the embedded server lacks. `tests/unit/tools/source` has their rows of the page."""
 SHOP = """
 create table customer (id bigint primary key, email varchar(50) not null unique);
 create table purchase (id int primary key, customer_id bigint, placed_by bigint, at timestamp(3) null, total decimal(12,2));

@@ -9,17 +9,17 @@ from random import Random
 import pytest
 
 from processor.cli.printing.output import to_records
-from processor.definitions.load import load, read_directory
-from processor.demo.github import build_history, load_events
-from processor.demo.report import differing_keys
-from processor.driver.clock import VirtualClock
-from processor.inspect.oracle import oracle
-from processor.plan.planning import plan_alone
-from processor.progress.segment import open_items
-from processor.records import canonical_json
-from processor.records.recorded_topics import read_records
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial, batches
+from processor.engine.plan.planning import plan_alone
+from processor.engine.protocol.segment import open_items
+from processor.engine.rounds.clock import VirtualClock
+from processor.engine.rounds.trial import Trial, batches
+from processor.environment.settings.settings import Settings
+from processor.language.definitions.load import load, read_directory
+from processor.tools.demo.github import build_history, load_events
+from processor.tools.demo.report import differing_keys
+from processor.tools.inspect.oracle import oracle
+from processor.values import canonical_json
+from processor.values.recorded_topics import read_records
 from statestore.dynamodb import DynamoStore, Patience
 from statestore.errors import Transient
 from tests.faulty.faults import ALL, Faults

@@ -10,16 +10,16 @@ from typing import Any
 import psycopg
 import pytest
 
-from processor.definitions.load import load
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.step_runner import StepRunner
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
 from processor.errors import OracleError
-from processor.inspect.oracle import oracle
-from processor.inspect.verification import Mirror, VerificationResult, Verifier, why_not_held, with_open_changes
-from processor.plan.planning import plan_alone
-from processor.records import canonical_json
-from processor.records.record import Record
-from processor.rounds.step_runner import StepRunner
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial
+from processor.language.definitions.load import load
+from processor.tools.inspect.oracle import oracle
+from processor.tools.inspect.verification import Mirror, VerificationResult, Verifier, why_not_held, with_open_changes
+from processor.values import canonical_json
+from processor.values.record import Record
 
 ENTITIES = """
 team:

@@ -16,26 +16,26 @@ from zlib import crc32
 import pytest
 from pyspark.sql import SparkSession
 
-from processor.definitions.load import load
-from processor.embedded.parts import Addresses, embedded_parts
-from processor.job.job import Job
-from processor.job.open_job import open_job
-from processor.job.run_job import run_job, run_replays
-from processor.kafka.admin import Admin
-from processor.kafka.outbox import KafkaOutbox
-from processor.kafka.reader import read_topic
-from processor.local.downloads import spark_kafka_jars
-from processor.plan.plan import Plan
-from processor.plan.planning import plan_of, requirements_of
-from processor.progress.epochs import Partition
-from processor.progress.replays import PARTITION, ended_replays, replay_key
-from processor.records.dead_letters import read_dead_letters, rejected_record
-from processor.records.message import Message
-from processor.records.record import Record
-from processor.rounds.job_event import no_report
-from processor.settings.open_registry import open_registry
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.planning import plan_of, requirements_of
+from processor.engine.protocol.epochs import Partition
+from processor.engine.protocol.replays import PARTITION, ended_replays, replay_key
+from processor.engine.rounds.job_event import no_report
+from processor.engine.rounds.trial import Trial
+from processor.environment.embedded import Addresses, embedded_parts
+from processor.environment.programs.downloads import spark_kafka_jars
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.settings import Settings
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.outbox import KafkaOutbox
+from processor.job.kafka.reader import read_topic
+from processor.job.run.job import Job
+from processor.job.run.open_job import open_job
+from processor.job.run.run_job import run_job, run_replays
+from processor.language.definitions.load import load
+from processor.values.dead_letters import read_dead_letters, rejected_record
+from processor.values.message import Message
+from processor.values.record import Record
 from registry.repository import Registry
 from statestore.keys import Key
 from tests.integration.job.plain_engine import plain_engine

@@ -4,7 +4,7 @@ from typing import Any
 
 import boto3
 
-from processor.settings.settings import Settings
+from processor.environment.settings.settings import Settings
 
 
 def plain_client(settings: Settings) -> Any:

@@ -1,7 +1,7 @@
 """Spark's part of a job, in this process: the stream, and the tasks of a round.
 
 All else is the job's own, over the real Kafka, store and registry: the lease, the fence, the driver, the batches, the loop around
-them, and the functions of `processor.spark.worker` that Spark runs as tasks. The engine keeps no checkpoint: the scene remembers
+them, and the functions of `run.worker` that Spark runs as tasks. The engine keeps no checkpoint: the scene remembers
 where each partition goes on. It has no executors, and it repeats no task: tests of those start Spark.
 """
 
@@ -14,18 +14,18 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-import processor.job.job as job_module
-import processor.job.make_job as make_module
-import processor.job.open_job as open_module
-from processor.kafka.admin import Admin
-from processor.kafka.reader import read_topic
-from processor.progress.epochs import Partition
-from processor.progress.overlay import SegmentGroup
-from processor.rounds.round import LaneResult, Round, Stage, StageResult
-from processor.settings.settings import Settings
-from processor.spark import worker
-from processor.spark.source import OffsetRanges
-from processor.spark.spark_executor import BatchFrame, SparkExecutor, SparkWork
+import processor.job.run.job as job_module
+import processor.job.run.make_job as make_module
+import processor.job.run.open_job as open_module
+from processor.engine.protocol.epochs import Partition
+from processor.engine.protocol.overlay import SegmentGroup
+from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
+from processor.environment.settings.settings import Settings
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.reader import read_topic
+from processor.job.run import worker
+from processor.job.run.source import OffsetRanges
+from processor.job.run.spark_executor import BatchFrame, SparkExecutor, SparkWork
 
 Row = tuple[Any, ...]
 """A record, as Spark has it in a data frame."""

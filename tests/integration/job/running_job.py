@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from processor.job.run_job import run_job
+from processor.job.run.run_job import run_job
 
 DEADLINE = 600
 """Seconds: longer than a busy machine needs."""

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from processor.records.record import Record
+from processor.values.record import Record
 
 Line = tuple[str, Any, Any]
 """Entity, key and value of a record; bytes stay as they are, None is a tombstone."""

@@ -6,12 +6,12 @@ from dataclasses import replace
 from threading import Event, Thread
 from typing import Any
 
-from processor.job.open_job import prepare_job
-from processor.job.run_again import run_again
-from processor.local.downloads import spark_kafka_jars
-from processor.plan.planning import plan_of
-from processor.rounds.job_event import JobEvent
-from processor.rounds.troubles import Troubles
+from processor.engine.plan.planning import plan_of
+from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.troubles import Troubles
+from processor.environment.programs.downloads import spark_kafka_jars
+from processor.job.run.open_job import prepare_job
+from processor.job.run.run_again import run_again
 from tests.integration.job.running_job import wait_until
 
 Scene = Any  # conftest's

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from processor.kafka.outbox import TransactionalOutbox
-from processor.kafka.reader import read_sample, read_topic
-from processor.kafka.topic_page import read_page
-from processor.records.message import Message
+from processor.job.kafka.outbox import TransactionalOutbox
+from processor.job.kafka.reader import read_sample, read_topic
+from processor.job.kafka.topic_page import read_page
+from processor.values.message import Message
 from tests.support.sampled import sampled
 
 Scene = Any  # conftest's

@@ -19,16 +19,16 @@ require_schema_packages()
 from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: E402
 from confluent_kafka.schema_registry.avro import AvroDeserializer  # noqa: E402
 
+from processor.engine.rounds.follow_up_stages import RootToRepair  # noqa: E402
+from processor.environment.settings.installed_release import statestore_version  # noqa: E402
+from processor.environment.settings.settings import Settings, setting_flags  # noqa: E402
+from processor.environment.stores.kinds import open_store  # noqa: E402
 from processor.errors import StatestoreError  # noqa: E402
-from processor.inspect.oracle import oracle  # noqa: E402
-from processor.job.run_job import run_job  # noqa: E402
-from processor.kafka.reader import read_topic  # noqa: E402
-from processor.records.dead_letters import RefusedBy, read_dead_letters  # noqa: E402
-from processor.rounds.follow_up_stages import RootToRepair  # noqa: E402
-from processor.settings.installed_release import statestore_version  # noqa: E402
-from processor.settings.settings import Settings, setting_flags  # noqa: E402
-from processor.stores.kinds import open_store  # noqa: E402
-from processor.upkeep.repair import Repair  # noqa: E402
+from processor.job.kafka.reader import read_topic  # noqa: E402
+from processor.job.run.run_job import run_job  # noqa: E402
+from processor.tools.inspect.oracle import oracle  # noqa: E402
+from processor.tools.operate.repair import Repair  # noqa: E402
+from processor.values.dead_letters import RefusedBy, read_dead_letters  # noqa: E402
 from tests.support.registry_stub import RegistryStub, registry_stub  # noqa: E402
 
 Scene = Any  # conftest's

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from processor.definitions.load import load
-from processor.plan.planning import requirements_of
+from processor.engine.plan.planning import requirements_of
+from processor.language.definitions.load import load
 from tests.integration.job.profile_definitions import profile_definitions
 
 Scene = Any  # conftest's

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from processor.web.console.app import SCREENS, console_app
-from processor.web.console.caches import DeadLetterCache, LandingCache, PriceCache
-from processor.web.console.people import OwnUser
-from processor.web.console.screen import ConsoleParts, LazyReader, SlotWidening
-from processor.web.guard import GuardRules
+from processor.tools.web.console.app import SCREENS, console_app
+from processor.tools.web.console.caches import DeadLetterCache, LandingCache, PriceCache
+from processor.tools.web.console.people import OwnUser
+from processor.tools.web.console.screen import ConsoleParts, LazyReader, SlotWidening
+from processor.tools.web.guard import GuardRules
 from tests.integration.job.test_postgres_job import environment
 from tests.support.browser import chromium, served
 

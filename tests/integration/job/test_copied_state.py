@@ -14,12 +14,12 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
+from processor.engine.protocol.identity import replace_identity, unfinished
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.settings import Settings, setting_flags
+from processor.environment.stores.kinds import open_store
 from processor.errors import Fenced, ForeignPart, StatestoreError
-from processor.progress.identity import replace_identity, unfinished
-from processor.settings.open_registry import open_registry
-from processor.settings.settings import Settings, setting_flags
-from processor.stores.kinds import open_store
-from processor.upkeep.copy_state import copy_state
+from processor.tools.operate.copy_state import copy_state
 from registry.errors import LeaseHeld
 from registry.model import Lease
 from statestore.copy_items import CopyCounts, CopyStep

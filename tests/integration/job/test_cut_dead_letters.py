@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from processor.engine.rounds.replay_stage import CUT
 from processor.errors import KafkaError
-from processor.records.message import MAX_MESSAGE_BYTES
-from processor.rounds.replay_stage import CUT
+from processor.values.message import MAX_MESSAGE_BYTES
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.plain

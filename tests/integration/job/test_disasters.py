@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from processor.definitions.load import load
+from processor.engine.plan.planning import plan_of
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.stores.kinds import open_store
 from processor.errors import ForeignPart
-from processor.plan.planning import plan_of
-from processor.settings.open_registry import open_registry
-from processor.stores.kinds import open_store
-from processor.topics.topic_epochs import record_boundary
-from processor.upkeep.rebuild_registry import rebuild_registry
+from processor.job.run.topic_epochs import record_boundary
+from processor.language.definitions.load import load
+from processor.tools.operate.rebuild_registry import rebuild_registry
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.repository.registry import no_check

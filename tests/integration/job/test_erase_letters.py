@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from processor.embedded.parts import Addresses
-from processor.kafka.admin import Admin
-from processor.kafka.outbox import KafkaOutbox
-from processor.kafka.reader import read_topic
-from processor.progress.replays import PARTITION, drop, ended_replays
-from processor.records.dead_letters import reject_message, rejected_record
-from processor.records.entity import ColumnType, Entity
-from processor.records.framing import NO_SCHEMAS
-from processor.records.message import Message
-from processor.records.record import Record, Rejected
-from processor.settings.settings import Settings
-from processor.upkeep.erase_letters import RemovedLetters, erase_letters
-from processor.upkeep.letters_of_row import LetterChoice, RowLetters
+from processor.engine.protocol.replays import PARTITION, drop, ended_replays
+from processor.environment.embedded import Addresses
+from processor.environment.settings.settings import Settings
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.outbox import KafkaOutbox
+from processor.job.kafka.reader import read_topic
+from processor.tools.operate.erase_letters import RemovedLetters, erase_letters
+from processor.tools.operate.letters_of_row import LetterChoice, RowLetters
+from processor.values.dead_letters import reject_message, rejected_record
+from processor.values.entity import ColumnType, Entity
+from processor.values.framing import NO_SCHEMAS
+from processor.values.message import Message
+from processor.values.record import Record, Rejected
 from statestore.memory import MemoryStore
 from statestore.store import Store
 

@@ -9,11 +9,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from processor.cli.main import main
-from processor.stores.kinds import open_store
-from processor.web.guard import GuardRules
-from processor.web.serve.app import document_app
-from processor.web.serve.reader import StateReader, StorePool
-from processor.web.serve.views import PlanView
+from processor.environment.stores.kinds import open_store
+from processor.tools.web.guard import GuardRules
+from processor.tools.web.serve.app import document_app
+from processor.tools.web.serve.reader import StateReader, StorePool
+from processor.tools.web.serve.views import PlanView
 from tests.integration.job.plain_engine import plain_engine
 from tests.integration.job.test_postgres_job import set_environment
 

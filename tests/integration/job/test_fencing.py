@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from processor.engine.rounds.job_event import JobEvent
 from processor.errors import Fenced
-from processor.job.run_job import run_job
-from processor.kafka.outbox import TransactionalOutbox
-from processor.kafka.reader import read_topic
-from processor.records.message import Message
-from processor.rounds.job_event import JobEvent
-from processor.spark.worker import transactional_id
+from processor.job.kafka.outbox import TransactionalOutbox
+from processor.job.kafka.reader import read_topic
+from processor.job.run.run_job import run_job
+from processor.job.run.worker import transactional_id
+from processor.values.message import Message
 from registry.errors import LeaseHeld
 
 Scene = Any  # conftest's

@@ -13,7 +13,7 @@ require_schema_packages()
 from tests.integration.job.running_job import wait_until  # noqa: E402
 from tests.integration.job.surviving_job import surviving  # noqa: E402
 from tests.support.registry_stub import registry_stub  # noqa: E402
-from tests.unit.schema_registry.framed import avro  # noqa: E402
+from tests.unit.job.kafka.framed import avro  # noqa: E402
 
 Scene = Any  # conftest's
 pytestmark = [

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from processor.kafka.outbox import KafkaOutbox
-from processor.records.message import Message
-from processor.rounds.freshness import BUCKETS, read_freshness
+from processor.engine.rounds.freshness import BUCKETS, read_freshness
+from processor.job.kafka.outbox import KafkaOutbox
+from processor.values.message import Message
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.plain

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from processor.job.run_job import run_job
-from processor.progress.ledger import group_key, read_entry
+from processor.engine.protocol.ledger import group_key, read_entry
+from processor.job.run.run_job import run_job
 from tests.integration.job.running_job import configure
 
 Scene = Any  # conftest's

@@ -16,9 +16,9 @@ import psutil
 import pytest
 
 from benchmarks.job_process import run_command
-from processor.driver.driver import Driver
+from processor.engine.rounds.driver import Driver
 from processor.errors import Fenced, StatestoreError
-from processor.job.run_job import run_job
+from processor.job.run.run_job import run_job
 from registry.errors import LeaseHeld
 from tests.faulty.processes import write_settings
 from tests.integration.job.plain_client import plain_client

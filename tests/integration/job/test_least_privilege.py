@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from processor.settings.settings import setting_flags
-from processor.stores.kinds import open_store
+from processor.environment.settings.settings import setting_flags
+from processor.environment.stores.kinds import open_store
 from tests.faulty.proxy import proxy
 from tests.recorder.role import Role
 

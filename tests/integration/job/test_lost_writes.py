@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from processor.environment.stores.kinds import open_store
 from processor.errors import ForeignPart
-from processor.stores.kinds import open_store
 from statestore.copy_items import copy_items
 from statestore.keys import Key
 from statestore.memory import MemoryStore

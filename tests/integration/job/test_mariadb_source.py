@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from processor.cli.main import main
-from processor.kafka.reader import read_topic
+from processor.job.kafka.reader import read_topic
 from tests.capture.servers import mariadb
 from tests.integration.job.running_job import repeating, running, wait_until
 from tests.integration.job.test_postgres_job import set_environment

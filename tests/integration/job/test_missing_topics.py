@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from processor.definitions.load import load
-from processor.metrics.status import wrong_lines
-from processor.plan.planning import requirements_of
-from processor.topics import source_topics
+from processor.engine.plan.planning import requirements_of
+from processor.job.metrics.status import wrong_lines
+from processor.job.run import source_topics
+from processor.language.definitions.load import load
 from tests.integration.job.profile_definitions import profile_definitions
 from tests.integration.job.running_job import running, wait_until
 

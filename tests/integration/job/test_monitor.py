@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from processor.job.run_job import run_job
-from processor.kafka.lag import LagWatch, TopicLag, Unread, read_unread
-from processor.kafka.reader import read_topic
+from processor.job.kafka.lag import LagWatch, TopicLag, Unread, read_unread
+from processor.job.kafka.reader import read_topic
+from processor.job.run.run_job import run_job
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect

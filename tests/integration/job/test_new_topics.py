@@ -10,10 +10,10 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from processor.definitions.load import load
+from processor.engine.plan.planning import plan_of, requirements_of
 from processor.errors import CheckpointError
-from processor.plan.planning import plan_of, requirements_of
-from processor.topics.topic_epochs import record_boundary
+from processor.job.run.topic_epochs import record_boundary
+from processor.language.definitions.load import load
 from tests.support.sampled import sampled
 
 Scene = Any  # conftest's

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 
 from processor.errors import Outage
-from processor.job.outages import outage_wait
+from processor.job.run.outages import outage_wait
 from tests.contract.postgres_servers import crashing_postgres, execute
 from tests.faulty.proxy import WRITES, Answer, Relay, Request, proxy
 from tests.integration.job.running_job import wait_until

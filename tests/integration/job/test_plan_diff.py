@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.definitions.load import load
-from processor.plan.planning import requirements_of
-from processor.stores.kinds import open_store
+from processor.engine.plan.planning import requirements_of
+from processor.environment.stores.kinds import open_store
+from processor.language.definitions.load import load
 from statestore.store import Item
 from tests.integration.job.profile_definitions import profile_definitions
 from tests.integration.job.test_postgres_job import set_environment

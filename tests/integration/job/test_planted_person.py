@@ -25,21 +25,21 @@ from tests.support.required import require_schema_packages
 require_schema_packages()
 
 from processor.cli.main import main  # noqa: E402
-from processor.definitions.load import load  # noqa: E402
-from processor.kafka.reader import read_topic  # noqa: E402
-from processor.plan.planning import plan_of, requirements_of  # noqa: E402
-from processor.progress.packed_text import unpack  # noqa: E402
-from processor.progress.replays import drop, note_keys, replay_key  # noqa: E402
-from processor.progress.segment import OpenChange  # noqa: E402
-from processor.records.record import Record  # noqa: E402
-from processor.settings.settings import Settings, setting_flags  # noqa: E402
-from processor.stores.kinds import open_store  # noqa: E402
-from processor.upkeep.copy_state import copy_state  # noqa: E402
+from processor.engine.plan.planning import plan_of, requirements_of  # noqa: E402
+from processor.engine.protocol.packed_text import unpack  # noqa: E402
+from processor.engine.protocol.replays import drop, note_keys, replay_key  # noqa: E402
+from processor.engine.protocol.segment import OpenChange  # noqa: E402
+from processor.environment.settings.settings import Settings, setting_flags  # noqa: E402
+from processor.environment.stores.kinds import open_store  # noqa: E402
+from processor.job.kafka.reader import read_topic  # noqa: E402
+from processor.language.definitions.load import load  # noqa: E402
+from processor.tools.operate.copy_state import copy_state  # noqa: E402
+from processor.values.record import Record  # noqa: E402
 from statestore import keys  # noqa: E402
 from statestore.store import Item  # noqa: E402
 from tests.integration.job.running_job import configure  # noqa: E402
 from tests.support.registry_stub import registry_stub  # noqa: E402
-from tests.unit.schema_registry.framed import avro, head  # noqa: E402
+from tests.unit.job.kafka.framed import avro, head  # noqa: E402
 
 Scene = Any  # conftest's
 pytestmark = [

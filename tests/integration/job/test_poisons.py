@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from processor.counts import OUTCOMES
-from processor.definitions.load import load
-from processor.inspect.oracle import oracle
-from processor.job.run_job import run_replays
-from processor.kafka.outbox import KafkaOutbox
-from processor.kafka.reader import read_topic
-from processor.plan.planning import plan_of, requirements_of
-from processor.records import canonical_json
-from processor.records.dead_letters import DeadLetter, RefusedBy, read_dead_letters
-from processor.records.message import Message
-from processor.records.record import Change, Record
-from processor.settings.installed_release import statestore_version
-from processor.steps.decode import decode
+from processor.engine.plan.planning import plan_of, requirements_of
+from processor.engine.protocol.decode import decode
+from processor.environment.settings.installed_release import statestore_version
+from processor.job.kafka.outbox import KafkaOutbox
+from processor.job.kafka.reader import read_topic
+from processor.job.run.run_job import run_replays
+from processor.language.definitions.load import load
+from processor.tools.inspect.oracle import oracle
+from processor.values import canonical_json
+from processor.values.dead_letters import DeadLetter, RefusedBy, read_dead_letters
+from processor.values.message import Message
+from processor.values.record import Change, Record
 from tests.support.poisons import POISONS, Poison, base_records, definitions, positioned
 
 Scene = Any  # conftest's

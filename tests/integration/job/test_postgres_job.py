@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.job import open_job
-from processor.job.binding import adopt_table, bind_parts
-from processor.progress.identity import IDENTITY
-from processor.settings.settings import Settings
-from processor.stores.kinds import open_store
-from processor.stores.store_kind import Effort
+from processor.engine.protocol.identity import IDENTITY
+from processor.environment.settings.settings import Settings
+from processor.environment.stores.kinds import open_store
+from processor.environment.stores.store_kind import Effort
+from processor.job.run import open_job
+from processor.job.run.binding import adopt_table, bind_parts
 from registry.repository import Registry
 from statestore.errors import FencedWrite
 from statestore.keys import Key

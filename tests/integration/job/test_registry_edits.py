@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from processor.job.job import Job
-from processor.job.lease import take_lease
-from processor.job.run_job import run_job
-from processor.kafka.outbox import KafkaOutbox
-from processor.records.message import Message
-from processor.rounds.job_event import JobEvent
+from processor.engine.rounds.job_event import JobEvent
+from processor.job.kafka.outbox import KafkaOutbox
+from processor.job.run.job import Job
+from processor.job.run.lease import take_lease
+from processor.job.run.run_job import run_job
+from processor.values.message import Message
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.model import AssignmentState
@@ -205,7 +205,7 @@ def test_a_job_starts_while_operators_edit(
         return take_lease(*given, **more)
 
     scene.produce(rows.user(1, "ada"))
-    monkeypatch.setattr("processor.job.open_job.take_lease", take_late)
+    monkeypatch.setattr("processor.job.run.open_job.take_lease", take_late)
     scene.run()
     assert scene.documents("names") == scene.truth("names")
     assert scene.documents() == scene.truth()
@@ -226,7 +226,7 @@ def test_a_job_that_runs_reads_the_topic_of_a_new_entity(scene: Scene, rows: Sim
 def test_a_topic_that_is_missing_stops_nothing(
     scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("processor.topics.source_topics.LOOK_SECONDS", 0.5)
+    monkeypatch.setattr("processor.job.run.source_topics.LOOK_SECONDS", 0.5)
     scene.produce(rows.user(1, "ada"))
     lines: list[str] = []
     with running(scene, report=lambda event: lines.append(event.text)) as job:

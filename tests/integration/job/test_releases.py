@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from processor.definitions.load import load
-from processor.plan.planning import plan_of, requirements_of
-from processor.settings.open_registry import open_registry
-from processor.stores.kinds import open_store
+from processor.engine.plan.planning import plan_of, requirements_of
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.stores.kinds import open_store
+from processor.language.definitions.load import load
 from statestore.dynamodb import DynamoStore
 from statestore.errors import Terminal
 from statestore.item_format import FORMAT

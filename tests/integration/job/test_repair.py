@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
+from processor.engine.rounds.follow_up_stages import RootToRepair
+from processor.engine.rounds.step_runner import StepRunner
+from processor.environment.stores.kinds import open_store
 from processor.errors import Fenced, KafkaError
-from processor.inspect.verification import VerificationResult, Verifier, with_open_changes
-from processor.job.run_job import run_job
-from processor.kafka.outbox import KafkaOutbox, TransactionalOutbox
-from processor.records.message import Message
-from processor.records.record import Record
-from processor.rounds.follow_up_stages import RootToRepair
-from processor.rounds.step_runner import StepRunner
-from processor.spark.worker import transactional_id
-from processor.stores.kinds import open_store
-from processor.upkeep.repair import Repair
+from processor.job.kafka.outbox import KafkaOutbox, TransactionalOutbox
+from processor.job.run.run_job import run_job
+from processor.job.run.worker import transactional_id
+from processor.tools.inspect.verification import VerificationResult, Verifier, with_open_changes
+from processor.tools.operate.repair import Repair
+from processor.values.message import Message
+from processor.values.record import Record
 from registry.errors import LeaseHeld
 
 Scene = Any  # conftest's

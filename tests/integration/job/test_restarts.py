@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from processor.job import run_again
-from processor.job.outages import outage_wait
-from processor.progress.ledger import run_key
-from processor.rounds.job_event import JobEvent
+from processor.engine.protocol.ledger import run_key
+from processor.engine.rounds.job_event import JobEvent
+from processor.job.run import run_again
+from processor.job.run.outages import outage_wait
 from statestore.store import Delete, Equals
 from tests.faulty.points import AtPoint
 from tests.faulty.proxy import Answer, Relay, Request, proxy

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from processor.progress.form_notes import PARTITION, FormNote, read_form
-from processor.records.settled_form import SettledForm
+from processor.engine.protocol.form_notes import PARTITION, FormNote, read_form
+from processor.values.settled_form import SettledForm
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect

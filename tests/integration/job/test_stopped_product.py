@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import NewPartitions
 
-from processor.job.run_job import run_job
+from processor.job.run.run_job import run_job
 from registry.edits import operations
 from registry.edits.edit import Signature
 from tests.integration.job.running_job import broker, configure

@@ -12,10 +12,10 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import NewPartitions, NewTopic
 
-from processor.definitions.load import load
+from processor.engine.plan.planning import requirements_of
+from processor.environment.programs.servers import start_kafka
 from processor.errors import BoundaryError, CheckpointError
-from processor.local.servers import start_kafka
-from processor.plan.planning import requirements_of
+from processor.language.definitions.load import load
 from registry.edits import operations
 from registry.edits.edit import Signature
 from tests.integration.job.profile_definitions import profile_definitions

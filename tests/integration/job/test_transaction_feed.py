@@ -7,15 +7,15 @@ from time import monotonic, sleep, time
 import pytest
 from confluent_kafka import Producer
 
-from processor.embedded.parts import Addresses
-from processor.kafka.admin import Admin
-from processor.kafka.outbox import KafkaOutbox
-from processor.records.framing import NO_SCHEMAS
-from processor.records.message import Message
-from processor.rounds.job_event import JobEvent
-from processor.settings.settings import Settings
-from processor.topics import transaction_feed as feeds
-from processor.topics.transaction_feed import KafkaTransactionFeed, transaction_feed
+from processor.engine.rounds.job_event import JobEvent
+from processor.environment.embedded import Addresses
+from processor.environment.settings.settings import Settings
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.outbox import KafkaOutbox
+from processor.job.run import transaction_feed as feeds
+from processor.job.run.transaction_feed import KafkaTransactionFeed, transaction_feed
+from processor.values.framing import NO_SCHEMAS
+from processor.values.message import Message
 
 pytestmark = pytest.mark.plain
 NOW = time()

@@ -7,10 +7,10 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from processor.errors import Fenced, SettingError, TransactionTimedOut
-from processor.kafka.client import make_consumer
-from processor.kafka.outbox import TransactionalOutbox
-from processor.kafka.reader import read_topic
-from processor.records.message import Message
+from processor.job.kafka.client import make_consumer
+from processor.job.kafka.outbox import TransactionalOutbox
+from processor.job.kafka.reader import read_topic
+from processor.values.message import Message
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.plain

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from processor.definitions.load import load
-from processor.driver.driver import Driver
+from processor.engine.plan.planning import plan_of, requirements_of
+from processor.engine.rounds.driver import Driver
 from processor.errors import StatestoreError
-from processor.plan.planning import plan_of, requirements_of
+from processor.language.definitions.load import load
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
+from processor.environment.settings.settings import setting_flags
 from processor.errors import ForeignPart
-from processor.settings.settings import setting_flags
 from tests.contract.postgres_servers import crashing_postgres, execute
 from tests.integration.job.running_job import running, wait_until
 

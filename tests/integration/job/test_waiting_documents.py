@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.job.job import Job
-from processor.job.run_job import run_job
-from processor.settings.settings import setting_flags
+from processor.environment.settings.settings import setting_flags
+from processor.job.run.job import Job
+from processor.job.run.run_job import run_job
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.plain

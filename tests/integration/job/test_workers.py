@@ -10,7 +10,7 @@ from zipimport import zipimporter
 
 import pytest
 
-from processor.job.run_job import run_job
+from processor.job.run.run_job import run_job
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -40,4 +40,4 @@ def test_a_new_worker_has_the_modules_of_a_task_before_its_first_task(scene: Sce
 
     with scene.opened() as job:
         (command,) = job.spark.sparkContext.parallelize([0], 1).map(daemon).collect()
-    assert b"processor.spark.worker_daemon" in command
+    assert b"processor.job.run.worker_daemon" in command

@@ -14,21 +14,21 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from processor.kafka.admin import Admin
-from processor.kafka.group_reader import GroupReader
-from processor.kafka.reader import read_topic
-from processor.landing.compare_landing import LandingComparison, compare_landing
-from processor.landing.landed_message import read_messages
-from processor.landing.landing import Landing
-from processor.landing.landing_states import group_of
-from processor.landing.postgres_target import PostgresTarget
-from processor.landing.search_client import SearchClient
-from processor.landing.search_target import SearchTarget
-from processor.landing.target import LandedTopic, Opened, Target
-from processor.local.servers import start_kafka, start_opensearch
-from processor.records.message import MAX_MESSAGE_BYTES
-from processor.rounds.job_event import JobEvent
-from processor.rounds.troubles import Troubles
+from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.troubles import Troubles
+from processor.environment.programs.servers import start_kafka, start_opensearch
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.group_reader import GroupReader
+from processor.job.kafka.reader import read_topic
+from processor.job.landing.compare_landing import LandingComparison, compare_landing
+from processor.job.landing.landed_message import read_messages
+from processor.job.landing.landing import Landing
+from processor.job.landing.landing_states import group_of
+from processor.job.landing.postgres_target import PostgresTarget
+from processor.job.landing.search_client import SearchClient
+from processor.job.landing.search_target import SearchTarget
+from processor.job.landing.target import LandedTopic, Opened, Target
+from processor.values.message import MAX_MESSAGE_BYTES
 
 PRODUCT = "person"
 PARTITIONS = 2

@@ -7,15 +7,15 @@ from time import sleep
 
 import pytest
 
-from processor.landing.landing import Landing
-from processor.landing.target import LandingError
+from processor.job.landing.landing import Landing
+from processor.job.landing.target import LandingError
 from tests.integration.landing.conftest import LandingScene, create_again
 
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A landing looks at its topic often."""
-    monkeypatch.setattr("processor.landing.landing.SAY_SECONDS", 0.5)
+    monkeypatch.setattr("processor.job.landing.landing.SAY_SECONDS", 0.5)
 
 
 @contextmanager

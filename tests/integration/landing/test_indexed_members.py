@@ -4,12 +4,12 @@ from contextlib import closing
 
 import pytest
 
-from processor.definitions.load import load
+from processor.engine.plan.planning import plan_alone
 from processor.errors import SettingError
-from processor.landing.open_target import open_target
-from processor.landing.postgres_target import PostgresTarget
-from processor.landing.target import LandingError
-from processor.plan.planning import plan_alone
+from processor.job.landing.open_target import open_target
+from processor.job.landing.postgres_target import PostgresTarget
+from processor.job.landing.target import LandingError
+from processor.language.definitions.load import load
 from tests.integration.landing.conftest import PRODUCT, LandingScene
 
 LONG = "m" * 62

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from processor.cli.main import main
-from processor.definitions.load import load
-from processor.plan.planning import requirements_of
+from processor.engine.plan.planning import requirements_of
+from processor.language.definitions.load import load
 from registry.repository import Registry
 from tests.integration.landing.conftest import PRODUCT, SearchScene
 

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import make_url
 
-from processor.kafka.admin import Admin
-from processor.landing.landed_message import LandedMessage
-from processor.landing.landing_states import landing_states
-from processor.landing.postgres_target import PostgresTarget
-from processor.landing.target import LandedTopic, LandingError
+from processor.job.kafka.admin import Admin
+from processor.job.landing.landed_message import LandedMessage
+from processor.job.landing.landing_states import landing_states
+from processor.job.landing.postgres_target import PostgresTarget
+from processor.job.landing.target import LandedTopic, LandingError
 from registry.model import KnownLanding
 from tests.integration.landing.conftest import PRODUCT, LandingScene
 
@@ -65,7 +65,7 @@ class KilledTarget(PostgresTarget):
 
 @pytest.mark.parametrize("after", [pytest.param(False, marks=pytest.mark.rest), True])
 def test_a_landing_dies_at_each_batch(scene: LandingScene, monkeypatch: pytest.MonkeyPatch, after: bool) -> None:
-    monkeypatch.setattr("processor.landing.landing.BATCH", 7)
+    monkeypatch.setattr("processor.job.landing.landing.BATCH", 7)
     for n in range(60):
         scene.publish(n % 20, None if n % 7 == 0 else {"n": n})
     for batch in (1, 2, 3, 2, 1):

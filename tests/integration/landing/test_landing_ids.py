@@ -13,11 +13,11 @@ import psycopg
 import pytest
 
 from processor.cli.main import main
-from processor.definitions.load import load
-from processor.landing.landing import Landing
-from processor.landing.landing_states import group_of, landing_states
-from processor.landing.target import LandingError
-from processor.plan.planning import requirements_of
+from processor.engine.plan.planning import requirements_of
+from processor.job.landing.landing import Landing
+from processor.job.landing.landing_states import group_of, landing_states
+from processor.job.landing.target import LandingError
+from processor.language.definitions.load import load
 from registry.repository import Registry
 from tests.integration.landing.conftest import PRODUCT, LandingScene
 
@@ -110,7 +110,7 @@ def test_processes_of_two_copies_with_one_id_end(
     scene: LandingScene, others: list[str], postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after a snapshot of the whole server, which no query tells from its original."""
-    monkeypatch.setattr("processor.landing.landing.SAY_SECONDS", 0.5)
+    monkeypatch.setattr("processor.job.landing.landing.SAY_SECONDS", 0.5)
     scene.land()
     copied(scene, others[0])
     other = led_to(scene, postgres_url, others[0])
@@ -118,7 +118,7 @@ def test_processes_of_two_copies_with_one_id_end(
         opened, _ = one.open(scene.topic), copy.open(scene.topic)
         other.sql(f"update statestore_landing set id = '{opened.id}'")
         monkeypatch.setattr(
-            "processor.landing.landing_tables.ORIGIN", "select origin from statestore_landing where table_name = %s"
+            "processor.job.landing.landing_tables.ORIGIN", "select origin from statestore_landing where table_name = %s"
         )
         landings = [s.landing(t, once=False, stopping=Event(), opened=opened) for s, t in ((scene, one), (other, copy))]
         copy.open(scene.topic)
@@ -148,7 +148,7 @@ def test_a_target_that_lost_its_last_batches_gets_them_again(
     scene: LandingScene, monkeypatch: pytest.MonkeyPatch, idle: bool
 ) -> None:
     """As after a failover to a standby that lags."""
-    monkeypatch.setattr("processor.landing.landing.SAY_SECONDS", 0.5)
+    monkeypatch.setattr("processor.job.landing.landing.SAY_SECONDS", 0.5)
     for n in range(10):
         scene.publish(n, {"n": n})
     scene.land()
@@ -219,7 +219,7 @@ def test_the_registry_knows_a_landing_until_somebody_removes_it(
 
 def test_a_landing_without_its_group_stays_known(scene: LandingScene, flags: list[str], tmp_path: Path) -> None:
     """The broker forgets a group after seven days without a process."""
-    from processor.kafka.group_states import delete_group
+    from processor.job.kafka.group_states import delete_group
 
     scene.publish(1, {"id": 1, "n": 5, "name": "Ada"})
     (tmp_path / "to").write_text(scene.url)

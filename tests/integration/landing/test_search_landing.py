@@ -10,12 +10,12 @@ from typing import Any
 import orjson
 import pytest
 
-from processor.landing import search_index
-from processor.landing.landed_message import LandedMessage
-from processor.landing.search_client import SearchClient
-from processor.landing.search_target import SearchTarget
-from processor.landing.target import LandingError
-from processor.local.servers import start_opensearch
+from processor.environment.programs.servers import start_opensearch
+from processor.job.landing import search_index
+from processor.job.landing.landed_message import LandedMessage
+from processor.job.landing.search_client import SearchClient
+from processor.job.landing.search_target import SearchTarget
+from processor.job.landing.target import LandingError
 from tests.integration.landing.conftest import MAPPING, PRODUCT, SearchScene, make_topic
 
 pytestmark = pytest.mark.rest
@@ -81,7 +81,7 @@ def test_the_whole_topic_again_changes_nothing(search: SearchScene) -> None:
 @pytest.mark.parametrize("after", [False, True])
 def test_a_landing_dies_at_each_request(search: SearchScene, monkeypatch: pytest.MonkeyPatch, after: bool) -> None:
     """Before the server has the request, or after it has done its work."""
-    monkeypatch.setattr("processor.landing.landing.BATCH", 7)
+    monkeypatch.setattr("processor.job.landing.landing.BATCH", 7)
     exchange, left = SearchClient._exchange, [0]
 
     def dying(self: SearchClient, method: str, path: str, *rest: Any) -> tuple[int, bytes]:

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from processor.landing.target import LandedTopic, LandingError
+from processor.job.landing.target import LandedTopic, LandingError
 from tests.integration.landing.conftest import PRODUCT, SearchScene
 
 pytestmark = pytest.mark.rest

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from processor.embedded.parts import Addresses
+from processor.environment.embedded import Addresses
 from tests.support.required import require_proc
 
 

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from processor.local import postgres
-from processor.local.postgres import start_postgres
-from processor.local.processes import start_detached
-from processor.local.program import find_open_folder, remove_folder
+from processor.environment.programs import postgres
+from processor.environment.programs.postgres import start_postgres
+from processor.environment.programs.processes import start_detached
+from processor.environment.programs.program import find_open_folder, remove_folder
 from tests.support.required import require_proc
 
 

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from processor.embedded import parts
-from processor.embedded.parts import embedded_parts
+from processor.environment import embedded as parts
+from processor.environment.embedded import embedded_parts
+from processor.environment.programs.program import EmbeddedPart
+from processor.environment.programs.servers import start_dynamodb_local, start_moto
 from processor.errors import PartError
-from processor.local.program import EmbeddedPart
-from processor.local.servers import start_dynamodb_local, start_moto
 from tests.support.sampled import sampled
 
 Processes = Callable[[Path], list[str]]
@@ -24,7 +24,7 @@ Processes = Callable[[Path], list[str]]
 OWNER = """
 import signal, sys, time
 from pathlib import Path
-from processor.embedded.parts import embedded_parts
+from processor.environment.embedded import embedded_parts
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores SIGINT
 with embedded_parts(Path(sys.argv[1])):
     print("up", flush=True)

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 
+from processor.environment.programs.postgres import start_postgres
+from processor.environment.programs.processes import start_detached
+from processor.environment.programs.program import find_open_folder, remove_folder
 from processor.errors import PartError
-from processor.local.postgres import start_postgres
-from processor.local.processes import start_detached
-from processor.local.program import find_open_folder, remove_folder
 
 
 def test_no_other_user_of_the_machine_gets_in(tmp_path: Path, talk: SimpleNamespace) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from processor.local.program import Program, read_pid, start_reaper
+from processor.environment.programs.program import Program, read_pid, start_reaper
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from urllib.request import urlopen
 import pytest
 
 from processor.cli.machine.local_command import add_parser
-from processor.embedded.parts import down, status, up
-from processor.settings.settings import Settings
-from processor.stores.kinds import open_store
+from processor.environment.embedded import down, status, up
+from processor.environment.settings.settings import Settings
+from processor.environment.stores.kinds import open_store
 from statestore.keys import Key
 from statestore.store import Write
 
@@ -49,7 +49,7 @@ def test_parts_and_their_data_stay_until_down(directory: Path, talk: SimpleNames
     command = [
         sys.executable,
         "-c",
-        f"from pathlib import Path; from processor.embedded.parts import up; up(Path({str(directory)!r}))",
+        f"from pathlib import Path; from processor.environment.embedded import up; up(Path({str(directory)!r}))",
     ]
     subprocess.run(command, check=True)
     found = status(directory)

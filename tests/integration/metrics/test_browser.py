@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from processor.metrics import status_page as page_module
-from processor.metrics.status_page import RunState, status_server
+from processor.job.metrics import status_page as page_module
+from processor.job.metrics.status_page import RunState, status_server
 from tests.support.required import required_program
-from tests.unit.metrics.run_report import run_report
+from tests.unit.job.metrics.run_report import run_report
 
 EVIL = "<script>document.title = 'taken over'</script><img src=x onerror=\"document.title = 'taken over'\">"
 MISSING = {EVIL: {"entity": EVIL, "near": EVIL, "products": [EVIL]}}
@@ -87,6 +87,6 @@ def test_a_phone_shows_the_page_without_scrolling_sideways(
     monkeypatch.setattr(
         page_module, "SCRIPT", f"const page = document.documentElement; if (self === top) {framed}; else {noted};"
     )
-    monkeypatch.setattr("processor.metrics.status_page.HEADERS", {})
+    monkeypatch.setattr("processor.job.metrics.status_page.HEADERS", {})
     shown = dom(chromium, address, tmp_path, "--virtual-time-budget=3000")
     assert "<title>360 true</title>" in shown

@@ -13,12 +13,12 @@ from urllib.parse import urlencode
 
 import pytest
 
-from processor.metrics.generate_files import RULES, alert_name, queries
-from processor.metrics.metrics import ALARMS, METRICS, Alarm, Metric
-from processor.metrics.prometheus_text import prometheus_text
-from processor.metrics.status_page import RunState, status_server
+from processor.job.metrics.generate_files import RULES, alert_name, queries
+from processor.job.metrics.metrics import ALARMS, METRICS, Alarm, Metric
+from processor.job.metrics.prometheus_text import prometheus_text
+from processor.job.metrics.status_page import RunState, status_server
 from tests.support.required import required_program
-from tests.unit.metrics.run_report import run_report
+from tests.unit.job.metrics.run_report import run_report
 
 pytestmark = pytest.mark.slow
 REPORT = run_report()

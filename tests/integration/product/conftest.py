@@ -11,11 +11,11 @@ import pytest
 from psycopg import sql
 from psycopg.types.json import Jsonb, set_json_loads
 
-from processor.inspect.oracle import oracle
-from processor.product.product import Definitions
-from processor.product.sql_printer import product_sql, table_ddl
-from processor.records import canonical_json
-from processor.records.record import Record
+from processor.language.product.product import Definitions
+from processor.language.product.sql_printer import product_sql, table_ddl
+from processor.tools.inspect.oracle import oracle
+from processor.values import canonical_json
+from processor.values.record import Record
 from tests.integration.product.published import last_documents, plain
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]

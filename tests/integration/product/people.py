@@ -2,8 +2,8 @@
 
 from textwrap import dedent
 
-from processor.definitions.load import load
-from processor.product.product import Definitions
+from processor.language.definitions.load import load
+from processor.language.product.product import Definitions
 
 PEOPLE = """
     person:

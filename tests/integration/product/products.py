@@ -10,8 +10,8 @@ from itertools import permutations
 from random import Random
 from typing import Any
 
-from processor.definitions.load import load
-from processor.product.product import Definitions
+from processor.language.definitions.load import load
+from processor.language.product.product import Definitions
 
 Row = dict[str, Any]
 Names = dict[str, list[str]]

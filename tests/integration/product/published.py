@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from processor.plan.planning import plan_alone
-from processor.product.product import Definitions
-from processor.records import canonical_json
-from processor.records.record import Record
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial, batches
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.trial import Trial, batches
+from processor.environment.settings.settings import Settings
+from processor.language.product.product import Definitions
+from processor.values import canonical_json
+from processor.values.record import Record
 
 
 def last_documents(

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from textwrap import dedent
 from typing import Any
 
-from processor.definitions.load import load
-from processor.inspect.oracle import oracle
-from processor.product.product import Definitions
-from processor.records.record import Record
+from processor.language.definitions.load import load
+from processor.language.product.product import Definitions
+from processor.tools.inspect.oracle import oracle
+from processor.values.record import Record
 from tests.integration.product.published import last_documents
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]

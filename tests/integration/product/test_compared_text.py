@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from processor.inspect.oracle import oracle
+from processor.tools.inspect.oracle import oracle
 from tests.integration.product.teams import Ask, asking, definitions
 
 SHOP = """

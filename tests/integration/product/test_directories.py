@@ -9,12 +9,12 @@ import pytest
 
 from benchmarks.definitions import generate_definitions
 from benchmarks.steps import generate_records
-from processor.definitions.load import load, read_directory
-from processor.inspect.oracle import oracle
-from processor.product.product import Definitions
-from processor.records import canonical_json
-from processor.records.record import Record
-from processor.records.recorded_topics import read_records
+from processor.language.definitions.load import load, read_directory
+from processor.language.product.product import Definitions
+from processor.tools.inspect.oracle import oracle
+from processor.values import canonical_json
+from processor.values.record import Record
+from processor.values.recorded_topics import read_records
 from tests.integration.product.published import last_documents
 
 EXAMPLES = sorted(path.parent for path in (Path(__file__).parents[3] / "examples").glob("*/topics.jsonl"))

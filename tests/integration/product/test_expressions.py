@@ -7,8 +7,8 @@ from decimal import Decimal
 from itertools import product
 from typing import Any
 
-from processor.definitions.load import load
-from processor.product.expressions.catalogue import FUNCTIONS
+from processor.language.definitions.load import load
+from processor.language.product.expressions.catalogue import FUNCTIONS
 from tests.integration.product.conftest import Both
 
 ENTITY = {

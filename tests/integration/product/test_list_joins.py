@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from processor.records import canonical_json
+from processor.values import canonical_json
 from tests.integration.product.teams import TEAMS, Ask, asking, definitions, person, team
 
 

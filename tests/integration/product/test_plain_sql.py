@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from processor.definitions.load import load, load_stored
-from processor.definitions.problems import DefinitionError
-from processor.inspect.oracle import Oracle, oracle
+from processor.language.definitions.load import load, load_stored
+from processor.language.definitions.problems import DefinitionError
+from processor.tools.inspect.oracle import Oracle, oracle
 from tests.integration.product.conftest import Rows, documents
 
 COLUMNS = {

@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from processor.definitions.describe import describe_product
-from processor.definitions.load import load
-from processor.inspect.oracle import Oracle, oracle
-from processor.product.document_type import document_schema
-from processor.product.product import Definitions
-from processor.records import canonical_json
-from processor.records.record import Record
+from processor.language.definitions.describe import describe_product
+from processor.language.definitions.load import load
+from processor.language.product.document_type import document_schema
+from processor.language.product.product import Definitions
+from processor.tools.inspect.oracle import Oracle, oracle
+from processor.values import canonical_json
+from processor.values.record import Record
 from tests.integration.product.products import (
     ENTITIES,
     Row,

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from processor.definitions.load import load, read_directory
+from processor.language.definitions.load import load, read_directory
 from tests.integration.product.conftest import Ask, Rows
 from tests.integration.product.people import PEOPLE, definitions
 

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from processor.definitions.load import load
-from processor.inspect.oracle import oracle
+from processor.language.definitions.load import load
+from processor.tools.inspect.oracle import oracle
 from tests.integration.product.conftest import documents
 
 ENTITIES = """

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from processor.definitions.load import load
+from processor.language.definitions.load import load
 from tests.integration.product.conftest import Both
 
 ENTITIES = {

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Engine, text
 
-from processor.definitions.load import load
-from processor.plan.planning import plan_alone, plan_of, requirements_of
+from processor.engine.plan.planning import plan_alone, plan_of, requirements_of
+from processor.language.definitions.load import load
 from registry.errors import DefinitionChanged, NoSlot, RegistryBusy, TopicTaken
 from registry.model import KEY, Assignment, AssignmentState, JoinAccess, Need, Requirements
 from registry.repository import Registry

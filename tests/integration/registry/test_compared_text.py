@@ -1,9 +1,9 @@
 """Columns that say how their text compares, in the database: products wait for slots of folded text."""
 
-from processor.definitions.load import load
-from processor.plan.access import SlotRead
-from processor.plan.planning import check_after, plan_of, requirements_of
-from processor.product.product import Definitions
+from processor.engine.plan.access import SlotRead
+from processor.engine.plan.planning import check_after, plan_of, requirements_of
+from processor.language.definitions.load import load
+from processor.language.product.product import Definitions
 from registry.repository import Registry
 
 PLAIN = """

@@ -4,9 +4,9 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
-from processor.definitions.load import load
-from processor.plan.access import EdgeRead, KeyRead
-from processor.plan.planning import plan_of, requirements_of
+from processor.engine.plan.access import EdgeRead, KeyRead
+from processor.engine.plan.planning import plan_of, requirements_of
+from processor.language.definitions.load import load
 from registry.model import Requirements
 from registry.repository import Registry
 

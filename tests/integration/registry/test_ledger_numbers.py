@@ -4,8 +4,8 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.exc import IntegrityError
 
-from processor.definitions.load import load
-from processor.plan.planning import plan_of, requirements_of
+from processor.engine.plan.planning import plan_of, requirements_of
+from processor.language.definitions.load import load
 from registry.edits.apply import apply
 from registry.edits.edit import Signature, edited
 from registry.edits.operations import remove

@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DatabaseError
 
-from processor.definitions.load import load
+from processor.engine.plan.planning import plan_of, requirements_of
 from processor.errors import PlanError
-from processor.plan.planning import plan_of, requirements_of
+from processor.language.definitions.load import load
 from registry.model import LetterPosition
 from registry.repository import Registry
 from registry.repository.rows import read

@@ -7,12 +7,12 @@ import pytest
 from sqlalchemy import Engine, text
 
 from processor.cli.main import main
-from processor.definitions.load import load
-from processor.definitions.problems import DefinitionError
+from processor.engine.plan.planning import plan_of
+from processor.environment.settings.settings import Settings
 from processor.errors import PlanError
-from processor.job.prepare_plan import prepare_plan
-from processor.plan.planning import plan_of
-from processor.settings.settings import Settings
+from processor.job.run.prepare_plan import prepare_plan
+from processor.language.definitions.load import load
+from processor.language.definitions.problems import DefinitionError
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.errors import TopicTaken

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from processor.inspect.oracle import oracle
+from processor.tools.inspect.oracle import oracle
 from registry.errors import RegistryUnreachable
 from registry.repository import Registry
 from tests.secured.broker import Authority

@@ -6,15 +6,15 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from processor.cli.main import main
-from processor.definitions.load import load, read_directory
-from processor.plan.planning import plan_alone
-from processor.records.recorded_topics import read_records
-from processor.settings.settings import Settings
-from processor.source.compared_table import compare_with
-from processor.source.comparison import ComparedEntity, DigestFile, SourceComparison
-from processor.source.facts import read_source_tables, table_of
-from processor.source.session import source_session
-from processor.trial.trial import Trial
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
+from processor.language.definitions.load import load, read_directory
+from processor.tools.source.compared_table import compare_with
+from processor.tools.source.comparison import ComparedEntity, DigestFile, SourceComparison
+from processor.tools.source.facts import read_source_tables, table_of
+from processor.tools.source.session import source_session
+from processor.values.recorded_topics import read_records
 from tests.capture import mariadb_types, postgres_types
 
 SAMPLES = Path(__file__).parents[2] / "data" / "debezium"

@@ -5,14 +5,14 @@ from time import monotonic
 import pytest
 from sqlalchemy import Engine
 
-from processor.definitions.load import load
-from processor.plan.planning import plan_alone
-from processor.plan.row_image import image_of
-from processor.records.record import Change, Record
-from processor.source.compared_table import ComparedTable, compare_with
-from processor.source.comparison import DigestFile, SourceComparison
-from processor.source.facts import read_source_tables, table_of
-from processor.source.session import source_session
+from processor.engine.plan.planning import plan_alone
+from processor.engine.plan.row_image import image_of
+from processor.language.definitions.load import load
+from processor.tools.source.compared_table import ComparedTable, compare_with
+from processor.tools.source.comparison import DigestFile, SourceComparison
+from processor.tools.source.facts import read_source_tables, table_of
+from processor.tools.source.session import source_session
+from processor.values.record import Change, Record
 from statestore.metered import MeteredStore
 from statestore.row_writes import write_image
 

@@ -6,16 +6,16 @@ from time import time_ns
 
 import pytest
 
-from processor.definitions.load import load
-from processor.plan.planning import plan_alone
-from processor.records.dead_letters import DeadLetter
-from processor.records.record import Rejected
-from processor.settings.settings import Settings
-from processor.source.compared_table import ComparedTable, compare_with
-from processor.source.comparison import ComparedEntity, DigestFile, SourceComparison, repair_letter
-from processor.source.facts import read_source_tables, table_of
-from processor.source.session import source_session
-from processor.trial.trial import Trial
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
+from processor.language.definitions.load import load
+from processor.tools.source.compared_table import ComparedTable, compare_with
+from processor.tools.source.comparison import ComparedEntity, DigestFile, SourceComparison, repair_letter
+from processor.tools.source.facts import read_source_tables, table_of
+from processor.tools.source.session import source_session
+from processor.values.dead_letters import DeadLetter
+from processor.values.record import Rejected
 from tests.capture.mariadb_captures import MariaDatabase
 from tests.support.required import require_debezium
 

@@ -10,16 +10,16 @@ import pytest
 from sqlalchemy import Engine
 
 from processor.cli.printing.source_text import is_equal
-from processor.definitions.load import load
-from processor.plan.planning import plan_alone
-from processor.records.record import Change, Record, Rejected
-from processor.settings.settings import Settings
-from processor.source.compared_table import ComparedTable, compare_with
-from processor.source.comparison import ComparedEntity, DigestFile, SourceComparison, repair_letter
-from processor.source.facts import read_source_tables, table_of
-from processor.source.session import SourceSession, source_session
-from processor.steps.decode import decode
-from processor.trial.trial import Trial
+from processor.engine.plan.planning import plan_alone
+from processor.engine.protocol.decode import decode
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
+from processor.language.definitions.load import load
+from processor.tools.source.compared_table import ComparedTable, compare_with
+from processor.tools.source.comparison import ComparedEntity, DigestFile, SourceComparison, repair_letter
+from processor.tools.source.facts import read_source_tables, table_of
+from processor.tools.source.session import SourceSession, source_session
+from processor.values.record import Change, Record, Rejected
 
 ROWS = 250
 ENTITIES = """

@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from processor.cli.main import main
-from processor.definitions.load import load, read_directory
-from processor.doctor.source import check_source
-from processor.plan.planning import plan_alone
-from processor.records.entity import Compare
+from processor.engine.plan.planning import plan_alone
+from processor.language.definitions.load import load, read_directory
+from processor.tools.doctor.source import check_source
+from processor.values.entity import Compare
 
 TABLES = """
 create type SCHEMA.citext;

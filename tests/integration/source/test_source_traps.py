@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine
 
-from processor.definitions.load import load
-from processor.doctor.source import check_source
-from processor.findings.finding import Finding
-from processor.plan.planning import plan_alone
-from processor.records.record import Record
-from processor.source.facts import MysqlFacts
+from processor.engine.plan.planning import plan_alone
+from processor.finding import Finding
+from processor.language.definitions.load import load
+from processor.tools.doctor.source import check_source
+from processor.tools.source.facts import MysqlFacts
+from processor.values.record import Record
 
 TABLES = """
 create table good (id int primary key, name text);

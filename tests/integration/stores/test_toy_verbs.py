@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.definitions.load import load
-from processor.plan.planning import plan_of, requirements_of
-from processor.progress.identity import write_identity
-from processor.records.record import Record
-from processor.settings.settings import Settings
-from processor.stores.kinds import KINDS
-from processor.trial.trial import Trial
+from processor.engine.plan.planning import plan_of, requirements_of
+from processor.engine.protocol.identity import write_identity
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
+from processor.environment.stores.kinds import KINDS
+from processor.language.definitions.load import load
+from processor.values.record import Record
 from registry.repository import Registry
-from tests.unit.stores.toy_kind import TABLES, TOY
+from tests.unit.environment.stores.toy_kind import TABLES, TOY
 
 DEFINITIONS = {
     "entities.yaml": json.dumps(

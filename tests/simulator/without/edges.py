@@ -2,8 +2,8 @@
 
 from typing import Any
 
-import processor.rounds.write_stage as write_stage
-import processor.steps.keep_edges as keep_edges
+import processor.engine.protocol.keep_edges as keep_edges
+import processor.engine.rounds.write_stage as write_stage
 from statestore.edges import put_edge
 from statestore.items import read_edges
 from statestore.keys import Key

@@ -1,7 +1,7 @@
 """Switches for the protections of fan-outs (rule 8 of docs/architecture.md)."""
 
-from processor.driver.run_progress import RunProgress
-from processor.progress.fan_outs import FanOuts
+from processor.engine.protocol.fan_outs import FanOuts
+from processor.engine.rounds.run_progress import RunProgress
 from tests.simulator.without.switch import always, replacing
 
 first_page_only = replacing((FanOuts, "add", always(None)), (RunProgress, "keep", always(None)))

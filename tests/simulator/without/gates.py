@@ -1,23 +1,22 @@
-"""Switches that turn the protections of gates off (processor/gates)."""
+"""Switches that turn the protections of gates off (processor/engine/protocol)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from processor.driver import executor
-from processor.gates import source_transactions
-from processor.gates.held_portion import SeenPlace
-from processor.gates.held_roots import HeldRoots
-from processor.gates.release_notes import ReleaseNotes
-from processor.gates.repeat import Repeat
-from processor.gates.seen_transactions import SeenTransactions
-from processor.gates.source_transactions import OpenTransaction, SourceTransactions
-from processor.gates.start import Start
-from processor.plan.touch import Root
-from processor.records.record import Rejected
-from processor.rounds import keep_changes
-from processor.rounds.round import Round, StageResult
-from processor.spark import worker
+from processor.engine.plan.touch import Root
+from processor.engine.protocol import source_transactions
+from processor.engine.protocol.held_portion import SeenPlace
+from processor.engine.protocol.held_roots import HeldRoots
+from processor.engine.protocol.release_notes import ReleaseNotes
+from processor.engine.protocol.repeat import Repeat
+from processor.engine.protocol.seen_transactions import SeenTransactions
+from processor.engine.protocol.source_transactions import OpenTransaction, SourceTransactions
+from processor.engine.protocol.start import Start
+from processor.engine.rounds import executor, keep_changes
+from processor.engine.rounds.round import Round, StageResult
+from processor.job.run import worker
+from processor.values.record import Rejected
 from statestore.store import Done, Store, Write
 from tests.simulator.without.switch import always, replacing
 

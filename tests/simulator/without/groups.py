@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
-import processor.spark.worker as worker
-import processor.steps.publish as publish
+import processor.engine.protocol.publish as publish
+import processor.job.run.worker as worker
 import tests.simulator.leases as leases
-from processor.plan.tree import RootTree
-from processor.progress.ledger import LedgerEntry, read_entries
+from processor.engine.plan.tree import RootTree
+from processor.engine.protocol.ledger import LedgerEntry, read_entries
 from registry.edits.edit import Edit
 from registry.model import Snapshot
 from statestore.keys import Key

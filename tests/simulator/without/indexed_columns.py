@@ -5,17 +5,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import processor.plan.planning as planning
-import processor.rounds.write_stage as write_stage
-import processor.steps.fill as fill
-import processor.steps.replay as replay
-import processor.steps.settle as settle
-import processor.steps.truncate_row as truncate_row
-import processor.steps.write_state as write_state
+import processor.engine.plan.planning as planning
+import processor.engine.protocol.fill as fill
+import processor.engine.protocol.replay as replay
+import processor.engine.protocol.settle as settle
+import processor.engine.protocol.truncate_row as truncate_row
+import processor.engine.protocol.write_state as write_state
+import processor.engine.rounds.write_stage as write_stage
 import tests.simulator.world as world
-from processor.driver.round_runner import RoundRunner
-from processor.progress.overlay import SegmentGroup
-from processor.progress.segment import OpenChange
+from processor.engine.protocol.overlay import SegmentGroup
+from processor.engine.protocol.segment import OpenChange
+from processor.engine.rounds.round_runner import RoundRunner
 from statestore.item_attributes import key_of_item
 from statestore.items import Row, read_columns
 from statestore.keys import Key

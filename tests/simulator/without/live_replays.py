@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-import processor.rounds.replay_stage as stage
-import processor.steps.replay as step
-from processor.driver.live_replays import LiveReplays
+import processor.engine.protocol.replay as step
+import processor.engine.rounds.replay_stage as stage
+from processor.engine.rounds.live_replays import LiveReplays
 from statestore.store import Done
 from tests.simulator.without.switch import always, replacing
 

@@ -1,7 +1,7 @@
 """Switches that turn off how a job notices a table that went back to an earlier moment."""
 
-import processor.driver.round_runner as round_runner
-from processor.progress import lost_writes
+import processor.engine.rounds.round_runner as round_runner
+from processor.engine.protocol import lost_writes
 from tests.simulator.without.switch import always, replacing
 
 unconditional_end = replacing(

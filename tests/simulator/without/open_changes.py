@@ -5,21 +5,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import processor.driver.driver as driver
-import processor.rounds.follow_up_stages as follow_up_stages
-import processor.rounds.publish_stage as publish_stage
-import processor.rounds.step_runner as step_runner
-import processor.rounds.write_stage as write_stage
-import processor.spark.worker as worker
-import processor.steps.assemble as assemble
-import processor.steps.find_roots as find_roots
-import processor.steps.settle as settle
-from processor.plan.step import Lookup
-from processor.product.document import Match
-from processor.progress.open_changes import OpenChanges
-from processor.progress.overlay import SegmentGroup
-from processor.progress.segment import SettleOutcome
-from processor.rounds.step_runner import StepRunner
+import processor.engine.protocol.assemble as assemble
+import processor.engine.protocol.find_roots as find_roots
+import processor.engine.protocol.settle as settle
+import processor.engine.rounds.driver as driver
+import processor.engine.rounds.follow_up_stages as follow_up_stages
+import processor.engine.rounds.publish_stage as publish_stage
+import processor.engine.rounds.step_runner as step_runner
+import processor.engine.rounds.write_stage as write_stage
+import processor.job.run.worker as worker
+from processor.engine.plan.step import Lookup
+from processor.engine.protocol.open_changes import OpenChanges
+from processor.engine.protocol.overlay import SegmentGroup
+from processor.engine.protocol.segment import SettleOutcome
+from processor.engine.rounds.step_runner import StepRunner
+from processor.language.product.document import Match
 from statestore import items, keys
 from statestore.store import Done, Page
 from tests.simulator.actor import TableClient

@@ -1,15 +1,15 @@
 """Switches for what operators do while the job runs: replays of dead letters, erasures, and moves to other topics."""
 
-import processor.driver.eraser as eraser
-import processor.progress.topic_moves as topic_moves
-import processor.rounds.write_stage as write_stage
-import processor.steps.erase as erase
-import processor.steps.publish as publish
-import processor.steps.replay as replay
+import processor.engine.protocol.erase as erase
+import processor.engine.protocol.publish as publish
+import processor.engine.protocol.replay as replay
+import processor.engine.protocol.topic_moves as topic_moves
+import processor.engine.rounds.eraser as eraser
+import processor.engine.rounds.write_stage as write_stage
 import tests.simulator.moved_topics as moved_topics
-from processor.driver.eraser import Eraser
-from processor.progress.epochs import Epochs
-from processor.progress.erasures import Erasure
+from processor.engine.protocol.epochs import Epochs
+from processor.engine.protocol.erasures import Erasure
+from processor.engine.rounds.eraser import Eraser
 from statestore.items import read_row
 from statestore.row_writes import merge_image
 from tests.simulator.without.switch import always, replacing

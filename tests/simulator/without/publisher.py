@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import processor.progress.ledger as ledger
-import processor.rounds.publish_stage as publish_stage
-import processor.steps.publish as publish
-from processor.driver.driver import Driver
+import processor.engine.protocol.ledger as ledger
+import processor.engine.protocol.publish as publish
+import processor.engine.rounds.publish_stage as publish_stage
+from processor.engine.rounds.driver import Driver
 from statestore.store import Done, Write
 from tests.simulator.actor import ProducerClient
 from tests.simulator.broker import Broker

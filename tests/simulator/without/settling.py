@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-import processor.rounds.follow_up_stages as follow_up_stages
-import processor.steps.settle as settle
-from processor.driver.driver import Driver
-from processor.progress.open_changes import OpenChanges
-from processor.rounds.step_runner import StepRunner
+import processor.engine.protocol.settle as settle
+import processor.engine.rounds.follow_up_stages as follow_up_stages
+from processor.engine.protocol.open_changes import OpenChanges
+from processor.engine.rounds.driver import Driver
+from processor.engine.rounds.step_runner import StepRunner
 from statestore.item_attributes import version_shown
 from statestore.store import Query
 from tests.simulator.without.switch import replacing, with_result

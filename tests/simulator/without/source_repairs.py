@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-import processor.plan.row_image as images
-import processor.rounds.replay_stage as stage
-import processor.steps.replay as step
+import processor.engine.plan.row_image as images
+import processor.engine.protocol.replay as step
+import processor.engine.rounds.replay_stage as stage
 from statestore.versions import encode_version
 from tests.simulator.without.switch import replacing
 

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from processor.driver.driver import Driver
-from processor.progress.open_changes import OpenChanges
-from processor.spark.spark_executor import BatchFrame
+from processor.engine.protocol.open_changes import OpenChanges
+from processor.engine.rounds.driver import Driver
+from processor.job.run.spark_executor import BatchFrame
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from tests.simulator.actor import TableClient

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-import processor.plan.row_image as row_image
-import processor.rounds.write_stage as write_stage
+import processor.engine.plan.row_image as row_image
+import processor.engine.rounds.write_stage as write_stage
 import statestore.row_writes as row_writes
-from processor.records.record import Change
-from processor.steps.dedupe import NetChange, net_change
+from processor.engine.protocol.dedupe import NetChange, net_change
+from processor.values.record import Change
 from statestore.store import AbsentOrBelow
 from tests.simulator.without.switch import always, replacing
 

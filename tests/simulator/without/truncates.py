@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import processor.rounds.replay_stage as replay_stage
-import processor.rounds.walk_stage as walk_stage
-import processor.rounds.write_stage as write_stage
-import processor.steps.truncate_row as truncate_row
-from processor.driver.round_runner import RoundRunner
-from processor.driver.run_progress import RunProgress
-from processor.progress.walk import NEVER, TruncateGoal, walk_key
-from processor.progress.walks import Walks
-from processor.records.record import Change, Truncated
+import processor.engine.protocol.truncate_row as truncate_row
+import processor.engine.rounds.replay_stage as replay_stage
+import processor.engine.rounds.walk_stage as walk_stage
+import processor.engine.rounds.write_stage as write_stage
+from processor.engine.protocol.walk import NEVER, TruncateGoal, walk_key
+from processor.engine.protocol.walks import Walks
+from processor.engine.rounds.round_runner import RoundRunner
+from processor.engine.rounds.run_progress import RunProgress
+from processor.values.record import Change, Truncated
 from statestore.store import Equals, Write
 from tests.simulator.actor import TableClient
 from tests.simulator.without.switch import Switch, always, replacing

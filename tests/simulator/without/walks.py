@@ -6,16 +6,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import processor.progress.walks as walks
-import processor.rounds.walk_stage as walk_stage
-import processor.steps.fill as fill
-import processor.steps.publish as publish
-from processor.driver.round_runner import RoundRunner
-from processor.job.job import Job
-from processor.plan.plan import Plan
-from processor.progress.ledger import NO_DOCUMENT, LedgerEntry
-from processor.progress.walks import Walks
-from processor.rounds.round import Stage
+import processor.engine.protocol.fill as fill
+import processor.engine.protocol.publish as publish
+import processor.engine.protocol.walks as walks
+import processor.engine.rounds.walk_stage as walk_stage
+from processor.engine.plan.plan import Plan
+from processor.engine.protocol.ledger import NO_DOCUMENT, LedgerEntry
+from processor.engine.protocol.walks import Walks
+from processor.engine.rounds.round import Stage
+from processor.engine.rounds.round_runner import RoundRunner
+from processor.job.run.job import Job
 from registry.edits.advance import advance
 from registry.model import Lease
 from statestore.keys import Key

@@ -5,11 +5,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import processor.rounds.write_stage as write_stage
-import processor.spark.spark_executor as spark_executor
-import processor.spark.worker as worker
-import processor.steps.dedupe as dedupe
-import processor.steps.write_state as write_state
+import processor.engine.protocol.dedupe as dedupe
+import processor.engine.protocol.write_state as write_state
+import processor.engine.rounds.write_stage as write_stage
+import processor.job.run.spark_executor as spark_executor
+import processor.job.run.worker as worker
 from statestore import row_writes
 from statestore.store import AbsentOrBelow, Delete, Done, Equals, Write
 from tests.simulator.actor import TableClient

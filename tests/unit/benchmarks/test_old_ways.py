@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from processor.definitions.load import load
-from processor.records.record import Change
-from processor.steps.decode import decode
+from processor.engine.protocol.decode import decode
+from processor.language.definitions.load import load
+from processor.values.record import Change
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.usefixtures("from_the_root")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from processor.driver import row_reads
+from processor.engine.rounds import row_reads
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.usefixtures("from_the_root")
@@ -222,9 +222,9 @@ def test_a_batch_of_stars_costs_the_same_for_a_popular_repository() -> None:
 def test_the_rows_that_benchmarks_store_make_documents() -> None:
     from benchmarks.inputs.stored_users import PRODUCT, write_rows
     from benchmarks.steps import demo_plan
-    from processor.progress.ledger import group_partition
-    from processor.rounds.publish_stage import encoded_document
-    from processor.rounds.step_runner import StepRunner
+    from processor.engine.protocol.ledger import group_partition
+    from processor.engine.rounds.publish_stage import encoded_document
+    from processor.engine.rounds.step_runner import StepRunner
     from statestore.memory import MemoryStore
 
     plan, store = demo_plan(), MemoryStore()

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from processor.definitions.load import load
 from processor.errors import StatestoreError
-from processor.records.record import Record
+from processor.language.definitions.load import load
+from processor.values.record import Record
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.usefixtures("from_the_root")
@@ -77,7 +77,7 @@ def test_a_product_that_the_benchmark_cannot_translate_is_refused() -> None:
         ([], None),
         (["/usr/bin/java", "org.apache.spark.deploy.SparkSubmit"], "JVM"),
         (["postgres: checkpointer "], "Postgres"),
-        (["/venv/bin/python3", "-m", "processor.spark.worker_daemon"], "Python workers"),
+        (["/venv/bin/python3", "-m", "processor.job.run.worker_daemon"], "Python workers"),
         (["/venv/bin/python3", "/venv/bin/statestore", "run"], "driver"),
     ],
 )

@@ -9,8 +9,8 @@ import pytest
 
 from processor.cli.main import CommandParser
 from processor.cli.options import reachable_settings
-from processor.embedded import parts
-from processor.embedded.parts import Addresses
+from processor.environment import embedded as parts
+from processor.environment.embedded import Addresses
 from processor.errors import PartError
 
 POSTGRES = Addresses(bootstrap_servers="b:1", registry_url="postgresql+psycopg://h/postgres")

@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from processor.cli.glue_arguments import OF_GLUE, run_arguments
-from processor.settings.settings import setting_flags
+from processor.environment.settings.settings import setting_flags
 
 
 def test_a_setting_of_the_job_is_an_argument_of_run() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from processor.cli.authors import get_command
 from processor.cli.main import GROUPS, VERBS, main
-from processor.embedded import parts
-from processor.embedded.parts import Addresses
+from processor.environment import embedded as parts
+from processor.environment.embedded import Addresses
 from registry.errors import RegistryUnreachable
 
 ADDRESSES = Addresses(bootstrap_servers="b:1", registry_url="r", endpoints={"dynamodb": "e"})

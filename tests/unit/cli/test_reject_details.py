@@ -10,16 +10,16 @@ import pytest
 
 from processor.cli.main import main
 from processor.cli.operators import rejects_command
-from processor.definitions.load import load
-from processor.driver.clock import VirtualClock
+from processor.engine.plan.planning import plan_alone
+from processor.engine.protocol.form_notes import FormNote, write_form
+from processor.engine.protocol.replays import PARTITION, ReplayReport, refuse_replay, refused_replays, replay_key
+from processor.engine.rounds.clock import VirtualClock
 from processor.errors import KafkaError
-from processor.plan.planning import plan_alone
-from processor.progress.form_notes import FormNote, write_form
-from processor.progress.replays import PARTITION, ReplayReport, refuse_replay, refused_replays, replay_key
-from processor.records.dead_letters import DeadLetter, RefusedBy
-from processor.records.record import CutRecord, Record, Rejected
-from processor.records.settled_form import SettledForm
-from processor.topics import dead_letter_topic
+from processor.job.run import dead_letter_topic
+from processor.language.definitions.load import load
+from processor.values.dead_letters import DeadLetter, RefusedBy
+from processor.values.record import CutRecord, Record, Rejected
+from processor.values.settled_form import SettledForm
 from statestore.memory import MemoryStore
 
 ENTITIES = {"user": {"key": ["id"], "columns": {"id": "int", "name": "string", "born": "date", "age": "int"}}}

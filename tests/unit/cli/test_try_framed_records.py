@@ -12,7 +12,7 @@ require_schema_packages()
 
 from processor.cli.main import main  # noqa: E402
 from tests.support.registry_stub import registry_stub  # noqa: E402
-from tests.unit.schema_registry.framed import avro  # noqa: E402
+from tests.unit.job.kafka.framed import avro  # noqa: E402
 
 USER = {
     "type": "record",
@@ -62,7 +62,7 @@ def test_documents_and_dead_letters(
 def test_a_registry_that_does_not_answer_is_an_error_in_one_line(
     definitions: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("processor.schema_registry.registry_client.RETRY", {"max.retries": 0})
+    monkeypatch.setattr("processor.job.kafka.registry_client.RETRY", {"max.retries": 0})
     settings = definitions / "settings.toml"
     settings.write_text('[schema_registry]\nurl = "http://127.0.0.1:1"\n')
     records = write(definitions / "r.jsonl", avro(1, USER, {"email": "a", "at": 1}))

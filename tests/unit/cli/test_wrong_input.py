@@ -8,14 +8,14 @@ import pytest
 
 from processor.cli.main import main
 from processor.cli.printing.edit_report import user_name
-from processor.definitions.load import load, read_directory
 from processor.errors import KafkaError
-from processor.kafka.admin import Admin
-from processor.kafka.outbox import KafkaOutbox
-from processor.kafka.reader import read_topic
-from processor.product.document import read_root_key
-from processor.records.dead_letters import read_dead_letters, reject_message
-from processor.records.record import Record, Rejected
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.outbox import KafkaOutbox
+from processor.job.kafka.reader import read_topic
+from processor.language.definitions.load import load, read_directory
+from processor.language.product.document import read_root_key
+from processor.values.dead_letters import read_dead_letters, reject_message
+from processor.values.record import Record, Rejected
 from registry.errors import RegistryError
 from registry.repository import Registry
 from statestore.dynamodb import DynamoStore

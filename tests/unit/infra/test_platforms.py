@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 
 from infra.package.jar_list import jar_lists
 from infra.package.lock_files import PYTHONS
-from processor.doctor.machine import NEWEST_PYTHON, TESTED_SPARK
+from processor.tools.doctor.machine import NEWEST_PYTHON, TESTED_SPARK
 from tests.support.other_spark import PYTHONS as TESTED
 
 ROOT = Path(__file__).parents[3]

@@ -5,16 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from processor.definitions.load import load
-from processor.plan.planning import plan_alone
-from processor.progress.fan_outs import FanOuts
-from processor.progress.identity import IDENTITY, identity_in, read_sequences, write_identity, write_sequence
-from processor.progress.ledger import Mark, group_key, group_partition, message_key, read_entry, read_run, run_key
-from processor.progress.published_topics import PublishedTopic, write_published_topic
-from processor.progress.replays import PARTITION, drop, ended_replays
-from processor.progress.segment import read_changes
-from processor.progress.walk import read_walk
-from processor.trial.trial import Trial
+from processor.engine.plan.planning import plan_alone
+from processor.engine.protocol.fan_outs import FanOuts
+from processor.engine.protocol.identity import IDENTITY, identity_in, read_sequences, write_identity, write_sequence
+from processor.engine.protocol.ledger import (
+    Mark,
+    group_key,
+    group_partition,
+    message_key,
+    read_entry,
+    read_run,
+    run_key,
+)
+from processor.engine.protocol.published_topics import PublishedTopic, write_published_topic
+from processor.engine.protocol.replays import PARTITION, drop, ended_replays
+from processor.engine.protocol.segment import read_changes
+from processor.engine.protocol.walk import read_walk
+from processor.engine.rounds.trial import Trial
+from processor.language.definitions.load import load
 from statestore.item_attributes import key_of_item
 from statestore.item_format import FORMAT
 from statestore.items import read_row

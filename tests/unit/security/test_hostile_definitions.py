@@ -7,9 +7,9 @@ import pytest
 import sqlglot
 from sqlglot import expressions as exp
 
-from processor.definitions.load import load, read_directory
-from processor.definitions.problems import DefinitionError
-from processor.product.sql_printer import product_sql, table_ddl
+from processor.language.definitions.load import load, read_directory
+from processor.language.definitions.problems import DefinitionError
+from processor.language.product.sql_printer import product_sql, table_ddl
 
 ENTITIES = "t: {key: [id], columns: {id: int, s: string}}"
 INJECTIONS = [

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.definitions.load import load
-from processor.plan.planning import plan_alone
-from processor.records.record import Record
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
+from processor.language.definitions.load import load
+from processor.values.record import Record
 from statestore import keys
 
 HOSTILE = [

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.definitions.load import load
+from processor.engine.plan.planning import plan_alone
+from processor.engine.protocol import packed_text
+from processor.engine.protocol.packed_text import pack, unpack
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
-from processor.plan.planning import plan_alone
-from processor.product.expressions import text_functions
-from processor.product.expressions.text_functions import like, replace
-from processor.progress import packed_text
-from processor.progress.packed_text import pack, unpack
-from processor.records import canonical_json
-from processor.records.record import Record
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial
+from processor.language.definitions.load import load
+from processor.language.product.expressions import text_functions
+from processor.language.product.expressions.text_functions import like, replace
+from processor.values import canonical_json
+from processor.values.record import Record
 
 ENTITIES = "{t: {key: [id], columns: {id: string, n: int, d: 'decimal(12,2)', f: float, j: json, s: string}}}"
 PATTERN = st.text("ab%_", max_size=8)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from processor.definitions.load import load, read_directory
-from processor.records.record import Record
+from processor.language.definitions.load import load, read_directory
+from processor.values.record import Record
 from tests.transactions.freshness import Commit, commits_of, freshness
 from tests.transactions.gate_counts import INCOMPLETE, RELEASED, GateCounts
 from tests.transactions.gate_report import GateReport

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 from processor.errors import KafkaError, StatestoreError
-from processor.kafka.admin import Admin
-from processor.kafka.outbox import KafkaOutbox, TransactionalOutbox
-from processor.kafka.reader import read_topic
-from processor.records.message import Message
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.outbox import KafkaOutbox, TransactionalOutbox
+from processor.job.kafka.reader import read_topic
+from processor.values.message import Message
 from tests.secured.broker import VARIABLE, Authority, SecuredBroker
 
 Table = dict[str, str]

@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
 )
 
 from processor.errors import StatestoreError
-from processor.job.run_job import run_job
+from processor.job.run.run_job import run_job
 from tests.secured.broker import USER, SecuredBroker, secured_broker
 
 Scene = Any  # conftest's

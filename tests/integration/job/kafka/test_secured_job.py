@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from processor.local.downloads import spark_kafka_jars
-from processor.settings.resolve_secrets import resolve_kafka
-from processor.spark.source import read_stream, spark_session
+from processor.environment.programs.downloads import spark_kafka_jars
+from processor.environment.settings.resolve_secrets import resolve_kafka
+from processor.job.run.source import read_stream, spark_session
 from tests.secured.broker import CANARY, SecuredBroker
 from tests.support.sampled import sampled
 

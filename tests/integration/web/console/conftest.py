@@ -12,21 +12,21 @@ import pytest
 from sqlalchemy import Engine, make_url, text
 from starlette.testclient import TestClient
 
-from processor.definitions.load import load
-from processor.plan.planning import plan_of, requirements_of
-from processor.progress.identity import write_identity
-from processor.progress.replays import replay_key
-from processor.records.dead_letters import DeadLetter
-from processor.records.record import Record, Rejected
-from processor.settings.settings import Settings
-from processor.stores.kinds import open_store
-from processor.topics.letter_fates import LetterFate, with_fates
-from processor.trial.trial import Trial
-from processor.web.console.app import SCREENS, console_app
-from processor.web.console.caches import LandingCache, LetterPage, PriceCache, read_place
-from processor.web.console.people import READER, OwnUser, PersonRules
-from processor.web.console.screen import ConsoleParts, LazyReader, SlotWidening
-from processor.web.guard import Guard, GuardRules
+from processor.engine.plan.planning import plan_of, requirements_of
+from processor.engine.protocol.identity import write_identity
+from processor.engine.protocol.replays import replay_key
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
+from processor.environment.stores.kinds import open_store
+from processor.job.run.letter_fates import LetterFate, with_fates
+from processor.language.definitions.load import load
+from processor.tools.web.console.app import SCREENS, console_app
+from processor.tools.web.console.caches import LandingCache, LetterPage, PriceCache, read_place
+from processor.tools.web.console.people import READER, OwnUser, PersonRules
+from processor.tools.web.console.screen import ConsoleParts, LazyReader, SlotWidening
+from processor.tools.web.guard import Guard, GuardRules
+from processor.values.dead_letters import DeadLetter
+from processor.values.record import Record, Rejected
 from registry.migrations.roles import ROLES
 from registry.repository import Registry
 from statestore.store import Store

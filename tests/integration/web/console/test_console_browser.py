@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from processor.landing.landing_states import LandingState
-from processor.web.console.caches import KnownLandings, LandingCache
-from processor.web.console.people import OwnUser
+from processor.job.landing.landing_states import LandingState
+from processor.tools.web.console.caches import KnownLandings, LandingCache
+from processor.tools.web.console.people import OwnUser
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.repository import Registry

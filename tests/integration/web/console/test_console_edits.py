@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from processor.progress.replays import ReplayReport, refuse_replay
+from processor.engine.protocol.replays import ReplayReport, refuse_replay
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.errors import RegistryUnreachable

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from processor.kafka.topic_page import TopicPage
-from processor.settings.settings import Settings
-from processor.web.console import caches
-from processor.web.console.caches import DeadLetterCache
+from processor.environment.settings.settings import Settings
+from processor.job.kafka.topic_page import TopicPage
+from processor.tools.web.console import caches
+from processor.tools.web.console.caches import DeadLetterCache
 from tests.integration.web.console.conftest import ConsoleScene, at
 from tests.integration.web.console.test_console_edits import WHY
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from processor.settings.settings import Settings
-from processor.web.console.screen import SlotWidening
+from processor.environment.settings.settings import Settings
+from processor.tools.web.console.screen import SlotWidening
 from registry.repository import Registry
 from statestore.memory import MemoryStore
 from tests.integration.web.console.conftest import EVIL, LOCAL, MOVE, PAGES, ConsoleScene, at

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from processor.landing.landing_states import LandingState
-from processor.plan.planning import plan_of
-from processor.progress.segment import make_segments, open_change
-from processor.trial.trial import Trial
-from processor.web.console import documents
-from processor.web.console.caches import KnownLandings, LandingCache
+from processor.engine.plan.planning import plan_of
+from processor.engine.protocol.segment import make_segments, open_change
+from processor.engine.rounds.trial import Trial
+from processor.job.landing.landing_states import LandingState
+from processor.tools.web.console import documents
+from processor.tools.web.console.caches import KnownLandings, LandingCache
 from statestore.items import read_row
 from tests.integration.web.console.conftest import ConsoleScene, at, record_of
 from tests.integration.web.console.test_console_edits import lease_of

@@ -13,14 +13,14 @@ from typing import Any
 
 import httpx2
 
-from processor.definitions.load import load
-from processor.local.program import free_port
-from processor.plan.planning import plan_of, requirements_of
-from processor.progress.identity import write_identity
-from processor.records.record import Record
-from processor.settings.settings import Settings
-from processor.stores.kinds import open_store
-from processor.trial.trial import Trial
+from processor.engine.plan.planning import plan_of, requirements_of
+from processor.engine.protocol.identity import write_identity
+from processor.engine.rounds.trial import Trial
+from processor.environment.programs.program import free_port
+from processor.environment.settings.settings import Settings
+from processor.environment.stores.kinds import open_store
+from processor.language.definitions.load import load
+from processor.values.record import Record
 from registry.repository import Registry
 
 ENTITIES = {"user": {"topic": "user", "key": ["id"], "columns": {"id": "int", "name": "string"}}}

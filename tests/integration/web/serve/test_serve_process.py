@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from mcp import Client, StdioServerParameters
 
-from processor.definitions.load import load
-from processor.plan.planning import requirements_of
+from processor.engine.plan.planning import requirements_of
+from processor.language.definitions.load import load
 from registry.repository import Registry
 from tests.integration.web.serve.served_process import (
     COMMAND,

@@ -8,13 +8,13 @@ import pytest
 from processor.cli.authors import explain_command
 from processor.cli.chosen_document import RequestedDocument
 from processor.cli.main import main
-from processor.definitions.load import load
-from processor.kafka import reader
-from processor.plan.planning import plan_alone
-from processor.records.record import Record
-from processor.rounds.step_runner import StepRunner
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.step_runner import StepRunner
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
+from processor.job.kafka import reader
+from processor.language.definitions.load import load
+from processor.values.record import Record
 
 Printed = pytest.CaptureFixture[str]
 ENTITIES = "user:\n  key: [id]\n  columns: {id: int, active: bool}\n"

@@ -8,13 +8,13 @@ import pytest
 
 from processor.cli.authors import rows_command
 from processor.cli.main import main
-from processor.definitions.load import load
-from processor.kafka import reader
-from processor.plan.planning import plan_alone
-from processor.records import canonical_json
-from processor.records.record import Record
-from processor.settings.settings import Settings
-from processor.trial.trial import Trial
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
+from processor.job.kafka import reader
+from processor.language.definitions.load import load
+from processor.values import canonical_json
+from processor.values.record import Record
 from registry.model import EpochBoundary
 
 Printed = pytest.CaptureFixture[str]

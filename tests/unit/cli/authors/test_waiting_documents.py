@@ -9,11 +9,11 @@ from processor.cli import chosen_wait
 from processor.cli.authors import explain_command, get_command
 from processor.cli.chosen_document import RequestedDocument
 from processor.cli.main import main
-from processor.records.source_transaction import TransactionEnd
-from processor.rounds.step_runner import StepRunner
-from processor.settings.settings import Settings
-from processor.topics import transaction_feed
-from tests.unit.trial.test_gates import Shop, whole
+from processor.engine.rounds.step_runner import StepRunner
+from processor.environment.settings.settings import Settings
+from processor.job.run import transaction_feed
+from processor.values.source_transaction import TransactionEnd
+from tests.unit.engine.rounds.test_gates import Shop, whole
 
 Printed = pytest.CaptureFixture[str]
 GATE = "{transactions: whole, quiet: 3 s, every: 10 s}"

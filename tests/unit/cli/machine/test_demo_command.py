@@ -8,9 +8,9 @@ from processor.cli.machine import demo_command
 from processor.cli.machine.demo_command import DemoRun, print_step
 from processor.cli.machine.demo_parts import kept_parts
 from processor.cli.main import main
-from processor.demo import live
-from processor.demo.report import readable_lines
-from processor.local.downloads import ShowProgress
+from processor.environment.programs.downloads import ShowProgress
+from processor.tools.demo import live
+from processor.tools.demo.report import readable_lines
 
 
 def test_a_step_says_how_many_there_are(capsys: Any) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from processor.cli.main import main
-from processor.demo.tour import SAMPLE
+from processor.tools.demo.tour import SAMPLE
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "github"
 

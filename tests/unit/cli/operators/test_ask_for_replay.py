@@ -13,8 +13,8 @@ from processor.cli.main import main
 from processor.cli.operators import ask_for_replay, rejects_command, replay_letters, status_command, stored_letters
 from processor.cli.operators.ask_for_replay import NOBODY_SECONDS, ask, living_job
 from processor.errors import StatestoreError
-from processor.records.dead_letters import DeadLetter
-from processor.records.record import Record, Rejected
+from processor.values.dead_letters import DeadLetter
+from processor.values.record import Record, Rejected
 from registry.errors import RegistryUnreachable
 from registry.model import JobStatus, LetterOutcome, LetterPosition, ReplayRequest
 

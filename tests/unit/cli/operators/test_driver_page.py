@@ -14,8 +14,8 @@ import pytest
 from processor.cli.operators.driver_page import shown_status
 from processor.cli.operators.stop_signals import StopSignals
 from processor.cli.printing.job_log import JobLog
-from processor.settings.settings import Settings
-from tests.unit.metrics.run_report import run_report
+from processor.environment.settings.settings import Settings
+from tests.unit.job.metrics.run_report import run_report
 
 Printed = pytest.CaptureFixture[str]
 

@@ -11,15 +11,15 @@ import pytest
 from processor.cli.main import main
 from processor.cli.operators.erase_command import erase_command
 from processor.cli.printing.erasure_certificate import Occasion, certificate_lines, make_certificate
-from processor.inspect.rows import Reference
-from processor.landing.landing_states import LandingState
-from processor.records.record import Record
-from processor.settings.settings import Settings
-from processor.upkeep.erase_letters import RemovedLetters
-from processor.upkeep.leftovers import Leftovers
-from processor.upkeep.run_erase import ErasureReport
+from processor.environment.settings.settings import Settings
+from processor.job.landing.landing_states import LandingState
+from processor.tools.inspect.rows import Reference
+from processor.tools.operate.erase_letters import RemovedLetters
+from processor.tools.operate.leftovers import Leftovers
+from processor.tools.operate.run_erase import ErasureReport
+from processor.values.record import Record
 from statestore.items import Row
-from tests.unit.steps.example import PLAN, V, key
+from tests.unit.engine.protocol.example import PLAN, V, key
 
 MARK = "canary"
 AT = datetime(2026, 11, 23, tzinfo=UTC)

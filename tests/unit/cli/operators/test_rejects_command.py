@@ -11,11 +11,11 @@ import pytest
 
 from processor.cli.main import main
 from processor.cli.operators import rejects_command, replay_letters, stored_letters
-from processor.progress.replays import PARTITION, ReplayReport, ended_replays, replay_key
-from processor.records.dead_letters import DeadLetter
-from processor.records.record import Record, Rejected
-from processor.records.reject_reasons import REASONS, ReasonCode
-from processor.topics.letter_fates import age
+from processor.engine.protocol.replays import PARTITION, ReplayReport, ended_replays, replay_key
+from processor.job.run.letter_fates import age
+from processor.values.dead_letters import DeadLetter
+from processor.values.record import Record, Rejected
+from processor.values.reject_reasons import REASONS, ReasonCode
 from statestore.memory import MemoryStore
 
 
@@ -187,7 +187,7 @@ def test_the_status_of_a_replay_tells_new_failures_from_letters_that_wait(
 ) -> None:
     pytest.importorskip("pyspark")
     from processor.cli.operators import operator_run
-    from processor.job import run_job
+    from processor.job.run import run_job
 
     @contextmanager
     def registry(_: Any) -> Iterator[Any]:

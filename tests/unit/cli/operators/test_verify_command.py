@@ -10,7 +10,7 @@ import pytest
 
 from processor.cli.main import main
 from processor.cli.operators import verify_command
-from processor.inspect.verification import NotCompared, VerificationResult
+from processor.tools.inspect.verification import NotCompared, VerificationResult
 from statestore.memory import MemoryStore
 
 REASON = "note 7: column text has a NUL character, which Postgres cannot hold"

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from processor.cli.printing.difference_lines import difference_lines
-from processor.inspect.verification import Difference
+from processor.tools.inspect.verification import Difference
 
 
 def difference(n: int, published: Any, state: Any, **more: Any) -> Difference:

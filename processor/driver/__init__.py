@@ -1,1 +1,0 @@
-"""The driver: which work is due, and in which order. Knows no Spark and no client."""

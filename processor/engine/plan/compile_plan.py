@@ -1,0 +1,259 @@
+"""Compiles definitions and slot assignments into the plan that a job runs."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from types import MappingProxyType
+
+from processor.engine.plan.access import Access, EdgeRead, IndexedColumns, KeyRead, SlotRead, Slots, route
+from processor.engine.plan.plan import EntityPlan, Plan
+from processor.engine.plan.product_plan import JoinPlan, ProductPlan
+from processor.engine.plan.tree import places_of, trees_of
+from processor.errors import PlanError
+from processor.language.product.join_fields import converted_of
+from processor.language.product.product import Columns, Definitions, Join, Product, align_columns, used_columns
+from processor.values.entity import Entity
+from registry.edits.edit import with_numbers
+from registry.slots import SharedQuery, equal_groups, value_types
+from registry.text import column_of
+from statestore import keys
+
+
+def compile_plan(
+    definitions: Definitions,
+    slots: Slots,
+    *,
+    version: int,
+    product_versions: Mapping[str, int],
+    numbers: Mapping[tuple[str, str], int] = MappingProxyType({}),
+    written: Slots | None = None,
+    layouts: Mapping[str, int] = MappingProxyType({}),
+    dropped: Mapping[str, Columns] = MappingProxyType({}),
+    waiting: Iterable[Definitions] = (),
+) -> Plan:
+    """The plan of these definitions over these slot assignments.
+
+    Args:
+        slots: the assignments that answer joins.
+        version: the registry's.
+        numbers: (root entity, product) -> the number of its ledger entries; products without one come last, in their order.
+        written: the assignments that a job fills; None for those of `slots`.
+        layouts: the layout of each entity; `version` for an entity that it does not name.
+        dropped: the columns that each entity declares no more.
+        waiting: definitions of products that go live later. A job already writes what they read.
+
+    Raises:
+        PlanError: a join has no slot.
+    """
+    written = slots if written is None else written
+
+    all_numbers = with_numbers(numbers, ((product.root, product.name) for product in definitions.products.values()))
+
+    def compiled(some: Definitions) -> list[ProductPlan]:
+        return [
+            replace(
+                _compile(product, some.entities, slots, written),
+                version=product_versions.get(product.name, 1),
+                number=all_numbers.get((product.root, product.name), 0),
+            )
+            for product in some.products.values()
+        ]
+
+    products = {plan.product.name: plan for plan in compiled(definitions)}
+    occurrences: dict[str, list[tuple[str, int | None]]] = {}
+    for name, plan in products.items():
+        occurrences.setdefault(plan.product.root, []).append((name, None))
+        for i, node in enumerate(plan.nodes):
+            occurrences.setdefault(node.join.entity, []).append((name, i))
+    used: dict[str, set[frozenset[str] | None]] = {}
+    edges: dict[str, dict[str, Columns]] = {}
+    indexed: dict[str, set[frozenset[str] | None]] = {}
+    for plan in [*products.values(), *chain.from_iterable(map(compiled, waiting))]:
+        used.setdefault(plan.product.root, set()).add(plan.used)
+        for node in plan.nodes:
+            used.setdefault(node.join.entity, set()).add(node.used)
+            for entity, access, fields in node.sides():
+                if isinstance(access, EdgeRead):
+                    edges.setdefault(entity, {})[access.fields] = fields
+        for entity, columns in _read_through_indexes(plan):
+            indexed.setdefault(entity, set()).add(columns)
+    compiled_entities = {
+        e.name: EntityPlan(
+            entity=e,
+            declared=tuple(e.columns),
+            slots=dict(written.get(e.name, {})),
+            used=_stored(_union(used.get(e.name, set())), e),
+            edges=edges.get(e.name, {}),
+            layout=layouts.get(e.name, version),
+            converted=_converted(e, written.get(e.name, {}), edges.get(e.name, {})),
+            dropped=dropped.get(e.name, ()),
+            indexed=_stored(_union({frozenset(e.key), *indexed.get(e.name, ())}), e)
+            if written.get(e.name)
+            else frozenset(),
+        )
+        for e in definitions.entities.values()
+    }
+    entities = {name: replace(entity, unread=_unread(entity)) for name, entity in compiled_entities.items()}
+    found, trees = {entity: tuple(uses) for entity, uses in occurrences.items()}, trees_of(products.values())
+    return Plan(
+        version=version,
+        entities=entities,
+        products=products,
+        occurrences=found,
+        trees=trees,
+        places=places_of(trees),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compiler:
+    """Compiles one product: walks the tree once, parents first."""
+
+    entities: Mapping[str, Entity]
+    slots: Slots
+    written: Slots
+    kinds: Mapping[IndexedColumns, IndexedColumns]
+    inside: frozenset[str]
+    reads: Mapping[Columns, frozenset[str] | None]
+    nodes: list[JoinPlan]
+
+    def level(self, above: str, parent: int | None, path: Columns, joins: Sequence[Join]) -> tuple[int, ...]:
+        """Adds the joins of the level at `path`, and all joins below them."""
+        mine = []
+        for join in joins:
+            index, at = len(self.nodes), (*path, join.name)
+            mine.append(index)
+            self.nodes.append(self._node(join, parent, above, self.reads[at]))
+            below = self.level(join.entity, index, at, join.joins)
+            self.nodes[index] = replace(self.nodes[index], below=below)
+        self._share(mine)
+        return tuple(mine)
+
+    def _node(self, join: Join, parent: int | None, above: str, used: frozenset[str] | None) -> JoinPlan:
+        child, over = self.entities[join.entity], self.entities[above]
+        child_columns, parent_columns = align_columns(join, child, over)
+        down, up = self._access(child, child_columns, join), self._access(over, parent_columns, join)
+        own = down.slot if isinstance(down, SlotRead) else down.fields if isinstance(down, EdgeRead) else None
+        return JoinPlan(
+            join=join,
+            parent=parent,
+            above=above,
+            child_columns=child_columns,
+            parent_columns=parent_columns,
+            down=down,
+            up=up,
+            own_slot=own,
+            used=used,
+            below=(),
+            child_converted=converted_of(child_columns, child),
+            parent_converted=converted_of(parent_columns, over),
+        )
+
+    def _access(self, entity: Entity, fields: Columns, join: Join) -> Access:
+        match route(fields, entity, join):
+            case "key":
+                return KeyRead()
+            case "edges":
+                return EdgeRead(fields=keys.field_names(fields))
+            case "slot":
+                return SlotRead(slot=_slot_of(entity, fields, self.slots))
+
+    def _share(self, level: Sequence[int]) -> None:
+        """Unpins the queries of siblings that ask one slot for one value, so that one query serves them all. Their
+        queries stay pinned where the slot holds other columns too, whose rows a shared query would read for nothing."""
+        groups: dict[tuple[int, Columns], list[int]] = {}
+        for index in level:
+            node = self.nodes[index]
+            if isinstance(node.down, SlotRead):
+                groups.setdefault((node.down.slot, node.parent_columns), []).append(index)
+        for (slot, _), members in groups.items():
+            node = self.nodes[members[0]]
+            if len({self.nodes[i].join.entity for i in members}) > 1:
+                strangers = self._strangers(slot, node)
+                for i in members:
+                    down = SlotRead(slot=slot, pinned=bool(strangers), strangers=strangers)
+                    self.nodes[i] = replace(self.nodes[i], down=down)
+
+    def _strangers(self, slot: int, node: JoinPlan) -> Columns:
+        """The entities whose rows a query of the slot without a pin would read for nothing."""
+        kind = self.kinds[node.join.entity, node.child_columns]
+        query = SharedQuery(
+            kin=frozenset(index for index, one in self.kinds.items() if one == kind),
+            entities=self.inside,
+            types=self._types(node.above, node.parent_columns),
+        )
+        filled = {entity: held[slot] for entity, held in self.written.items() if slot in held}
+        return tuple(sorted(e for e, held in filled.items() if query.strange((e, held), self._types(e, held))))
+
+    def _types(self, entity: str, columns: Columns) -> tuple[str, ...]:
+        return value_types(columns, {name: str(one) for name, one in self.entities[entity].columns.items()})
+
+
+def _compile(
+    product: Product,
+    entities: Mapping[str, Entity],
+    slots: Slots,
+    written: Slots,
+) -> ProductPlan:
+    inside = frozenset({product.root, *(join.entity for _, join in product.walk())})
+    used = used_columns(product)
+    kinds = _kinds(product, entities)
+    compiler = _Compiler(
+        entities=entities, slots=slots, written=written, kinds=kinds, inside=inside, reads=used, nodes=[]
+    )
+    top = compiler.level(product.root, None, (), product.joins)
+    return ProductPlan(product=product, version=1, number=0, nodes=tuple(compiler.nodes), top=top, used=used[()])
+
+
+def _read_through_indexes(product: ProductPlan) -> Iterator[tuple[str, frozenset[str] | None]]:
+    """The columns that a product reads of rows in index answers, with their entity; None for all. On the way up a step reads the
+    columns that the row and its own parent join by."""
+    for node in product.nodes:
+        if isinstance(node.down, SlotRead):
+            yield node.join.entity, node.used
+        if isinstance(node.up, SlotRead):
+            above = () if node.parent is None else product.nodes[node.parent].child_columns
+            yield node.above, frozenset(map(column_of, (*node.parent_columns, *above)))
+
+
+def _converted(entity: Entity, slots: Mapping[int, Columns], edges: Mapping[str, Columns]) -> Columns:
+    indexed = [field for fields in (*slots.values(), *edges.values()) for field in fields]
+    return converted_of([field for field in indexed if column_of(field) in entity.columns], entity)
+
+
+def _slot_of(entity: Entity, columns: Columns, slots: Slots) -> int:
+    for slot, held in slots.get(entity.name, {}).items():
+        if held == columns:
+            return slot
+    raise PlanError(
+        f"no slot of {entity.name} serves {', '.join(columns)}; run `statestore apply` with these definitions first"
+    )
+
+
+def _kinds(product: Product, entities: Mapping[str, Entity]) -> Mapping[IndexedColumns, IndexedColumns]:
+    """The kind of value of a product's indexed columns: columns that its joins set equal, directly or through others, are of
+    one kind."""
+
+    def sides(above: str, join: Join) -> tuple[IndexedColumns, IndexedColumns]:
+        child_columns, parent_columns = align_columns(join, entities[join.entity], entities[above])
+        return (join.entity, child_columns), (above, parent_columns)
+
+    return equal_groups(sides(above, join) for above, join in product.walk())
+
+
+def _unread(entity: EntityPlan) -> Columns:
+    """The declared columns that no product reads, no key has, and no slot or edge holds."""
+    if entity.used is None or entity.indexed is None:
+        return ()
+    read = {*entity.used, *entity.indexed, *entity.entity.key, *entity.joined()}
+    return tuple(name for name in entity.declared if name not in read)
+
+
+def _stored(columns: frozenset[str] | None, entity: Entity) -> frozenset[str] | None:
+    """Of an entity that stores no undeclared columns, whole rows are all declared columns."""
+    return frozenset(entity.columns) if columns is None and not entity.keeps_undeclared else columns
+
+
+def _union(parts: set[frozenset[str] | None]) -> frozenset[str] | None:
+    named = [part for part in parts if part is not None]
+    return None if len(named) < len(parts) else frozenset().union(*named)

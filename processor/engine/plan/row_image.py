@@ -1,0 +1,158 @@
+"""The image that a change makes of a row: what the step writes over the row in the table.
+
+A column that the source did not send (unavailable) keeps its value, and the version that the value dates from. So a
+change that comes late, from a dead letter, can be newer than some columns of a row that is newer as a whole.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from processor.engine.plan.plan import EntityPlan
+from processor.engine.plan.touch import RefusedChange
+from processor.values.record import UNAVAILABLE, Change, Truncated
+from statestore.column_values import WORTHWHILE
+from statestore.items import Image, Row
+from statestore.keys import Key
+from statestore.versions import are_comparable, decode_version, encode_version, next_fill
+
+
+def version_of(change: Change | Truncated) -> str:
+    """The version of a row that this change wrote, or that this truncate deleted. A repair from the source comes directly behind
+    the version that it repairs: every later record of the stream is newer."""
+    if isinstance(change, Change) and change.seen:
+        return next_fill(change.seen)
+    return encode_version(change.record.epoch, change.record.partition, change.record.offset)
+
+
+def refuse_stray(change: Change, seen: Row | None) -> RefusedChange | None:
+    """Refuses a change that comes from another partition than the row in the table, in the same epoch: their offsets have no
+    common order. None for every other change."""
+    if seen is None or are_comparable(seen.version, version_of(change)):
+        return None
+    _, partition, _ = decode_version(seen.version)
+    return RefusedChange(
+        change=change,
+        reason=(
+            f"the row has changes from partition {partition} too, so their order is unknown: let the producer send all changes "
+            f"of a key to one partition, pause it, run `statestore epoch {change.record.topic}`, and let the source send the row "
+            "again"
+        ),
+        code="other-partition",
+    )
+
+
+def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expires_at: int) -> Image:
+    """The image of a change that is newer than `seen`, the row in the table if the step read it. `expires_at`: when
+    DynamoDB may drop a delete marker, in seconds since 1970."""
+    version, row = version_of(change), change.row
+    if row is None:
+        return deleted_image(plan, key, version, expires_at)
+    declared = tuple(row) == plan.declared
+    columns: dict[str, Any] = dict(row) if declared else {name: row.get(name) for name in plan.declared}
+    since = _filled_since(change) if change.since else {}
+    if UNAVAILABLE in row.values():
+        for name in [n for n, value in columns.items() if value is UNAVAILABLE]:
+            columns[name], since[name] = _stored_value(seen, name)
+    more: dict[str, Any] = {}
+    if not declared and plan.entity.keeps_undeclared and not row.keys() <= plan.entity.columns.keys():
+        undeclared = {name: value for name, value in row.items() if name not in plan.entity.columns}
+        before = seen.more if seen is not None else {}
+        more = {name: before.get(name) if value is UNAVAILABLE else value for name, value in undeclared.items()}
+    slots, edges = plan.slots_of(columns), plan.edges_of(columns)
+    packed = _packed(columns, since, plan)
+    if packed:
+        columns, more = {name: value for name, value in columns.items() if name not in packed}, {**more, **packed}
+    return Image(
+        key,
+        version,
+        columns,
+        more,
+        plan.declared,
+        slots,
+        since,
+        edges,
+        layout=plan.layout,
+        dropped=(*plan.dropped, *packed),
+        indexed=plan.indexed,
+    )
+
+
+def _packed(columns: Mapping[str, Any], since: Mapping[str, str], plan: EntityPlan) -> dict[str, Any]:
+    """The columns that no product reads, where they are wide enough to be stored together with the undeclared ones. A value that
+    is older than the row stays alone, with its version."""
+    if not plan.unread:
+        return {}
+    packed = {name: columns[name] for name in plan.unread if name not in since}
+    wide = sum(len(value) for value in packed.values() if type(value) in (str, list, dict))
+    return packed if packed and wide >= WORTHWHILE else {}
+
+
+def deleted_image(plan: EntityPlan, key: Key, version: str, expires_at: int) -> Image:
+    """The image of a delete marker with this version."""
+    return Image(
+        key=key,
+        version=version,
+        columns=None,
+        more={},
+        declared=plan.declared,
+        slots=dict.fromkeys(plan.slots),
+        edges=plan.edges_of(None),
+        forget=expires_at,
+        layout=plan.layout,
+        dropped=plan.dropped,
+        indexed=plan.indexed,
+    )
+
+
+def filled_image(change: Change, plan: EntityPlan, seen: Row) -> Image | None:
+    """The image that fills columns of a newer row: those whose values are older than the change, because later changes
+    did not send them. Where no column is older, the image of `layout_image`, or None."""
+    if change.row is None or seen.columns is None:
+        return layout_image(plan, seen)
+    known = {name: value for name, value in change.row.items() if value is not UNAVAILABLE and name in seen.since}
+    brought = dict.fromkeys(known, version_of(change)) | _filled_since(change)
+    fills = {n: v for n, v in known.items() if n in plan.entity.columns and seen.since[n] < brought[n]}
+    return _filled(plan, seen, fills, {name: brought[name] for name in fills}) if fills else layout_image(plan, seen)
+
+
+def layout_image(plan: EntityPlan, seen: Row) -> Image | None:
+    """The image that fills the slots and edges of a row that follows an older layout than the plan's, or shows fewer columns in
+    indexes than products read there. None for other rows, and for delete markers, which no join finds. The layout keeps a task of
+    an older plan from undoing this; of one layout, the row shows the columns of both plans."""
+    shows_all = seen.indexed is None or (plan.indexed is not None and plan.indexed <= seen.indexed)
+    is_filled = seen.layout > plan.layout or (seen.layout == plan.layout and shows_all)
+    return None if is_filled or seen.columns is None else _filled(plan, seen, {}, {})
+
+
+def _filled(plan: EntityPlan, seen: Row, fills: Mapping[str, Any], since: Mapping[str, str]) -> Image:
+    """The image of a row that gets some values, and the slots and edges of the plan. The indexes go on showing what they
+    show, and all that the plan reads there: null for a column that the source never sent."""
+    columns = {**(seen.columns or {}), **fills}
+    indexed = None if plan.indexed is None or seen.indexed is None else plan.indexed | seen.indexed
+    moved = [name for name in dict.fromkeys((*columns, *plan.declared)) if indexed is None or name in indexed]
+    dates = dict(seen.since) | {name: "" for name in moved if name not in columns} | dict(since)
+    return Image(
+        key=seen.key,
+        version=next_fill(seen.version),
+        columns={**{name: columns.get(name) for name in moved}, **fills},
+        more=seen.more,
+        declared=plan.declared,
+        slots=plan.slots_of(columns),
+        since=dates,
+        edges=plan.edges_of(columns),
+        layout=plan.layout,
+        dropped=plan.dropped,
+        indexed=indexed if plan.slots else frozenset(),
+    )
+
+
+def _filled_since(change: Change) -> dict[str, str]:
+    partition = change.record.partition
+    return {name: encode_version(epoch, partition, offset) for name, (epoch, offset) in change.since.items()}
+
+
+def _stored_value(seen: Row | None, name: str) -> tuple[Any, str]:
+    """A column's value in the table, and the version that it dates from; empty where the source never sent the column."""
+    if seen is None or seen.columns is None or name not in seen.columns:
+        return None, ""
+    return seen.columns[name], seen.since.get(name, seen.version)

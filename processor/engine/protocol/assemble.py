@@ -1,0 +1,89 @@
+"""Fetches the rows of a root's documents: the root by key, then level by level the rows that each join of the tree finds.
+
+The tree has the joins of all products that show the root, so the step decodes each row once, computes each join key once, and
+checks each row once. It asks all requests of one level together. Siblings that share a slot ask the same lookup, which the runner
+sends once. An index answer is only a hint, and so is an edge: the step checks each row's real columns against the join.
+`processor.language.product.document` decides which rows a document shows, and in which order.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from processor.engine.plan.access import KeyRead
+from processor.engine.plan.declared_columns import declared_columns, undeclared_columns
+from processor.engine.plan.plan import EntityPlan, Plan
+from processor.engine.plan.product_plan import JoinPlan, ProductPlan
+from processor.engine.plan.step import Step
+from processor.engine.plan.tree import RootTree, TreeNode, merge
+from processor.language.product.document import Match, Shape
+from statestore.item_attributes import entity_of_item
+from statestore.store import Item
+
+Ask = tuple[Match, TreeNode, str]
+"""The row above, the node of the tree, and the key to look for."""
+
+
+def assemble(plan: Plan, product: ProductPlan, root: str, tally: Counter[str] | None = None) -> Step[Match | None]:
+    """The rows of one product's document, as `assemble_tree` and `shown_rows` find them."""
+    tree = merge([product])
+    top = yield from assemble_tree(plan, tree, root, tally)
+    return None if top is None else shown_rows(top, tree.shape[product.product.name])
+
+
+def assemble_tree(plan: Plan, tree: RootTree, root: str, tally: Counter[str] | None = None) -> Step[Match | None]:
+    """The rows of the documents whose root has the encoded key `root`, each with the rows below it by the numbers of their nodes;
+    None when there is no such row. Counts in `tally` the stored values that do not fit their columns."""
+    entity = plan.entities[tree.root]
+    (item,) = yield (entity.key(root),)
+    columns = declared_columns(item, entity, tally) if item is not None else None
+    if columns is None:
+        return None
+    top = _match(item, entity, columns)
+    level = [(top, tree.top)]
+    while asks := list(_asks(tree, level)):
+        answers = yield tuple([plan.request(node.join.join.entity, node.join.down, key) for _, node, key in asks])
+        level = []
+        for (row, node, key), answer in zip(asks, answers, strict=True):
+            join = node.join
+            found = _rows(join, plan.entities[join.join.entity], key, answer, tally)
+            row.found[node.number] += found
+            if join.below:
+                level += [(one, join.below) for one in found]
+    return top
+
+
+def shown_rows(row: Match, shape: Shape) -> Match:
+    """The row as one product sees it: with the rows of its own joins, by their names."""
+    found = {name: [shown_rows(one, below) for one in row.found[number]] for name, number, below in shape}
+    return Match(row.columns, row.more, found)
+
+
+def _asks(tree: RootTree, level: Iterable[tuple[Match, tuple[int, ...]]]) -> Iterable[Ask]:
+    for row, nodes in level:
+        columns = row.columns
+        for index in nodes:
+            node = tree.nodes[index]
+            row.found[node.number] = []
+            keys = node.join.parent_keys(columns)
+            for key in keys if len(keys) == 1 else dict.fromkeys(keys):
+                if key is not None:
+                    yield row, node, key
+
+
+def _rows(join: JoinPlan, entity: EntityPlan, key: str, answer: Any, tally: Counter[str] | None) -> list[Match]:
+    """The rows of an answer that have the key. The answer to a key read is the row of this key."""
+    by_key, name = isinstance(join.down, KeyRead), join.join.entity
+    items: Iterable[Item] = answer.items if not by_key else [answer] if answer is not None else []
+    rows = []
+    for item in items:
+        if by_key or entity_of_item(item) == name:
+            columns = declared_columns(item, entity, tally)
+            if columns is not None and (by_key or key in join.child_keys(columns)):
+                rows.append(_match(item, entity, columns))
+    return rows
+
+
+def _match(item: Item, entity: EntityPlan, columns: Mapping[str, Any]) -> Match:
+    """The row, with its undeclared columns where a product shows whole rows of the entity."""
+    return Match(columns, undeclared_columns(item, entity) if entity.used is None else {})

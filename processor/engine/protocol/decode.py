@@ -1,0 +1,409 @@
+"""Decode: from the bytes of a Kafka record to the change of a row, or the reason why it is none. Pure; never raises.
+
+The key is taken from the Kafka key, parts that it lacks from the row; where both have a part they must agree. Values
+become canonical for their declared types; declared columns that are missing are null, undeclared ones stay as parsed.
+
+    Kafka key                         read as
+    {"id": 1}                         the parts by name; other members are ignored
+    1, "a"                            the only column of the key
+    octocat                           text that is no JSON: the only column of the key, when it is a string
+                                      (StringConverter); there 42 is text too; what begins with {, [ or " must be JSON
+    none, null                        no parts: all are taken from the row
+    begins with byte 0                by the schema that a registry keeps (processor/values/framing.py)
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from processor.values import canonical_json
+from processor.values.change_formats import (
+    DebeziumImage,
+    NoImage,
+    check_row,
+    key_schemas,
+    read_image,
+    unwrap,
+)
+from processor.values.entity import ColumnType, DecimalForm, Entity
+from processor.values.framing import NO_SCHEMAS, FramedReader, Part, SchemedValue, is_framed, refuse_other_registry
+from processor.values.mismatch import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
+from processor.values.numbers import text_form
+from processor.values.placeholders import placeholder_of
+from processor.values.record import (
+    UNAVAILABLE,
+    AbsentColumns,
+    Change,
+    Decoded,
+    Ignored,
+    Record,
+    Rejected,
+    Truncated,
+    Value,
+)
+from processor.values.schemas.adjusted_names import adjusted_names, with_columns
+from processor.values.schemas.schema_readings import Schemas, schema_reading
+from processor.values.settled_form import NO_FORMS, ColumnForms
+from processor.values.source_transaction import read_transaction
+from processor.values.values import DEBEZIUM, PLAIN, Convert, Reading, converter
+
+MAX_ROW_BYTES: Final = 400_000
+"""Bytes of a row's columns as compact JSON. An item of any store holds 409,600, with its keys and slots."""
+
+_ALWAYS_SMALL: Final = MAX_ROW_BYTES // 25
+"""Bytes of a value that needs no measuring: nothing grows more than `1e125`, which the row holds in 126 digits."""
+
+_STRUCT: Final = b"Struct{"
+_JSON_KEY: Final = "key: a tombstone whose key is JSON within a text: let the producer write the key as JSON, once"
+_STRUCT_KEY: Final = (
+    "key: text that Kafka Connect made of a struct (`Struct{...}`): let the connector write keys with JsonConverter"
+)
+_TEXT: Final = converter(ColumnType(name="string"))
+_MAX_DECODERS: Final = 1024
+_decoders: Final[dict[tuple[int, int], "Decoder"]] = {}
+
+
+def decode(
+    record: Record, entity: Entity | None, schemas: FramedReader = NO_SCHEMAS, forms: ColumnForms = NO_FORMS
+) -> Decoded:
+    """What a record of the entity's topic says; `entity` is None for a topic that no entity names. `schemas`: reads framed keys
+    and values. `forms`: of the decimals whose form is settled."""
+    if entity is None:
+        return Ignored(record=record, why="unknown topic")
+    decoder = _decoders.get((id(entity), id(forms)))
+    if decoder is None or decoder.entity is not entity or decoder.forms is not forms:
+        if len(_decoders) >= _MAX_DECODERS:
+            _decoders.clear()
+        decoder = _decoders[id(entity), id(forms)] = Decoder(entity, forms)
+    return decoder.decode(record, schemas)
+
+
+class ComparedColumns(NamedTuple):
+    """How a row differs from the declared columns. `refused`: the reasons why values do not fit; `missing`: declared columns that
+    the record lacks; `undeclared`: columns of the record that the entity does not declare."""
+
+    refused: tuple[str, ...]
+    missing: tuple[str, ...]
+    undeclared: tuple[str, ...]
+
+
+def compare_columns(record: Record, entity: Entity, forms: ColumnForms = NO_FORMS) -> ComparedColumns | None:
+    """Compares all columns of a record's row with the entity, where decode stops at the first. None where there is no row.
+    `forms`: of the decimals whose form is settled."""
+    try:
+        return Decoder(entity, forms).compare(read_image(read_part(record, "value", NO_SCHEMAS), entity))
+    except ValueError:
+        return None
+
+
+class Decoder:
+    """Decodes the records of one entity; what depends on the entity and the settled forms alone is worked out once, here."""
+
+    __slots__ = (
+        "_adjusted", "_debezium", "_kept", "_marks", "_not_null", "_open", "_outside", "_placeholder", "_plain",
+        "_text_key", "_values", "entity", "forms",
+    )  # fmt: skip
+
+    def __init__(self, entity: Entity, forms: ColumnForms = NO_FORMS) -> None:
+        self.entity, self.forms = entity, forms
+        self._open = tuple(name for name in entity.columns if entity.settles(name) and name not in forms)
+        self._plain, self._debezium = (
+            {
+                name: converter(column, _untold_reading(entity, name, reading, forms))
+                for name, column in entity.columns.items()
+            }
+            for reading in (PLAIN, DEBEZIUM)
+        )
+        self._adjusted = adjusted_names(entity.columns)
+        self._placeholder = placeholder_of(entity.unavailable)
+        self._marks = tuple(text.encode() for text in self._placeholder.plain)
+        self._values = tuple(name for name in entity.columns if name not in entity.key)
+        self._not_null = tuple(name for name in self._values if name in entity.not_null)
+        self._kept = frozenset(name for name in entity.columns if entity.absent_choice(name) == "keep")
+        self._outside = frozenset(self._values)
+        self._text_key = len(entity.key) == 1 and str(entity.columns[entity.key[0]]) == "string"
+
+    def decode(self, record: Record, schemas: FramedReader) -> Decoded:
+        """The change, or why there is none."""
+        transaction = None
+        try:
+            value = read_part(record, "value", schemas)
+            if self.entity.transactions:
+                transaction = read_transaction(unwrap(value, self.entity)[0])
+            image = read_image(value, self.entity)
+            if image == "truncate" and self.entity.truncate != "ignore":
+                return Truncated(record=record, entity=self.entity.name, transaction=transaction)
+            if not isinstance(image, DebeziumImage):
+                return Ignored(record=record, why=image, transaction=transaction)
+            if type(value) is SchemedValue and value.avro and self._adjusted:
+                image = self._with_columns(image)
+            key_value = self._key_value(record, schemas)
+            if not image.deleted and not self._outside <= image.row.keys():
+                check_row(value, image, self.entity)
+            if image.refusal is not None:
+                raise image.refusal
+            parts = self._key_parts(key_value, image)
+            row = self._row(image)
+            key = self._key(parts, row, image)
+            for mark in self._marks:
+                if record.value is not None and mark in record.value:
+                    self._refuse_inside(row)
+            _check_size(record, row)
+        except ValueError as error:
+            return Rejected(
+                record=record,
+                reason=str(error),
+                code=reason_code(error),
+                entity=self.entity.name,
+                plain=plain_reason(error),
+                transaction=transaction,
+            )
+        shows = _shown_forms(self._open, key_value, image, self.entity) if self._open else {}
+        if image.deleted:
+            return Change(self.entity.name, key, None, record, shows=shows, transaction=transaction)
+        absent = self._absent(image, row) if len(row) > len(image.row) else None
+        former = None if image.before is None else self._former_key(image.before, image, key)
+        if self._not_null:
+            row |= {name: UNAVAILABLE for name in self._not_null if row[name] is None}
+        return Change(self.entity.name, key, row, record, {}, shows, None, transaction, absent, former)
+
+    def _with_columns(self, image: DebeziumImage) -> DebeziumImage:
+        """The image under the names of the columns, where Debezium adjusted them to Avro."""
+        schemas = with_columns(image.schemas, self._adjusted) if image.schemas else image.schemas
+        before = with_columns(image.before, self._adjusted) if image.before else image.before
+        return image._replace(row=with_columns(image.row, self._adjusted), schemas=schemas, before=before)
+
+    def _absent(self, image: DebeziumImage, row: dict[str, Value]) -> AbsentColumns | None:
+        """The declared columns that the record lacks, without those of the key. The row keeps the stored values of those of
+        which the entity says it."""
+        names = [name for name in self._values if name not in image.row]
+        if names and image.schemas:  # a reader may leave out a field that is null
+            names = [name for name in names if name not in image.schemas]
+        if self._kept:
+            row |= {name: UNAVAILABLE for name in names if name in self._kept}
+        sure = image.schemas is not None or image.reading is DEBEZIUM
+        return AbsentColumns(tuple(names), sure) if names else None
+
+    def _former_key(
+        self, before: Mapping[str, Value], image: DebeziumImage, key: tuple[Value, ...]
+    ) -> tuple[Value, ...] | None:
+        """The key that the row had before the record, if it is another one. None where the old image does not show it: it lacks
+        what the table's replica identity lacks."""
+        for name in self.entity.key:
+            if name in before and before[name] != image.row.get(name):
+                break
+        else:
+            return None
+        try:
+            found = self._row(image._replace(row=before, deleted=True))
+        except ValueError:
+            return None  # no row has such a key
+        former = tuple(found[name] if name in before else part for name, part in zip(self.entity.key, key, strict=True))
+        shown = not any(part is None or part is UNAVAILABLE for part in former)
+        return former if shown and former != key else None
+
+    def _refuse_inside(self, row: Mapping[str, Value]) -> None:
+        """Refuses a value that holds the placeholder inside: nobody can tell which value belongs there."""
+        for name, value in row.items():
+            if type(value) in (list, dict) and self._placeholder.is_inside(value):
+                reason = f"column {name!r} holds {self.entity.unavailable!r} inside: the source did not send a part of the value"
+                raise Mismatch(reason, "not-sent")
+
+    def compare(self, image: DebeziumImage | NoImage) -> ComparedColumns | None:
+        """Compares the columns of an image with the declared ones."""
+        if not isinstance(image, DebeziumImage) or image.deleted:
+            return None
+        refused = []
+        for name in self.entity.columns:
+            try:
+                self._row(image._replace(row={name: image.row.get(name)}))
+            except ValueError as error:
+                refused.append(str(error))
+        missing = tuple(name for name in self.entity.columns if name not in image.row)
+        undeclared = tuple(name for name in image.row if name not in self.entity.columns)
+        return ComparedColumns(tuple(refused), missing, undeclared)
+
+    def _key_parts(self, parsed: Value, image: DebeziumImage) -> Mapping[str, Value]:
+        """The parts of the key that the Kafka key has."""
+        value, schema = unwrap(parsed, self.entity)
+        if value is None:
+            return {}
+        key = self.entity.key
+        described = key_schemas(schema, key)
+        if type(parsed) is SchemedValue and parsed.avro and type(value) is dict:
+            value = with_columns(value, self._adjusted)
+            described = with_columns(described, self._adjusted) if described else described
+        if not isinstance(value, dict):
+            if len(key) > 1:
+                raise within("key", unexpected(f"an object with {', '.join(key)}", value, code="key-shape"))
+            value = {key[0]: value}
+        converts = self._converts(described, image.reading, key)
+        parts, name = {}, ""
+        try:
+            for name in key:
+                if name in value:
+                    parts[name] = converts[name](value[name])
+        except ValueError as error:
+            raise within(f"key part {name!r}", error, "key-type") from None
+        return parts
+
+    def _key_value(self, record: Record, schemas: FramedReader) -> Value:
+        data = record.key
+        try:
+            value = read_part(record, "key", schemas)
+        except ValueError as error:
+            if data is None or reason_code(error) != "not-json":
+                raise
+            if data.startswith(_STRUCT):
+                raise Mismatch(_STRUCT_KEY, "key-shape") from None
+            if not self._text_key or data[:1] in (b"", b"{", b"[", b'"'):
+                raise
+            return _utf8("key", data)
+        if self._text_key and data is not None:
+            if type(value) in (int, Decimal, bool):
+                return data.decode()
+            if type(value) is str and (record.value is None or value.startswith(_STRUCT.decode())):
+                _refuse_whole_key(value)
+        return value
+
+    def _row(self, image: DebeziumImage) -> dict[str, Value]:
+        """The image with canonical values: declared columns in their order, then the others as they came; of a delete
+        only the key."""
+        source, row, name = image.row, dict[str, Value](), ""
+        texts, is_unavailable = self._placeholder.texts, self._placeholder.is_in
+        columns = self.entity.key if image.deleted else self.entity.columns
+        converts = self._converts(image.schemas, image.reading, columns)
+        try:
+            for name in columns:
+                value = source.get(name)
+                if value is None:
+                    row[name] = None
+                elif type(value) is str and converts[name] is _TEXT and value.isascii() and value not in texts:
+                    row[name] = value  # as most are
+                elif type(value) is not int and is_unavailable(value):
+                    row[name] = UNAVAILABLE
+                else:
+                    row[name] = converts[name](value)
+        except ValueError as error:
+            raise within(f"column {name!r}", error) from None
+        if not image.deleted:
+            for name, value in source.items():
+                if name not in row:
+                    row[name] = UNAVAILABLE if is_unavailable(value) else value
+        return row
+
+    def _key(self, parts: Mapping[str, Value], row: dict[str, Value], image: DebeziumImage) -> tuple[Value, ...]:
+        """The key; parts that the row lacks are put into it. The old image of a delete may hold nothing but the key of
+        the table: there a null says nothing."""
+        key = []
+        for name in self.entity.key:
+            part, stated = parts.get(name), row[name]
+            if stated is None and name in image.row and not image.deleted:
+                raise Mismatch(f"key part {name!r} is null in the row", "key-null")
+            if stated is None or stated is UNAVAILABLE:
+                row[name] = part
+            elif part is None:
+                part = stated
+            elif part != stated:
+                one, other = describe_value(part), describe_value(stated)
+                reason = f"key part {name!r} is {one} in the Kafka key and {other} in the row"
+                raise Mismatch(reason, "key-differs", f"key part {name!r} differs between the Kafka key and the row")
+            if part is None:
+                raise Mismatch(f"key part {name!r} is missing", "key-missing")
+            key.append(part)
+        return tuple(key)
+
+    def _converts(self, schemas: Schemas | None, reading: Reading, columns: Collection[str]) -> Mapping[str, Convert]:
+        """The functions for the columns: by their schemas, and by `reading` where a column has none."""
+        untold, types = self._debezium if reading is DEBEZIUM else self._plain, self.entity.columns
+        if schemas is None:
+            return untold
+        return {
+            name: converter(types[name], schema_reading(schemas[name], types[name]))
+            if name in schemas
+            else untold[name]
+            for name in columns
+        }
+
+
+def _untold_reading(entity: Entity, column: str, reading: Reading, forms: ColumnForms) -> Reading:
+    """How to read a column whose record has no schema. `reading`: that of the record's format. `forms`: of the columns whose form
+    is settled."""
+    match entity.decimal_form(column):
+        case "text":
+            return PLAIN
+        case "bytes":
+            return Reading(text="bytes", scale=entity.columns[column].scale)
+    return replace(reading, settled=forms[column]) if reading is DEBEZIUM and column in forms else reading
+
+
+def _shown_forms(columns: Sequence[str], key: Value, image: DebeziumImage, entity: Entity) -> Mapping[str, DecimalForm]:
+    """The forms that the text of these columns shows in a record of Debezium, where no schema says how to read it. `key`: the
+    value of its Kafka key. Decode has read each text, so none has two meanings."""
+    found: dict[str, DecimalForm] = {}
+    if image.reading is not DEBEZIUM:
+        return found
+    for name in columns:
+        if name in entity.key:
+            parts, schema = unwrap(key, entity)
+            part = parts.get(name) if type(parts) is dict else parts
+            _note_form(found, name, part, entity.columns[name], key_schemas(schema, entity.key))
+        _note_form(found, name, image.row.get(name), entity.columns[name], image.schemas)
+    return found
+
+
+def _note_form(
+    found: dict[str, DecimalForm], name: str, value: Value, column_type: ColumnType, schemas: Schemas | None
+) -> None:
+    """Notes the form of a value: of the first text in an array that shows one."""
+    if type(value) not in (str, list) or (schemas is not None and name in schemas):
+        return
+    for text in value if type(value) is list else [value]:
+        form = text_form(text, column_type) if type(text) is str else None
+        if form == "text" or form == "bytes":
+            found.setdefault(name, form)
+
+
+def _refuse_whole_key(text: str) -> None:
+    """Raises Mismatch for text that a converter made of a whole key: no row shows that a tombstone of it deletes nothing."""
+    if text.startswith(_STRUCT.decode()):
+        raise Mismatch(_STRUCT_KEY, "key-shape")
+    try:
+        inner = canonical_json.loads(text.encode()) if text[:1] in ("{", "[") else None
+    except ValueError:
+        return
+    if inner is not None:
+        raise Mismatch(_JSON_KEY, "key-shape")
+
+
+def read_part(record: Record, part: Part, schemas: FramedReader) -> Value:
+    """The key or the value of a record. Raises ValueError with the reason."""
+    data = record.key if part == "key" else record.value
+    try:
+        if data is None:
+            return None
+        if not is_framed(data):
+            return canonical_json.loads(data)
+        if record.headers:
+            refuse_other_registry(record, part)
+        return schemas.read(data)
+    except ValueError as error:
+        if reason_code(error) in ("not-json", "not-utf8"):
+            refuse_other_registry(record, part)
+        raise within(part, error) from None
+
+
+def _utf8(what: str, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise Mismatch(f"{what}: not UTF-8 at byte {error.start + 1}", "not-utf8") from None
+
+
+def _check_size(record: Record, row: Mapping[str, Value]) -> None:
+    if record.value is None or (len(record.value) <= _ALWAYS_SMALL and not is_framed(record.value)):
+        return  # a framed value lacks the names of its columns, so it says little about the size of the row
+    size = len(canonical_json.encode({name: value for name, value in row.items() if value is not UNAVAILABLE}))
+    if size > MAX_ROW_BYTES:
+        raise Mismatch(f"the row is {size:,} bytes; a row has at most {MAX_ROW_BYTES:,}", "row-too-large")

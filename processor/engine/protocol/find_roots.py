@@ -1,0 +1,128 @@
+"""Finds the documents that a change may alter: from the row's old and new keys, up the tree of each root entity to the root.
+
+At each place of the tree the step goes up once for all products that read one of the changed columns there (rule 8). Where a
+join's parent columns are the parent's primary key, the way up is a key read, or no read at all when that parent is the root.
+Elsewhere the way up is one page of an index query, or of the edges of one key. A fan-out of each product finds the roots beyond
+that page later (`resume`). The step asks all requests of one level together.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from itertools import product as pairs
+from typing import Any
+
+from processor.engine.plan.access import KeyRead
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.product_plan import JoinPlan
+from processor.engine.plan.step import Lookup, Step
+from processor.engine.plan.touch import Root, Touch
+from processor.engine.plan.tree import RootTree
+from processor.engine.protocol.fan_outs import FanOut, FoundRoots, ResumedFanOut
+from statestore import keys
+from statestore.item_attributes import entity_of_item, key_of_item
+from statestore.items import read_columns
+from statestore.keys import Key
+from statestore.store import Item
+
+ParentRow = tuple[str, Mapping[str, Any]]
+"""A row on the way up: its sort key and its columns."""
+
+
+def find_roots(touch: Touch, plan: Plan) -> Step[FoundRoots]:
+    """The roots of all products that the touched row may alter."""
+    roots: set[Root] = set()
+    fan_outs: list[FanOut] = []
+    for root, node in plan.places.get(touch.entity, ()):
+        tree = plan.trees[root]
+        reading = tree.reading(node, touch.changed)
+        if not reading:
+            continue
+        if node is None:
+            found = {touch.row.key.sk}
+        else:
+            wanted = _keys(tree.nodes[node].join, touch)
+            found = yield from _ascend(plan, tree, node, wanted, reading, fan_outs)
+        roots.update(pairs(reading, found))
+    return FoundRoots(frozenset(roots), tuple(fan_outs))
+
+
+def resume(fan_out: FanOut, plan: Plan) -> Step[ResumedFanOut]:
+    """The roots above the next page of a fan-out."""
+    product = plan.products[fan_out.product]
+    tree = plan.trees[product.product.root]
+    join = product.nodes[fan_out.node]
+    (page,) = yield (_page_above(plan, join, fan_out.key, fan_out.after),)
+    fan_outs: list[FanOut] = []
+    rows = list(_holding(join, fan_out.key, page.items))
+    parent = tree.node_of(fan_out.product, fan_out.node).join.parent
+    found = yield from _above(plan, tree, parent, rows, [fan_out.product], fan_outs)
+    roots = frozenset((fan_out.product, sk) for sk in found)
+    return ResumedFanOut(fan_out, page.after, FoundRoots(roots, tuple(fan_outs)))
+
+
+def _keys(join: JoinPlan, touch: Touch) -> set[str]:
+    if join.own_slot is None:
+        return {touch.row.key.sk}
+    now_and_before = chain(touch.row.slots.items(), touch.row.edges, touch.former_keys)
+    return {key for where, key in now_and_before if where == join.own_slot and not keys.is_no_key(key)}
+
+
+def _ascend(
+    plan: Plan, tree: RootTree, node: int, wanted: set[str], reading: list[str], fan_outs: list[FanOut]
+) -> Step[set[str]]:
+    """The sort keys of the roots above the rows of a node that hold one of `wanted`. Keys with more than one page of rows go to
+    `fan_outs`, for each product of `reading`."""
+    join = tree.nodes[node].join
+    if join.parent is None and isinstance(join.up, KeyRead):
+        return wanted
+    if not wanted:
+        return set()
+    order = sorted(wanted)
+    rows: list[ParentRow] = []
+    if isinstance(join.up, KeyRead):
+        above = plan.entities[join.above]
+        items = yield tuple([above.key(sk) for sk in order])
+        rows += [
+            (key_of_item(item).sk, columns) for item in items if item and (columns := read_columns(item)) is not None
+        ]
+    else:
+        pages = yield tuple([_page_above(plan, join, key) for key in order])
+        for key, page in zip(order, pages, strict=True):
+            rows += _holding(join, key, page.items)
+            if page.after is not None:
+                users = tree.nodes[node].users
+                fan_outs += [FanOut(product, users[product][0], key, page.after) for product in reading]
+    return (yield from _above(plan, tree, join.parent, rows, reading, fan_outs))
+
+
+def _page_above(plan: Plan, join: JoinPlan, key: str, after: Key | None = None) -> Lookup:
+    """The request for a page of the rows above a join that hold `key`, which is not their primary key."""
+    assert not isinstance(join.up, KeyRead)
+    return Lookup(plan.source(join.above, join.up, key), paged=True, after=after)
+
+
+def _above(
+    plan: Plan, tree: RootTree, parent: int | None, rows: list[ParentRow], reading: list[str], fan_outs: list[FanOut]
+) -> Step[set[str]]:
+    """The sort keys of the roots above rows of the node `parent`, None for the root itself."""
+    if parent is None:
+        return {sk for sk, _ in rows}
+    join = tree.nodes[parent].join
+    wanted = {key for row in rows for key in _own_keys(join, row) if key is not None}
+    return (yield from _ascend(plan, tree, parent, wanted, reading, fan_outs))
+
+
+def _holding(join: JoinPlan, key: str, items: Iterable[Item]) -> Iterable[ParentRow]:
+    """The rows whose real columns hold the key: an index answer is only a hint."""
+    for item in items:
+        if entity_of_item(item) != join.above:
+            continue
+        columns = read_columns(item)
+        if columns is not None and key in join.parent_keys(columns):
+            yield key_of_item(item).sk, columns
+
+
+def _own_keys(join: JoinPlan, row: ParentRow) -> list[str | None]:
+    """The keys by which a row joins its parents."""
+    sk, columns = row
+    return [sk] if join.own_slot is None else join.child_keys(columns)

@@ -1,0 +1,296 @@
+"""Publishes the documents of one root, once, fenced: those of all products that may have changed.
+
+1. Read the ledger items of the root, before assembling. The read is weak: it may miss the last writes.
+2. Assemble. (The caller passes the step: steps do not know each other.)
+3. Leave out each product whose entry has the same hash, of the same version and topic, if the broker acknowledged it. A root
+   whose key no message ever had needs no tombstones.
+4. Reserve the next sequence of each other product with its value's hash, one write a group, under the turn read. Refused: the
+   products of this group start again at the ledger, which the next attempt reads strongly consistent. A group without a
+   reservation is read again so: if it has another turn, then its products start again.
+5. Send. The end of the round, once the broker acknowledged all messages, acknowledges the reservations.
+
+A document that does not fit its topic, because it is too large or has a value that its Avro type does not hold, goes the same
+way, as a dead letter: the ledger has another hash for it, so the document goes out as soon as it fits.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+from zlib import crc32
+
+from processor.engine.plan.product_plan import LedgerPlace
+from processor.engine.plan.step import Request, Send, Step, WeakKey
+from processor.engine.protocol.erasures import Erased, erasure_key, may_be_erased, read_erasure
+from processor.engine.protocol.ledger import (
+    INVALIDATED,
+    NO_DOCUMENT,
+    UNFIT,
+    LedgerEntry,
+    Mark,
+    Run,
+    group_key,
+    hash_of,
+    message_key,
+    read_entry,
+    read_run,
+    reserve,
+    run_key,
+    turn_of,
+)
+from processor.language.product.encoded_document import EncodedDocument
+from processor.values.dead_letters import RefusedBy, message_bytes, reject_message
+from processor.values.message import MAX_MESSAGE_BYTES, Message
+from processor.values.record import Record, Rejected
+from processor.values.reject_reasons import ReasonCode
+from statestore.keys import Key
+from statestore.store import Done, Item
+
+MOST_SEQUENCE = 10**18
+
+
+class Unpublishable(NamedTuple):
+    """A document that cannot be published, and the reason."""
+
+    reason: str
+
+
+class UnfitDocument(NamedTuple):
+    """A document that does not fit its topic, and the reason of its dead letter. `new`: the dead letter went out now."""
+
+    reason: str
+    new: bool
+
+
+PublishOutcome = Literal["published", "unchanged", "contended"] | Unpublishable | UnfitDocument
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishContext:
+    """The facts that all messages of a product share in one task. `partition`, `number`: the product's place in the ledger;
+    `version`: the product's. `earlier`: the highest sequence of the topic before the product's first message. `limit`: the most
+    bytes of a message of the topic; `envelope`: the most bytes of a message next to its key and its value. The dead letter of a
+    document that does not fit goes to `rejects_topic`, whose messages have at most `letter_bytes`, and names `refused_by`."""
+
+    topic: str
+    product: str
+    partition: str
+    number: int
+    version: int
+    headers: tuple[tuple[str, bytes], ...]
+    earlier: int = 0
+    limit: int = MAX_MESSAGE_BYTES
+    rejects_topic: str = ""
+    letter_bytes: int | None = None
+    refused_by: RefusedBy | None = None
+    envelope: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "envelope", message_bytes(self.message(b"", None, MOST_SEQUENCE)))
+
+    def message(self, key: bytes, value: bytes | None, seq: int) -> Message:
+        """The message with this sequence."""
+        return Message(self.topic, key, value, (*self.headers, ("statestore.sequence", b"%d" % seq)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishTask:
+    """The facts that all messages of a task share. `entity`: of the roots; `mark`: of its reservations. `runs`: how far the known
+    runs came, this task's own among them. `erased`: the erased rows. `contended`: roots whose ledger the task reads strongly
+    consistent, because a weak read missed a write. `consistent`: whether the store has no late reads, so that it reads each
+    ledger so."""
+
+    entity: str
+    mark: Mark
+    runs: Mapping[int, Run]
+    erased: Erased = frozenset()
+    contended: Collection[str] = ()
+    consistent: bool = False
+
+
+Documents = Mapping[str, EncodedDocument | Unpublishable]
+"""Product -> its document of a root, or why there is none."""
+
+
+@dataclass(slots=True)
+class _RootLedger:
+    """What the ledger says of a root: its items by partition, and the sequences of the tombstones of an erased root, by number. A
+    new registry gives other numbers, so the next sequence of each product is above all of them. `sure`: whether the items are
+    those of this moment."""
+
+    items: dict[str, Item | None]
+    sequences: Mapping[int, int]
+    sure: bool
+
+    def entry(self, context: PublishContext) -> LedgerEntry:
+        """The entry of a product. That of an erased root may be gone: then the erasure has the sequence of the tombstone."""
+        found = read_entry(self.items[context.partition], context.number, context.earlier)
+        if found.mark is None and self.sequences:
+            above = max(found.seq, *self.sequences.values())
+            return LedgerEntry(seq=above, hash=NO_DOCUMENT if context.number in self.sequences else found.hash)
+        return found
+
+    @property
+    def key(self) -> str:
+        """The key of the root's messages; empty for a root without any."""
+        return next((key for key in map(message_key, self.items.values()) if key), "")
+
+
+@dataclass(slots=True)
+class _Group:
+    """The reservations of a group; the messages that go out once the ledger has them; and the outcomes of the products."""
+
+    entries: dict[int, LedgerEntry] = field(default_factory=dict)
+    sends: list[Send] = field(default_factory=list)
+    outcomes: dict[str, PublishOutcome] = field(default_factory=dict)
+
+
+def publish(
+    task: PublishTask, contexts: Sequence[PublishContext], root: str, assembled: Callable[[], Step[Documents]]
+) -> Step[dict[str, PublishOutcome]]:
+    """Publishes one root's documents; returns the outcome of each product. `contended`: another publisher reserved meanwhile, or
+    the weak read missed a write, so the caller tries again with fresh reads. Unpublishable: the step reserved nothing for the
+    product. UnfitDocument: the ledger says that a dead letter took its place."""
+    ledger = yield from _read_ledger(task, contexts, root)
+    documents = yield from assembled()
+    key = (
+        next((one.key for one in documents.values() if isinstance(one, EncodedDocument) and one.key), "") or ledger.key
+    )
+    encoded_key = key.encode()
+    outcomes: dict[str, PublishOutcome] = {}
+    groups = {pk: _Group() for pk in ledger.items}
+    for context in contexts:
+        document, group = documents[context.product], groups[context.partition]
+        if isinstance(document, Unpublishable):
+            outcomes[context.product] = document
+            continue
+        if not key:
+            group.outcomes[context.product] = "unchanged"
+            continue
+        entry = ledger.entry(context)
+        seq = entry.seq + 1
+        unfit = _unfit(context, document, encoded_key, seq)
+        digest = (UNFIT if unfit else "") + hash_of(document.value)
+        if entry.shows(digest, context.version, context.topic) and (yield from _acknowledged(task, entry)):
+            group.outcomes[context.product] = UnfitDocument(unfit.reason, new=False) if unfit else "unchanged"
+            continue
+        topic = context.topic if digest == NO_DOCUMENT else ""
+        group.entries[context.number] = reserved = LedgerEntry(seq, digest, task.mark, context.version, topic)
+        if unfit:
+            group.sends.append(Send(_letter(task, context, root, encoded_key, reserved, unfit)))
+            group.outcomes[context.product] = UnfitDocument(unfit.reason, new=True)
+        else:
+            group.sends.append(Send(context.message(encoded_key, document.value, seq)))
+            group.outcomes[context.product] = "published"
+    return outcomes | (yield from _end_groups(ledger, root, key, groups))
+
+
+def _end_groups(
+    ledger: _RootLedger, root: str, key: str, groups: Mapping[str, _Group]
+) -> Step[dict[str, PublishOutcome]]:
+    """Reserves the messages of each group by its write, and sends those that the ledger has. Reads the item of a group without
+    messages again where the ledger is not sure."""
+    asked: dict[str, Request] = {}
+    for pk, group in groups.items():
+        if group.entries:
+            asked[pk] = reserve(Key(pk, root), ledger.items[pk], group.entries, key)
+        elif group.outcomes and not ledger.sure:
+            asked[pk] = Key(pk, root)
+    answers = dict(zip(asked, (yield tuple(asked.values())) if asked else (), strict=True))
+    outcomes: dict[str, PublishOutcome] = {}
+    messages: list[Send] = []
+    for pk, group in groups.items():
+        if group.entries:
+            current = isinstance(answers[pk], Done)
+        else:
+            current = pk not in asked or turn_of(answers[pk]) == turn_of(ledger.items[pk])
+        messages += group.sends if current else ()
+        outcomes |= group.outcomes if current else dict.fromkeys(group.outcomes, "contended")
+    if messages:
+        yield tuple(messages)
+    return outcomes
+
+
+class _Unfit(NamedTuple):
+    """Why a document does not fit its topic."""
+
+    code: ReasonCode
+    reason: str
+
+
+def _unfit(context: PublishContext, document: EncodedDocument, key: bytes, seq: int) -> _Unfit | None:
+    """Why the document does not fit its topic; None where it does."""
+    if document.misfit:
+        named = f"the document of product {context.product}"
+        return _Unfit("document-misfit", f"{named} does not fit its Avro schema: {document.misfit}")
+    if len(key) + len(document.value or b"") + context.envelope <= context.limit:
+        return None
+    size = message_bytes(context.message(key, document.value, seq))
+    if size <= context.limit:
+        return None
+    raised = (
+        "" if context.limit >= MAX_MESSAGE_BYTES else f"raise its max.message.bytes (to {MAX_MESSAGE_BYTES:,}), or "
+    )
+    return _Unfit(
+        "document-too-large",
+        f"the document of product {context.product} takes {size:,} bytes, and topic {context.topic} takes messages of "
+        f"{context.limit:,}: {raised}give its lists a limit",
+    )
+
+
+def _letter(
+    task: PublishTask, context: PublishContext, root: str, key: bytes, entry: LedgerEntry, unfit: _Unfit
+) -> Message:
+    """The dead letter in place of a document: the key of its message, no value. A record has an offset, a document has its
+    sequence. In place of a partition the letter has a hash of the root. Its entity is that of the root."""
+    record = Record(
+        topic=context.topic,
+        partition=crc32(root.encode()),
+        offset=entry.seq,
+        epoch=entry.version,
+        key=key,
+        value=None,
+    )
+    rejected = Rejected(record=record, reason=unfit.reason, code=unfit.code, entity=task.entity)
+    return reject_message(rejected, context.rejects_topic, context.letter_bytes, context.refused_by)
+
+
+def unpublishable(error: Exception, root: str | None) -> Unpublishable:
+    """Why a document cannot go out; names the root if it is given. The runner raises the error of a request outside of the step,
+    so such an error is never taken for a bad document."""
+    named = "a document (log_values = true names it)" if root is None else f"the document of {root}"
+    cause = type(error).__name__ + ("" if root is None else f": {error}")
+    return Unpublishable(f"{named} cannot be made ({cause}): correct the product or the row")
+
+
+def invalidate(ledger: LedgerPlace, root: str, key: str, mark: Mark, earlier: int = 0) -> Step[None]:
+    """Invalidates a product's entry of a root, so that the next document goes out even if it is equal. `key`: the key of its
+    message; `earlier`: as in `PublishContext`. A crash after this costs at most one needless message."""
+    at = group_key(ledger, root)
+    while True:
+        (item,) = yield (at,)
+        entry = read_entry(item, ledger.number, earlier)
+        invalidated = LedgerEntry(seq=entry.seq + 1, hash=INVALIDATED, mark=mark)
+        (outcome,) = yield (reserve(at, item, {ledger.number: invalidated}, key),)
+        if isinstance(outcome, Done):
+            return
+
+
+def _read_ledger(task: PublishTask, contexts: Sequence[PublishContext], root: str) -> Step[_RootLedger]:
+    keys = [Key(pk, root) for pk in dict.fromkeys([context.partition for context in contexts])]
+    erased = may_be_erased(task.erased, task.entity, root)
+    sure = task.consistent or erased or root in task.contended
+    notes = (erasure_key(task.entity, root),) if erased else ()
+    answers = yield (*(keys if sure else map(WeakKey, keys)), *notes)
+    items = {key.pk: item for key, item in zip(keys, answers, strict=False)}
+    return _RootLedger(items, read_erasure(answers[-1]).sequences if erased else {}, sure)
+
+
+def _acknowledged(task: PublishTask, entry: LedgerEntry) -> Step[bool]:
+    if entry.mark is None:
+        return True
+    number = entry.mark.run
+    run = task.runs.get(number)
+    if run is None:
+        (item,) = yield (run_key(number),)
+        run = read_run(number, item)
+    return run.acknowledges(entry.mark)

@@ -1,0 +1,80 @@
+"""Settles one open change: asks the slots that no answer to live work has shown, and finds out which roots to repeat.
+
+The evidence is an index answer without overlay that holds the row at its version or newer, in every slot of the row.
+Absence is no evidence, so a row without a key in a slot has its own `no_key` there. Only of a deleted row that every index had
+shown, absence is evidence: an index drops it after all that it showed of it. A row that is gone from the table counts as shown.
+
+A row may have left the indexes without an index that showed this change: the step puts its marker back there.
+
+With evidence the step ends, unless the change must find its roots again (`OpenChange.again`). Without it the step reads
+the row by key. If the row has another key now in each slot without evidence, these slots are asked again under it: an index drops
+the old key and shows the new one together, and the newer change of the row is open by itself. Without evidence there either, the
+settle stage finds the touched roots again, and publishes them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from processor.engine.plan.step import Lookup, Step
+from processor.engine.plan.touch import Touch
+from processor.engine.protocol.segment import OpenChange, SettleOutcome, SlotKey, unproven_slots
+from statestore import keys
+from statestore.item_attributes import shows
+from statestore.items import Row, read_row, slot_name
+from statestore.row_writes import put_back
+from statestore.store import Item, Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledChange:
+    """The outcome for an open change, and the touch to repeat: None where the overlay has covered the change."""
+
+    outcome: SettleOutcome
+    touch: Touch | None
+
+
+def settle(change: OpenChange) -> Step[SettledChange]:
+    """Looks whether the indexes show the row of `change`. The touch names every key that the row has or had."""
+    lacking = yield from _lacking(change, [place for place in change.places if place not in change.seen])
+    if not lacking and not change.again:
+        return _shown(change)
+    (item,) = yield (change.key,)
+    row, slots = _row_now(change, item)
+    if lacking and item is not None and change.slots and not slots:
+        yield (put_back(row, [slot for slot, _ in change.slots]),)  # refused: the next time finds the row as it is then
+        slots = unproven_slots(change, slots)
+    moved = [(slot, key) for slot, key in slots if lacking.get(slot, key) != key]
+    if len(moved) == len(lacking) and not change.again and not (yield from _lacking(change, moved)):
+        return _shown(change)
+    earlier = (change.former | set(change.slots)) - {*row.slots.items(), *row.edges}
+    former_keys = frozenset((slot, key) for slot, key in earlier if not keys.is_no_key(key))
+    touch = Touch(entity=change.entity, row=row, former_keys=former_keys, changed=None, outcome="replayed")
+    shown = not lacking or item is None
+    return SettledChange(outcome=SettleOutcome(change, row.version_in_indexes(), slots, shown), touch=touch)
+
+
+def _lacking(change: OpenChange, places: Iterable[SlotKey]) -> Step[dict[int, str]]:
+    """Asks each of these slots for the row under this key; returns those that do not show it at the change's version or newer. A
+    slot that it has left may also show nothing."""
+    probes = {place: Query(slot=slot_name(place[0]), value=place[1], row=change.key) for place in places}
+    pages = (yield tuple(Lookup(probe, overlay=False) for probe in probes.values())) if probes else ()
+    asked = zip(probes.items(), pages, strict=True)
+    return dict(
+        place
+        for (place, probe), page in asked
+        if not (shows(probe, page, change.version) or (place in change.gone and not page.items))
+    )
+
+
+def _shown(change: OpenChange) -> SettledChange:
+    """The outcome of a change that every slot shows, and that needs nothing else."""
+    return SettledChange(outcome=SettleOutcome(change, change.version, change.slots, True), touch=None)
+
+
+def _row_now(change: OpenChange, item: Item | None) -> tuple[Row, tuple[tuple[int, str], ...]]:
+    """The row of a change as the table has it, and its slots. A row that is gone keeps version and slots of the change."""
+    if item is None:
+        gone = Row(key=change.key, version=change.version, columns=None, more={}, slots={}, pending=())
+        return gone, change.slots
+    row = read_row(item)
+    return row, tuple(sorted(row.slots.items()))

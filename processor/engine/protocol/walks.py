@@ -1,0 +1,276 @@
+"""Walks: passes over all stored rows of an entity, in pages over several rounds. The job needs them after an edit of the
+registry, because live work touches a row only when it changes, and after a truncate, which names no row.
+
+    WALKS, fill#<entity>        every row follows the layout of the entity, and every index has shown all that products read there
+    WALKS, publish#<product>    the job has published every root of this version of the product
+    WALKS, truncate#<entity>    every row that is older than the last truncate is deleted, and its documents are published
+
+A fill first writes the rows that follow an older layout, or show too few columns in the indexes. Then it *probes*: it asks the
+indexes for every row, and keeps the rows that they do not show yet as `unseen`. W after the last evidence it is done. A fill that
+is done stays true, since every run writes rows by the layout, and shows in the indexes what its products read there. A plan that
+reads fewer columns shows fewer, so the goal of the fill shrinks with the plan. Where no index is late, a fill does not probe.
+
+The job publishes nothing of a product whose walk is *held*: live work drops its roots, and the walk finds all of them later.
+
+A truncate is durable before its batch commits. While its walk goes on, its delete markers may have unpublished former keys: a
+crash, or a run that was given up, leaves them so. So a write of the entity looks for such keys from the truncate on, as from its
+batch's start on. A truncate that comes meanwhile begins the walk again, and the walk remembers the first one for this. The walk
+stays when it is done, because a dead letter that is older than the truncate may be replayed later.
+
+A cursor moves when the round of its page has ended.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.product_plan import ProductPlan
+from processor.engine.protocol.ledger import group_partition
+from processor.engine.protocol.walk import (
+    FillGoal,
+    PublishGoal,
+    TruncateGoal,
+    Walk,
+    WalkedPage,
+    WalkName,
+    WalkPage,
+    read_walk,
+    walk_key,
+    write_walk,
+)
+from registry.model import Progress
+from statestore.store import AbsentOrBelow, Delete, Item, Write
+
+PAGES_PER_ROUND = 4
+MOST_UNSEEN = 1_000
+"""A fill takes no further page while the indexes lack so many rows of it. All of them fit into the item of the walk."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Walks:
+    """The walks of a job. `run`: the run that writes them; it never overwrites those of a later run. `wait`: W. `probes`:
+    whether fills probe, because an index may be late. `stuck`: the walks that stopped in this run, with the reason. `shown_at`:
+    when fills got their last evidence, on the job's clock. `claimed`: whether this run has written all walks; `moved`: the walks
+    that this run continued. `behind`: the job is far behind its topics, and publications wait until it has caught up."""
+
+    run: int
+    wait: float
+    probes: bool = True
+    walks: dict[WalkName, Walk] = field(default_factory=dict)
+    stuck: dict[WalkName, str] = field(default_factory=dict)
+    shown_at: dict[WalkName, float] = field(default_factory=dict)
+    claimed: bool = False
+    behind: bool = False
+    moved: set[WalkName] = field(default_factory=set)
+
+    @property
+    def held(self) -> frozenset[str]:
+        """The products of which the job publishes nothing for now."""
+        return frozenset(name for (_, name), walk in self.walks.items() if walk.held)
+
+    @property
+    def truncates(self) -> dict[str, TruncateGoal]:
+        """The truncates of the entities that had one."""
+        return {name: walk.goal for (_, name), walk in self.walks.items() if isinstance(walk.goal, TruncateGoal)}
+
+    def load(self, items: Iterable[Item]) -> None:
+        """Takes the walks of earlier runs from the items of `PARTITION`."""
+        self.walks.update(map(read_walk, items))
+
+    def adopt(self, plan: Plan, now: float, date: float, is_empty: Callable[[str], bool]) -> list[Write | Delete]:
+        """Takes the goals of a plan, before the first write by it; returns the requests that make them durable. A run writes
+        all walks once, so that a zombie of an earlier run can write none. `now`: on the job's clock; `date`: in seconds since
+        1970. `is_empty`: whether a partition of the table has no rows."""
+        before, self.walks = self.walks, {}
+        self.stuck, self.shown_at = {}, {}
+
+        def new(goal: FillGoal | PublishGoal, partitions: Iterable[str]) -> Walk:
+            left = {pk: None for pk in partitions if not is_empty(pk)}
+            passes = 2 if isinstance(goal, FillGoal) and self.probes else 1
+            return Walk(goal=goal, left=left, passes=passes, done=not left, began=int(date))
+
+        for entity in plan.entities.values():
+            if entity.slots or entity.edges:
+                goal, walk = FillGoal(entity.layout, entity.indexed), before.get(("fill", entity.name))
+                known = walk.goal if walk is not None else None
+                if walk is None or not isinstance(known, FillGoal) or not known.covers(goal):
+                    walk = new(goal, entity.partitions())
+                self.walks["fill", entity.name] = replace(walk, goal=goal)
+                if not walk.done:
+                    self._finish(("fill", entity.name), plan, now)
+        for name, product in plan.products.items():
+            version, walk = PublishGoal(product.version), before.get(("publish", name))
+            if walk is None or walk.goal != version or (product.paused and not walk.held):
+                partitions = _published_partitions(plan, product)
+                walk = new(version, partitions)
+                if product.paused or self.behind or not self._has_proof(plan, product):
+                    walk = _held(walk, partitions)
+            self.walks["publish", name] = walk
+        self.walks |= {
+            name: walk for name, walk in before.items() if name[0] == "truncate" and name[1] in plan.entities
+        }
+        self._begin(plan)
+        gone = [
+            Delete(key=walk_key(name), when=AbsentOrBelow("run", self.run + 1)) for name in before.keys() - self.walks
+        ]
+        changed = [name for name, walk in self.walks.items() if not self.claimed or before.get(name) != walk]
+        self.claimed = True
+        return [*map(self._write, changed), *gone]
+
+    def hold(self, plan: Plan, date: float) -> list[Write]:
+        """Holds all products until `end_hold`; returns the writes that make that durable. The walks then begin at the first
+        root."""
+        self.behind = True
+        names: list[WalkName] = []
+        for name, product in plan.products.items():
+            walk = self.walks["publish", name]
+            if not walk.held:
+                partitions = _published_partitions(plan, product)
+                self.walks["publish", name] = _held(Walk(goal=walk.goal, left={}, began=int(date)), partitions)
+                names.append(("publish", name))
+        return [self._write(name) for name in names]
+
+    def end_hold(self, plan: Plan) -> list[Write]:
+        """Begins the publications that waited only because the job was behind; returns the writes."""
+        self.behind = False
+        return [self._write(name) for name in self._begin(plan)]
+
+    def truncate(self, found: Iterable[tuple[str, str]], plan: Plan, date: float) -> list[Write]:
+        """Begins the walks that delete the rows before truncates, pairs of entity and version; returns the writes that make
+        them durable. A walk that goes on begins again."""
+        begun: dict[WalkName, None] = {}
+        for entity, version in found:
+            name: WalkName = ("truncate", entity)
+            goal = self.truncates.get(entity, TruncateGoal(version))
+            goal = TruncateGoal(max(goal.version, version), min(goal.since, version))
+            left = dict.fromkeys(plan.entities[entity].partitions())
+            self.walks[name] = Walk(goal=goal, left=left, began=int(date))
+            begun[name] = None
+        return [self._write(name) for name in begun]
+
+    def next(self, stopped: Collection[str]) -> list[WalkPage]:
+        """The pieces of the next round; none of the `stopped` products."""
+        pages: list[WalkPage] = []
+        for name, walk in self._going(stopped):
+            if walk.unseen:
+                pages.append(WalkPage(name, unseen=walk.unseen))
+            if len(walk.unseen) < MOST_UNSEEN:
+                pages += [WalkPage(name, pk, after, walk.probes) for pk, after in walk.left.items()]
+        return pages[:PAGES_PER_ROUND]
+
+    def publishes(self, stopped: Collection[str]) -> bool:
+        """Whether the walk of a product that is not `stopped` still finds roots to publish."""
+        return any(kind == "publish" for (kind, _), _ in self._going(stopped))
+
+    def advance(self, walked: Iterable[WalkedPage], plan: Plan, now: float) -> list[Write]:
+        """Takes the pieces of a round that has ended; returns the writes that make the progress durable."""
+        moved: dict[WalkName, None] = {}
+        for one in walked:
+            name, page = one.page.walk, one.page
+            if one.refused:
+                self.stuck[name] = one.refused
+                continue
+            moved[name] = None
+            walk = self.walks.pop(name)  # and puts it back at the end: the others get their turn first
+            left = dict(walk.left)
+            if page.pk:
+                del left[page.pk]
+                if one.after is not None:
+                    left[page.pk] = one.after
+            unseen = tuple(row for row in walk.unseen if row not in page.unseen) + one.unseen
+            self.walks[name] = replace(
+                walk, left=left, unseen=unseen, rows=walk.rows + one.rows, written=walk.written + one.written
+            )
+        self.moved.update(moved)
+        for name in moved:
+            self._finish(name, plan, now)
+        return [self._write(name) for name in dict.fromkeys([*moved, *self._begin(plan)])]
+
+    def end_fills(self, plan: Plan, now: float) -> list[Write]:
+        """Ends the fills whose last evidence is W old; returns the writes that make that durable."""
+        ended = [name for name, at in self.shown_at.items() if at + self.wait <= now]
+        for name in ended:
+            del self.shown_at[name]
+            self.walks[name] = replace(self.walks[name], done=True)
+        return [self._write(name) for name in [*ended, *self._begin(plan)]] if ended else []
+
+    def proven(self, plan: Plan) -> frozenset[str]:
+        """The entities whose rows all follow their layouts, and are shown by the indexes or open."""
+        return frozenset(name for name in plan.entities if self._is_done("fill", name))
+
+    def published(self, plan: Plan) -> frozenset[str]:
+        """The products of which this version has published every root."""
+        return frozenset(name for name in plan.products if self._is_done("publish", name))
+
+    def progress(self, date: float) -> list[Progress]:
+        """How far each walk is that has something to do, or had in this run; `of` is how often it reads each row. `date`: in
+        seconds since 1970."""
+        return [
+            Progress(
+                walk=" ".join(name),
+                rows=walk.rows,
+                written=walk.written,
+                of=walk.passes,
+                done=walk.done,
+                seconds=max(0.0, date - walk.began),
+            )
+            for name, walk in self.walks.items()
+            if not walk.done or name in self.moved
+        ]
+
+    def _going(self, stopped: Collection[str]) -> Iterator[tuple[WalkName, Walk]]:
+        """The walks that have something to do now."""
+        for name, walk in self.walks.items():
+            is_stopped = name[0] == "publish" and name[1] in stopped
+            if not (walk.done or walk.held or name in self.stuck or is_stopped):
+                yield name, walk
+
+    def _is_done(self, kind: Literal["fill", "publish"], name: str) -> bool:
+        walk = self.walks.get((kind, name))
+        return walk is None or walk.done
+
+    def _has_proof(self, plan: Plan, product: ProductPlan) -> bool:
+        reads = {product.product.root, *(node.join.entity for node in product.nodes)}
+        return all(self._is_done("fill", entity) for entity in reads)
+
+    def _finish(self, name: WalkName, plan: Plan, now: float) -> None:
+        """Takes the next phase of a walk without further pages."""
+        walk = self.walks[name]
+        if walk.left or walk.unseen:
+            return
+        if isinstance(walk.goal, TruncateGoal):
+            self.walks[name] = replace(walk, done=True, goal=TruncateGoal(walk.goal.version))
+        elif name[0] == "publish" or not (self.probes and plan.entities[name[1]].slots):
+            self.walks[name] = replace(walk, done=True)
+        elif walk.probes:
+            self.shown_at[name] = now
+        else:
+            partitions = plan.entities[name[1]].partitions()
+            self.walks[name] = replace(walk, probes=True, left=dict.fromkeys(partitions))
+
+    def _begin(self, plan: Plan) -> Iterator[WalkName]:
+        """Begins the held publications that may begin; returns them."""
+        held = self.held
+        begun: list[WalkName] = [
+            ("publish", name)
+            for name, product in plan.products.items()
+            if not self.behind and name in held and not product.paused and self._has_proof(plan, product)
+        ]
+        for name in begun:
+            self.walks[name] = replace(self.walks[name], held=False)
+        return iter(begun)
+
+    def _write(self, name: WalkName) -> Write:
+        return write_walk(name, self.walks[name], self.run)
+
+
+def _published_partitions(plan: Plan, product: ProductPlan) -> list[str]:
+    """The partitions that hold the roots of a product, and then its ledger: the roots that had a document."""
+    ledger = [group_partition(product.ledger)]
+    return ledger if product.retracted else [*plan.entities[product.product.root].partitions(), *ledger]
+
+
+def _held(walk: Walk, partitions: Iterable[str]) -> Walk:
+    """The walk from the first root on, as soon as it may begin."""
+    return replace(walk, left=dict.fromkeys(partitions), held=True, done=False)

@@ -1,0 +1,181 @@
+"""Writes one net change to the table, and returns the row that it touched.
+
+    1. One conditional write. It succeeds where there is no row, or a row that a committed batch wrote from the same epoch and
+       partition: that batch has published the row. The write itself keeps the previous keys.
+    2. Refused, and the row in the table has this version or a newer one: the step writes nothing, unless newer changes
+       did not send columns that this change knows (only the replay of a dead letter causes that). The row's current and
+       pending keys are touched, because a crash may have swallowed their documents. All used columns count as changed.
+    3. Refused, and the row in the table is older: a row of another epoch, or of an attempt that never committed. A second write,
+       under the version seen, merges. The row counts as published if its record is committed, by its own epoch, partition and
+       offset. Else its former keys stay pending, and are touched. Refused again: back to 2 or 3.
+
+The first write is also refused over a row of the same epoch from another partition. Then the step writes nothing, and
+the change becomes a dead letter.
+
+A value that the source did not send (unavailable) keeps its stored value and the version of that value: the step reads
+the row first, and 3 writes it. Unless the change deletes the row, the step also reads it first where many updates of the
+entity change nothing that the indexes show. Over a row that a committed batch has published, 3 then leaves alone what the
+indexes show, so such an update costs no write of an index. A write that has not read the row always counts as a change
+there: the same content as before is no proof, because the row may have had another one in between.
+
+This read is weak. If its answer is old, the store refuses the write, and returns the row. Where the answer leads to no write,
+the step reads the row again, strongly consistent.
+
+A delete of a row that every index has shown, and that has no open change, takes the row out of the indexes: each drops the entry,
+and shows no other in its place. A merge never does this, because nobody may know what the indexes have shown of its row. A
+replay that outlived its run may have written the row after the run's end, so that no open change names it: the row says so
+(`Row.replayed`). Then absence proves nothing, and settling puts the marker back into the indexes.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from processor.engine.plan.declared_columns import declared_row
+from processor.engine.plan.plan import EntityPlan
+from processor.engine.plan.row_image import filled_image, image_of, refuse_stray, version_of
+from processor.engine.plan.step import Step, WeakKey
+from processor.engine.plan.touch import UNDECLARED, RefusedChange, Touch, TouchOutcome, oversized
+from processor.engine.protocol.committed import Published
+from processor.values.record import UNAVAILABLE, Change
+from statestore import keys
+from statestore.items import Image, JoinKey, Row, written_row
+from statestore.keys import Key
+from statestore.row_writes import keep_indexed, leaves_room, merge_image, write_image
+from statestore.store import Done, Item, Refused, TooLarge, Write
+
+IsShown = Callable[[Key], bool]
+
+
+def unknown(_: Key) -> bool:
+    """Nobody knows what the indexes have shown of a row."""
+    return False
+
+
+def write_state(
+    change: Change,
+    plan: EntityPlan,
+    *,
+    published: Published,
+    expires_at: int,
+    reads: bool = False,
+    is_shown: IsShown = unknown,
+) -> Step[Touch | RefusedChange]:
+    """Writes `change`. `published`: which stored rows are. `expires_at`: when DynamoDB may drop a delete marker, in seconds since
+    1970. `reads`: the step reads the row first. `is_shown`: whether
+    every index has shown the row that the table has."""
+    sk = keys.encode(change.key)
+    if sk is None:
+        raise ValueError(f"a {change.entity} without a key reached the table")
+    key = plan.key(sk)
+    if change.row is not None and (reads or UNAVAILABLE in change.row.values()):
+        (item,) = yield (WeakKey(key),)
+        return (yield from _merge(change, plan, key, _row(item, plan), published, expires_at, sure=False))
+    image = image_of(change, plan, key, None, expires_at)
+    if change.row is None and is_shown(key):
+        image = image._replace(slots={}, emptied=tuple(plan.slots))
+    write = write_image(image, below=published.below, since=published.since)
+    if not leaves_room(image, write):
+        return oversized(change)
+    (answer,) = yield (write,)
+    if isinstance(answer, TooLarge):
+        return oversized(change)
+    if not isinstance(answer, Done):
+        return (yield from _merge(change, plan, key, _row(answer.current, plan), published, expires_at, sure=True))
+    old = _row(answer.old, plan)
+    touch = _applied(change, plan, image, old)
+    return touch._replace(row=_unproven(touch.row, plan)) if old is not None and old.replayed else touch
+
+
+class _Merge(NamedTuple):
+    """A write over the row that the step saw, the image that it makes, and how the write ends."""
+
+    write: Write
+    image: Image
+    outcome: TouchOutcome
+
+
+def _merge(
+    change: Change, plan: EntityPlan, key: Key, seen: Row | None, published: Published, expires_at: int, *, sure: bool
+) -> Step[Touch | RefusedChange]:
+    """Merges over the row `seen`. `sure`: whether the table has, or just had, this row."""
+    while True:
+        planned = _plan_merge(change, plan, key, seen, published, expires_at)
+        if isinstance(planned, _Merge):
+            (answer,) = yield (planned.write,)
+            if isinstance(answer, Done):
+                return _merged(change, plan, planned, seen, published)
+            if isinstance(answer, Refused):
+                seen, sure = _row(answer.current, plan), True
+                continue
+            planned = oversized(change)
+        if sure:
+            return planned
+        (item,) = yield (key,)
+        seen, sure = _row(item, plan), True
+
+
+def _plan_merge(
+    change: Change, plan: EntityPlan, key: Key, seen: Row | None, published: Published, expires_at: int
+) -> _Merge | Touch | RefusedChange:
+    """The write over the row `seen`, or the end of the step without a write."""
+    if refused := refuse_stray(change, seen):
+        return refused
+    outcome: TouchOutcome = "applied"
+    if seen is None or seen.version < version_of(change):
+        image = image_of(change, plan, key, seen, expires_at)
+        if seen is not None and published(seen.version):
+            image = keep_indexed(image, seen)
+    else:
+        outcome = "replayed" if seen.version == version_of(change) else "superseded"
+        fills = filled_image(change, plan, seen)
+        if fills is None:
+            former_keys = _pending(seen, published) - seen.keys()
+            return Touch(change.entity, seen, former_keys, None, outcome)
+        image = fills
+    write = merge_image(image, seen, published=published)
+    return _Merge(write, image, outcome) if leaves_room(image, write) else oversized(change)
+
+
+def _merged(change: Change, plan: EntityPlan, done: _Merge, seen: Row | None, published: Published) -> Touch:
+    """The touch of a merge that the store did."""
+    if seen is None or published(seen.version):  # as if the first write had succeeded
+        return _applied(change, plan, done.image, seen)
+    row = written_row(done.image, seen)
+    former_keys = (seen.keys() | _pending(seen, published)) - row.keys()
+    return Touch(change.entity, row, former_keys, None, done.outcome)
+
+
+def _row(item: Item | None, plan: EntityPlan) -> Row | None:
+    row = None if item is None else declared_row(item, plan)
+    return _unproven(row, plan) if row is not None and row.replayed else row
+
+
+def _unproven(row: Row, plan: EntityPlan) -> Row:
+    """The row. A delete marker that has left the indexes waits as if it were there: settling then puts it there."""
+    if row.columns is not None or row.slots:
+        return row
+    return row._replace(slots=dict.fromkeys(plan.slots, keys.no_key(row.key)))
+
+
+def _pending(row: Row, published: Published) -> frozenset[JoinKey]:
+    return frozenset((p.slot, p.key) for p in row.pending if not published(p.version))
+
+
+def _applied(change: Change, plan: EntityPlan, image: Image, old: Row | None) -> Touch:
+    row = written_row(image, old)
+    former_keys = old.keys() - row.keys() if old is not None else frozenset()
+    # Nobody may have published what a replay wrote, so all counts as changed.
+    changed = None if old is not None and old.replayed else _changed(plan, old, row)
+    return Touch(change.entity, row, former_keys, changed, "applied")
+
+
+def _changed(plan: EntityPlan, old: Row | None, row: Row) -> frozenset[str] | None:
+    """The used columns that differ; None when the row came or went."""
+    before, after = old.columns if old is not None else None, row.columns
+    if before is None or after is None:
+        return frozenset() if before is after else None
+    used = plan.declared if plan.used is None else plan.used
+    changed = {column for column in used if before.get(column) != after.get(column)}
+    if plan.used is None and old is not None and old.more != row.more:
+        changed.add(UNDECLARED)
+    return frozenset(changed)

@@ -1,0 +1,283 @@
+"""The publish stage: the roots of one lane -> assemble, publish.
+
+A lane's task publishes its roots as one transaction. A document that cannot be made stops its product, not the other
+products. When a topic refuses a message, the broker aborts the transaction, so the task begins again without that
+topic's product. The messages that the first attempt reserved then count as not acknowledged, since the round records
+the attempt that committed. Where the topic takes only smaller messages than the round knew, the next attempt knows it.
+
+A document that does not fit its topic, because it is too large or beyond its Avro types, stops nothing: a dead letter takes its
+place, and its root goes to the backlog.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from operator import itemgetter
+from zlib import crc32
+
+from processor.counts import MESSAGES_OF, Count
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.product_plan import ProductPlan
+from processor.engine.plan.root_key import root_message_key
+from processor.engine.plan.step import Step
+from processor.engine.plan.touch import Root
+from processor.engine.plan.tree import RootTree, merge
+from processor.engine.protocol.assemble import assemble, assemble_tree
+from processor.engine.protocol.ledger import Mark, group_partition
+from processor.engine.protocol.publish import (
+    Documents,
+    PublishContext,
+    PublishOutcome,
+    PublishTask,
+    UnfitDocument,
+    Unpublishable,
+    publish,
+    unpublishable,
+)
+from processor.engine.rounds.freshness import UNKNOWN, RootTimes
+from processor.engine.rounds.round import CHUNK, LaneResult, Round
+from processor.engine.rounds.step_runner import StepRunner
+from processor.errors import TopicRefused
+from processor.language.product.document import Match, Renderer, SharedLevel
+from processor.language.product.encoded_document import (
+    DocumentEncoder,
+    Encode,
+    EncodedDocument,
+    framed_avro,
+    json_of_avro,
+)
+from processor.language.product.product import Product
+from processor.values.entity import Entity
+from processor.values.message import MAX_MESSAGE_BYTES
+
+VERSION_HEADER = "statestore.product_version"
+TOMBSTONE = EncodedDocument("", None)
+"""The document of a root that is gone, or of a retracted product."""
+NextAttempt = Callable[[Round], tuple[int, StepRunner]]
+"""Begins an attempt of a lane: its number, and a runner whose outbox is a new transaction."""
+AskLimit = Callable[[str], int]
+"""Asks the broker for the most bytes of a message of a topic."""
+
+
+def lane_of(root: Root, lanes: int) -> int:
+    """The lane that publishes a root, the same in every round and for every product."""
+    return crc32(root[1].encode()) % lanes
+
+
+def publish_lane(
+    lane: int, roots: RootTimes, round_: Round, next_attempt: NextAttempt, ask_limit: AskLimit | None = None
+) -> LaneResult:
+    """Publishes the documents of all roots of the lane in this round, in as many attempts as topics refuse messages. Raises
+    TopicRefused where the topic of dead letters refuses one."""
+    refused: dict[str, str] = {}
+    limits: dict[str, int] = {}
+    while True:
+        attempted = replace(round_, stopped=round_.stopped | refused.keys(), setup=round_.setup.learn(limits))
+        attempt, runner = next_attempt(attempted)
+        try:
+            result = publish_stage(lane, attempt, roots, attempted, runner)
+        except TopicRefused as refusal:
+            products = [p.product.name for p in round_.plan.products.values() if p.product.topic == refusal.topic]
+            if not products:
+                raise
+            limit = ask_limit(refusal.topic) if refusal.too_large and ask_limit is not None else MAX_MESSAGE_BYTES
+            if any(limit < attempted.setup.message_limits.get(name, MAX_MESSAGE_BYTES) for name in products):
+                limits |= dict.fromkeys(products, limit)
+            else:
+                refused |= dict.fromkeys(products, str(refusal))
+        else:
+            return replace(result, failed={**result.failed, **refused}, limits=limits)
+
+
+def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runner: StepRunner) -> LaneResult:
+    """One attempt. Returns when the broker acknowledged all messages; raises TopicRefused when a topic refuses one."""
+    assert runner.outbox is not None
+    tally: Counter[str] = Counter()
+    mark = Mark(round_.run.number, round_.number, lane, attempt)
+    failed: dict[str, str] = {}
+    backlog: set[Root] = set()
+    unfit: dict[Root, str] = {}
+    fits: set[Root] = set()
+    times: list[float] = []
+    sent: Counter[str] = Counter()
+    products, todo = round_.plan.products, sorted(roots, key=itemgetter(1, 0))
+    publishers = {entity: _RootPublisher(round_, entity, mark, tally, runner) for entity in _roots_of(products, todo)}
+    while todo:
+        end = _end_of_chunk(todo)
+        chunk, todo = todo[:end], todo[end:]
+        going = [root for root in chunk if root[0] not in round_.stopped and root[0] not in failed]
+        backlog.update(set(chunk).difference(going))
+        together: dict[tuple[str, str], list[str]] = {}  # products that show one root publish it together
+        for name, root in going:
+            together.setdefault((products[name].product.root, root), []).append(name)
+        results = runner.run(publishers[entity].publish(root, names) for (entity, root), names in together.items())
+        for (entity, root), outcomes in zip(together, results, strict=True):
+            for name, outcome in outcomes.items():
+                if isinstance(outcome, Unpublishable):
+                    failed.setdefault(name, outcome.reason)
+                    backlog.add((name, root))
+                    continue
+                if isinstance(outcome, UnfitDocument):
+                    tally[Count.UNFIT] += outcome.new
+                    unfit[name, root] = outcome.reason
+                    continue
+                tally[outcome] += 1
+                if outcome == Count.CONTENDED:
+                    publishers[entity].contended.add(root)
+                    todo.append((name, root))
+                    continue
+                if (name, root) in round_.unfit:
+                    fits.add((name, root))
+                if outcome == Count.PUBLISHED:
+                    sent[name] += 1
+                    if roots[name, root] != UNKNOWN:
+                        times.append(roots[name, root])
+    runner.outbox.flush()
+    tally += Counter({Count.BACKLOG: len(backlog)})
+    tally.update({f"{MESSAGES_OF}{name}": count for name, count in sent.items()})
+    return LaneResult(
+        lane=lane,
+        attempt=attempt,
+        tally=tally,
+        times=tuple(times),
+        failed=failed,
+        backlog=frozenset(backlog | unfit.keys()),
+        unfit=unfit,
+        fits=frozenset(fits),
+    )
+
+
+def _end_of_chunk(todo: Sequence[Root]) -> int:
+    """Where a chunk of sorted roots ends: it has all products of its last root, which read and write one ledger item."""
+    end = min(CHUNK, len(todo))
+    while end < len(todo) and todo[end][1] == todo[end - 1][1]:
+        end += 1
+    return end
+
+
+def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter[str]) -> Step[EncodedDocument]:
+    """Assembles a root's document of one product and encodes it as JSON."""
+    top = None if product.retracted else (yield from assemble(plan, product, root, tally))
+    if top is None:
+        return EncodedDocument(key="", value=None)
+    entities = plan.declared_entities
+    renderer = Renderer(product=product.product, entities=entities, tally=tally)
+    return DocumentEncoder(renderer).encoded(top, root_message_key(entities[product.product.root], top.columns))
+
+
+def _roots_of(products: Mapping[str, ProductPlan], roots: Iterable[Root]) -> set[str]:
+    """The root entities of these products."""
+    return {products[name].product.root for name in {name for name, _ in roots}}
+
+
+def _encode(round_: Round, product: Product, entities: Mapping[str, Entity], runner: StepRunner) -> Encode | None:
+    """How the topic has the documents; None for JSON. A trial asks no schema registry, and has JSON of the same documents."""
+    if product.format != "avro":
+        return None
+    number = round_.setup.schema_ids.get(product.name)
+    if number is None:
+        return json_of_avro(product, entities)
+    assert runner.open_writer is not None
+    return framed_avro(product, entities, number, runner.open_writer)
+
+
+class _RootPublisher:
+    """Publishes the roots of one entity in a task: for each root, the documents of some of its products together. `contended`:
+    the roots whose publication begins again."""
+
+    def __init__(self, round_: Round, entity: str, mark: Mark, tally: Counter[str], runner: StepRunner) -> None:
+        self._round, self._entity, self._tally, self._runner = round_, entity, tally, runner
+        self.contended: set[str] = set()
+        self._task = PublishTask(
+            entity=entity,
+            mark=mark,
+            runs={round_.run.number: round_.run},
+            erased=round_.erased,
+            contended=self.contended,
+            consistent=runner.store.consistent,
+        )
+        self._products, self._whole = round_.plan.products, round_.plan.trees[entity]
+        self._entities, self._shared = round_.plan.declared_entities, SharedLevel()
+        self._contexts: dict[str, PublishContext] = {}
+        self._encoders: dict[str, DocumentEncoder] = {}
+        self._trees: dict[tuple[str, ...], RootTree] = {}
+
+    def publish(self, root: str, names: Sequence[str]) -> Step[dict[str, PublishOutcome]]:
+        """Publishes the documents of these products of a root."""
+        contexts = [self._context(name) for name in names]
+        return publish(self._task, contexts, root, partial(self._documents, root, names))
+
+    def _documents(self, root: str, names: Sequence[str]) -> Step[Documents]:
+        """The documents of a root: its rows are found once for all products. If that fails, each product is on its own, so that
+        only those fail that use the wrong row."""
+        shown = tuple([name for name in names if not self._products[name].retracted])
+        gone: dict[str, EncodedDocument | Unpublishable] = dict.fromkeys(names, TOMBSTONE)
+        if not shown:
+            return gone
+        named, tree = root if self._round.log_values else None, self._tree(shown)
+        try:
+            top = yield from assemble_tree(self._round.plan, tree, root, self._tally)
+        except Exception as error:
+            if len(shown) == 1:
+                return gone | {shown[0]: unpublishable(error, named)}
+            for name in shown:
+                gone |= yield from self._documents(root, (name,))
+            return gone
+        if top is None:
+            return gone
+        key = root_message_key(self._entities[self._entity], top.columns)
+        return gone | {name: self._document(top, key, name, named) for name in shown}
+
+    def _document(self, top: Match, key: str, name: str, named: str | None) -> EncodedDocument | Unpublishable:
+        try:
+            return self._encoder(name).encoded(top, key)
+        except Exception as error:
+            return unpublishable(error, named)
+
+    def _tree(self, names: tuple[str, ...]) -> RootTree:
+        """The tree of these products."""
+        if names not in self._trees:
+            self._trees[names] = merge([self._products[name] for name in names], self._whole)
+        return self._trees[names]
+
+    def _encoder(self, name: str) -> DocumentEncoder:
+        if name not in self._encoders:
+            product = self._products[name].product
+            renderer = Renderer(
+                product=product,
+                entities=self._entities,
+                tally=self._tally,
+                shape=self._whole.shape[name],
+                shared=self._shared if product.format == "json" else None,
+            )
+            encode = _encode(self._round, product, self._entities, self._runner)
+            self._encoders[name] = DocumentEncoder(renderer, encode)
+        return self._encoders[name]
+
+    def _context(self, name: str) -> PublishContext:
+        if name not in self._contexts:
+            self._contexts[name] = _context(self._round, self._products[name])
+        return self._contexts[name]
+
+
+def _context(round_: Round, product: ProductPlan) -> PublishContext:
+    name = product.product.name
+    return PublishContext(
+        topic=product.product.topic,
+        product=name,
+        partition=group_partition(product.ledger),
+        number=product.number,
+        version=product.version,
+        headers=(
+            ("statestore.product", name.encode()),
+            (VERSION_HEADER, b"%d" % product.version),
+            ("statestore.registry_version", b"%d" % round_.plan.version),
+            ("statestore.batch", b"%d" % round_.batch),
+        ),
+        earlier=round_.setup.earlier_sequences.get(name, 0),
+        limit=min(round_.setup.message_limits.get(name, MAX_MESSAGE_BYTES), MAX_MESSAGE_BYTES),
+        rejects_topic=round_.rejects_topic,
+        letter_bytes=round_.setup.letter_bytes,
+        refused_by=round_.refused_by,
+    )

@@ -1,0 +1,201 @@
+"""The settings of a job: one frozen value, read once at start.
+
+A setting comes from its flag (`--batch-size`), else from the environment (`STATESTORE_BATCH_SIZE`), else from the settings file
+(TOML, `batch_size = ...`), else from its default. The AWS and Postgres clients read AWS_* and PG* themselves. The file's table
+`[kafka]` says how the clients of Kafka connect (kafka_security.py), and `[schema_registry]` does the same for the schema
+registry (schema_registry_access.py). No file and no flag holds a secret: a reference names its
+place (secret_references.py).
+"""
+
+import math
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from processor.environment.settings.kafka_security import read_kafka
+from processor.environment.settings.schema_registry_access import read_schema_registry
+from processor.environment.settings.secret_references import EXAMPLES, Secret, is_reference
+from processor.environment.settings.setting_groups import (
+    BatchSettings,
+    KafkaSettings,
+    PlaceSettings,
+    RunSettings,
+    SettleSettings,
+    WatchSettings,
+)
+from processor.environment.stores.kinds import KINDS, kind_of
+from processor.environment.stores.setting_field import LARGEST
+from processor.errors import SettingError
+from processor.text import nearest
+
+ENV = "STATESTORE_"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+PASSWORDS = {"registry": "registry_password"} | dict(pair for kind in KINDS.values() for pair in kind.passwords)
+"""The settings with an address, and for each the setting with its password."""
+CONFIDENTIAL = (*PASSWORDS, *PASSWORDS.values())
+"""The settings that no error and no representation shows."""
+_TABLES: dict[str, Callable[[Any, str | None], tuple[tuple[str, str], ...]]] = {
+    "kafka": read_kafka,
+    "schema_registry": read_schema_registry,
+}
+"""The settings that are tables of the file, without a flag and a variable."""
+PASSWORD = re.compile(r"://[^:/@]*:[^@]+@|[?&](ssl)?password=")
+"""In an address: its password."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(PlaceSettings, RunSettings, KafkaSettings, BatchSettings, SettleSettings, WatchSettings):
+    """The settings of one job: all groups. Times are in seconds unless the name says otherwise."""
+
+    kafka: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})
+    schema_registry: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})
+
+
+GROUPS: dict[str, type[Any]] = {
+    "the table and the registry": PlaceSettings,
+    "the run": RunSettings,
+    "the topics": KafkaSettings,
+    "the stream": BatchSettings,
+    "the rows": SettleSettings,
+    "the page and the metrics": WatchSettings,
+}
+"""The groups of settings, by their titles in the help."""
+
+
+def setting_flags() -> list[tuple[str, str]]:
+    """The (name, help) of each setting that has a flag, in the order of the groups."""
+    return [flag for group in GROUPS.values() for flag in flags_of(group)]
+
+
+def flags_of(group: type[Any]) -> list[tuple[str, str]]:
+    """The (name, help) of each setting of a group."""
+    return [(f.name, _help(f)) for f in fields(group)]
+
+
+def mistyped_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that nobody reads, and whose names are near to that of a setting: each with the variable of that setting."""
+    known = {ENV + name.upper() for name, _ in setting_flags()} | {ENV + "SETTINGS"}
+    own = [name for name in environment if name.startswith(ENV) and name not in known]
+    return {name: near for name in sorted(own) if (near := nearest(name, known, 0.9))}
+
+
+def read_settings(
+    given: Mapping[str, Any],
+    environment: Mapping[str, str] | None = None,
+    file: str | None = None,
+    otherwise: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Reads the settings from flags (`given`, None for an absent flag), environment and file. `otherwise`: defaults in place of
+    the usual ones.
+
+    Raises SettingError, which names the wrong setting.
+    """
+    env = os.environ if environment is None else environment
+    path = file or env.get(ENV + "SETTINGS")
+    stored = _read_file(Path(path)) if path else {}
+    known = {f.name: f for f in fields(Settings)}
+    for name in stored:
+        if name not in known:
+            raise SettingError(f"{path}: there is no setting `{name}`; {_cure(name, known)}")
+    values: dict[str, Any] = dict(otherwise or {})
+    for name, f in known.items():
+        if name in _TABLES:
+            values[name] = _TABLES[name](stored.get(name, {}), path)
+        elif given.get(name) is not None:
+            values[name] = _without_secret(f, given[name], f"--{name.replace('_', '-')}")
+        elif ENV + name.upper() in env:
+            values[name] = _value(f, env[ENV + name.upper()], ENV + name.upper())
+        elif name in stored:
+            values[name] = _without_secret(f, stored[name], f"{path}: {name}")
+    if "bootstrap_servers" not in values and "KAFKA_BOOTSTRAP_SERVERS" in env:
+        values["bootstrap_servers"] = env["KAFKA_BOOTSTRAP_SERVERS"]
+    settings = Settings(**values)
+    if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", settings.registry_schema):
+        raise SettingError(
+            f"registry_schema: {settings.registry_schema!r} is not a plain Postgres name; use a-z, 0-9 and _"
+        )
+    kind_of(settings.store).check(settings)
+    if not re.fullmatch(r"(?!AWS/)[\w./#:-]{0,255}", settings.cloudwatch_namespace, re.ASCII):
+        raise SettingError(
+            f"cloudwatch_namespace: CloudWatch refuses {settings.cloudwatch_namespace!r}; use at most 255 of A-Z, a-z, 0-9 and "
+            "._-/#: and do not begin with AWS/"
+        )
+    return settings
+
+
+def _cure(name: str, known: Iterable[str]) -> str:
+    near = nearest(name.replace("-", "_"), known)
+    return f"did you mean `{near}`?" if near else f"the settings are {', '.join(sorted(known))}"
+
+
+def _help(f: Any) -> str:
+    default = "" if f.default == "" else f" (default {f.default})"
+    return str(f.metadata["help"]).replace("%", "%%") + default
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        return read_toml(path)
+    except OSError as error:
+        raise SettingError(f"the settings file {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingError(f"the settings file {path} is not TOML: {error}") from None
+
+
+def read_toml(path: Path, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
+    """The table of a TOML file. Raises OSError; ValueError, with a reason in one line, for a file that is not TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"), parse_float=parse_float)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start + 1}") from None
+    except RecursionError:
+        raise ValueError("it nests too many levels") from None
+    except ArithmeticError:
+        raise ValueError("a number with too large an exponent") from None
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value of the settings file is text, or a number in the place of text."""
+    return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def _without_secret(f: Any, value: Any, where: str) -> Any:
+    """The value of a setting in a file or on the command line, which other users may read. Raises SettingError for a secret."""
+    made = _value(f, value, where)
+    if f.name in PASSWORDS and not is_reference(made) and PASSWORD.search(made):
+        raise SettingError(
+            f"{where}: the address holds a password; leave it out, and for {PASSWORDS[f.name]} {EXAMPLES}"
+        )
+    if f.name in PASSWORDS.values() and made and not is_reference(made):
+        raise SettingError(f"{where} holds the password itself: {EXAMPLES}")
+    return made
+
+
+def _value(f: Any, value: Any, where: str) -> Any:
+    kind = type(f.default)
+    if kind is str:
+        if not _is_text(value) or _CONTROL.search(str(value)):
+            shown = "the value" if f.name in CONFIDENTIAL else repr(value)
+            raise SettingError(f"{where}: {shown} is not text in one line")
+        return Secret(value) if f.name in CONFIDENTIAL and not is_reference(str(value)) else str(value)
+    if kind is bool:
+        if str(value).lower() not in ("true", "false"):
+            raise SettingError(f"{where}: {value!r} is not true or false")
+        return str(value).lower() == "true"
+    try:
+        if isinstance(value, bool) or (kind is int and isinstance(value, float)):
+            raise ValueError
+        converted = kind(value)
+        if not math.isfinite(converted):
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise SettingError(f"{where}: {value!r} is not a {'number' if kind is float else 'whole number'}") from None
+    low, high = f.metadata["low"], f.metadata["high"]
+    if not low <= converted <= high:
+        bounds = f"at least {low}" if high == LARGEST and converted < low else f"from {low} to {high}"
+        raise SettingError(f"{where}: {converted} is out of range; it must be {bounds}")
+    return converted

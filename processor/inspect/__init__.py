@@ -1,1 +1,0 @@
-"""Inspects products and the state: access paths, the rows of a document, published documents against the state."""

@@ -1,0 +1,155 @@
+"""Reads framed records by the schemas of a registry: Avro and Protobuf by confluent-kafka's deserialisers, and JSON.
+
+Promises: asks the registry once for each schema, and again for a schema that was missing, after a while. Gives the values that
+Kafka Connect's JsonConverter would write. confluent-kafka's own reader of JSON is no choice: it rounds numbers.
+"""
+
+import io
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from time import monotonic
+from typing import Any, Final
+
+from confluent_kafka.schema_registry import Schema
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+
+from processor.job.kafka.protobuf_values import protobuf_reader
+from processor.job.kafka.registry_client import RegistryClient, SchemaMissing, WriterSchema
+from processor.values import canonical_json
+from processor.values.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, framed_id, refuse_long_id
+from processor.values.mismatch import Mismatch
+from processor.values.schemas.avro_schema import read_avro_schema
+from processor.values.schemas.chosen_branches import with_branches
+from processor.values.schemas.connect_json_schema import connect_schema
+
+ReadFramed = Callable[[bytes], SchemedValue]
+"""Reads data of one schema, framing included. Raises any error for data that does not fit."""
+MISSING_SECONDS: Final = 30.0
+"""So long a missing schema counts as missing, before the next record asks again."""
+MOST_MISSING: Final = 10_000
+
+
+class RegistrySchemas:
+    """The schemas that a registry gave. `ask`: the schema of an id, as RegistryClient.schema."""
+
+    def __init__(self, ask: Callable[[int], WriterSchema], clock: Callable[[], float] = monotonic) -> None:
+        self._ask = ask
+        self._clock = clock
+        self._readers: dict[int, ReadFramed] = {}
+        self._missing: dict[int, tuple[float, str]] = {}
+
+    def fetch(self, ids: Iterable[int]) -> None:
+        for number in ids:
+            if number in self._readers:
+                continue
+            if number not in self._missing or self._missing[number][0] < self._clock():
+                self._fetch(number)
+
+    def read(self, data: bytes) -> SchemedValue:
+        refuse_long_id(data)
+        number = framed_id(data)
+        if number is None:
+            raise Mismatch(f"begins with byte 0, and ends before a schema id: {len(data)} bytes", "schema-missing")
+        if (reader := self._readers.get(number)) is None:
+            raise Mismatch(self._missing.get(number, (0, f"schema {number} was not asked for"))[1], "schema-missing")
+        try:
+            return reader(data)
+        except Exception as error:  # of the reader of a format: bytes of any kind may raise any error there
+            plain = f"the body does not fit schema {number}"
+            raise Mismatch(f"{plain}: {_one_line(error)}", "schema-differs", plain) from None
+
+    def _fetch(self, number: int) -> None:
+        try:
+            schema = self._ask(number)
+            self._readers[number] = _reader(number, schema)
+            self._missing.pop(number, None)
+        except SchemaMissing as error:
+            if len(self._missing) >= MOST_MISSING:
+                self._missing.clear()
+            self._missing[number] = (self._clock() + MISSING_SECONDS, str(error))
+
+
+@lru_cache(maxsize=1)
+def registry_schemas(access: tuple[tuple[str, str], ...]) -> FramedReader:
+    """This process's reader. `access`: the resolved settings of [schema_registry]; without any, the reader of no schema."""
+    return RegistrySchemas(RegistryClient(dict(access)).schema) if access else NO_SCHEMAS
+
+
+def _reader(number: int, schema: WriterSchema) -> ReadFramed:
+    """The reader of a schema's records. Raises SchemaMissing where the schema cannot be read itself."""
+    makers: Mapping[str, Callable[[WriterSchema], ReadFramed]] = {
+        "AVRO": _AvroReader,
+        "JSON": _json_reader,
+        "PROTOBUF": lambda one: protobuf_reader(one.text, one.references),
+    }
+    if schema.kind not in makers:
+        raise SchemaMissing(f"schema {number} is {schema.kind}, and statestore reads {', '.join(makers)}")
+    try:
+        return makers[schema.kind](schema)
+    except Exception as error:  # of the parser of a format
+        raise SchemaMissing(f"schema {number} cannot be read: {_one_line(error)}") from None
+
+
+class _WholeReads(io.BytesIO):
+    """A body that refuses to give fewer bytes than asked for: the reader of Avro would take these as a shorter text."""
+
+    def read(self, size: int | None = None, /) -> bytes:
+        data = super().read(size)
+        if size is not None and len(data) != size:
+            raise EOFError("the body ends within a value")
+        return data
+
+
+class _OneSchema:
+    """The registry of a deserialiser: it has one schema, whatever the id."""
+
+    def __init__(self, text: str) -> None:
+        self._schema = Schema(text, "AVRO", [])
+
+    def get_schema(self, *_: object) -> Schema:
+        return self._schema
+
+    def config(self) -> dict[str, Any]:
+        return {}
+
+
+class _AvroReader:
+    """Reads the records of an Avro schema."""
+
+    def __init__(self, schema: WriterSchema) -> None:
+        references = {name: canonical_json.loads(text) for name, text in schema.references.items()}
+        self._type = read_avro_schema(canonical_json.loads(schema.text), references)
+        self._body = _WholeReads()
+        self._deserialise = AvroDeserializer(
+            _OneSchema(canonical_json.dumps(self._type.plain)),
+            return_record_name=True,
+            conf={"schema.id.deserializer": self._take_body},
+        )
+
+    def __call__(self, data: bytes) -> SchemedValue:
+        value = self._deserialise(data)
+        if left := self._body.read():
+            raise ValueError(f"{len(left)} bytes are left over")
+        if value is not None and self._type.to_json is not None:
+            value = self._type.to_json(value)
+        schema = self._type.connect
+        if self._type.chooses:
+            value, schema = with_branches(value, schema)
+        if self._type.deep:
+            canonical_json.check_depth(value)
+        return SchemedValue(value, schema, avro=True)
+
+    def _take_body(self, data: bytes, _: object, schema_id: Any) -> io.BytesIO:
+        schema_id.id = framed_id(data)
+        self._body = _WholeReads(data[HEAD:])
+        return self._body
+
+
+def _json_reader(schema: WriterSchema) -> ReadFramed:
+    references = {name: canonical_json.loads(text) for name, text in schema.references.items()}
+    connect = connect_schema(canonical_json.loads(schema.text), references) or None
+    return lambda data: SchemedValue(canonical_json.loads(data[HEAD:]), connect)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -1,0 +1,185 @@
+"""The state of a job from its report (`run.monitor`), in words and as JSON values: what a person must repair, the lag,
+the freshness of documents, and what waits at gates. Pure.
+
+A state is wrong if it stays until a person acts: a job died, or ended itself with an error, a product or a walk stopped, records
+lack a column that a product reads, the job refuses a registry version, none of its topics exists, or the job reports nothing any
+more. Dead letters are counted and are not wrong: `rejects list` shows those that wait.
+
+A record that its producer wrote long before the job began does not wait for the job: an old topic is read from its first record.
+Such a record is old, and the words say its age.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from math import inf
+from typing import Any
+
+from processor.counts import Count
+from processor.engine.protocol.wait import AwaitedTransaction
+from processor.engine.rounds.freshness import BOUNDS, Freshness, read_freshness
+from processor.text import DAY, MINUTE, duration_text
+from registry.model import JobStatus, ReplayRequest, RunEnd, Snapshot
+
+SILENT_SECONDS = 60.0
+"""A living job whose report is older is wrong: it reports every 5 s."""
+OLD_SECONDS = DAY
+"""A record that is older than the run by more than this is an old record."""
+
+
+def wrong_lines(job: JobStatus) -> Iterator[str]:
+    """What a person must repair, a line each."""
+    if not job.alive:
+        yield from _wrong_end(job)
+        return
+    if (job.report_age or 0.0) > SILENT_SECONDS:
+        silence = duration_text(job.report_age or 0.0)
+        yield f"job {job.job} renews its lease, and has reported nothing for {silence}; see its log"
+    yield from wrong_in_report(job.report or {})
+
+
+def _wrong_end(job: JobStatus) -> Iterator[str]:
+    """Why a person must act after the end of the last run."""
+    match job.last_end:
+        case RunEnd(how="killed") as end:
+            yield f"job {job.job} died: {end.owner} gave no sign of life since {moment(end.at)}; start it again"
+        case RunEnd(how="failed") as end:
+            yield f"job {job.job} failed at {moment(end.at)}: {end.text}; then start it again"
+        case RunEnd(how="lost") as end:
+            yield f"job {job.job} does not run: {end.owner} lost its lease to a run that has ended; start it again"
+
+
+def wrong_in_report(state: Mapping[str, Any]) -> Iterator[str]:
+    """What a person must repair by the report of a job that lives."""
+    for product, why in state.get("stopped_products", {}).items():
+        yield f"product {product} stopped: {why}"
+    for product, count in state.get("unfit_documents", {}).items():
+        yield (
+            f"product {product}: {count:,} documents do not fit its topic, which shows earlier ones: `statestore rejects list "
+            "--each` says why and what to do; then start the job again"
+        )
+    for walk, why in state.get("stopped_walks", {}).items():
+        yield f"{walk} stopped: {why}"
+    yield from (one["text"] for one in state.get("absent_columns", {}).values() if one["loud"])
+    yield from (state[name] for name in ("refusal", "no_topic") if state.get(name))
+
+
+def moment(at: datetime) -> str:
+    """A time on the clock of this machine."""
+    return f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def lag_text(report: Mapping[str, Any], topic: str) -> str:
+    """The lag of a topic: its unread records, and how long the oldest waits or how old it is."""
+    lag = report["topics"][topic]
+    if lag["records"] is None:
+        return "unknown"
+    wait = "" if not lag["records"] or lag["seconds"] is None else f", {age_text(report, lag['seconds'])}"
+    return f"{lag['records']:,} records{wait}"
+
+
+def age_text(report: Mapping[str, Any], seconds: float) -> str:
+    """How long a record waits; of an old record its age."""
+    old = seconds - (report["at"] - report["began"]) > OLD_SECONDS
+    return duration_text(seconds) + (" old" if old else "")
+
+
+def oldest_text(report: Mapping[str, Any]) -> str:
+    """The age of the oldest change whose documents are not all published."""
+    if (oldest := report["oldest_unpublished"]) is not None:
+        return age_text(report, max(0.0, report["at"] - oldest))
+    return "unknown" if unknown_topics(report) else "none"
+
+
+def unknown_topics(report: Mapping[str, Any]) -> list[str]:
+    """The topics whose lag is unknown: the broker does not show their ends."""
+    return [topic for topic, lag in report["topics"].items() if lag["records"] is None]
+
+
+def missing_text(report: Mapping[str, Any], topic: str) -> str:
+    """A topic that does not exist: the nearest name of the broker, and what is empty meanwhile."""
+    missing = report["missing_topics"][topic]
+    near = f"; the broker has {missing['near']}" if missing["near"] else ""
+    empty = "".join(f", and product {name} no document" for name in missing["products"])
+    return f"does not exist{near}: entity {missing['entity']} has no rows yet{empty}"
+
+
+def freshness_text(tally: Mapping[str, int]) -> str:
+    """The median and the 99th percentile of the ages of documents; of old records their mean age; empty without documents."""
+    freshness = read_freshness(tally)
+    if not freshness.count:
+        return ""
+    if freshness.bucket(0.5)[1] == inf:
+        mean = freshness.seconds / freshness.count
+        longest = f"freshness {document_age(freshness, 0.5)}"
+        return f"freshness of old records: {duration_text(mean)} on average" if mean > DAY else longest
+    return f"freshness p50 {document_age(freshness, 0.5)}, p99 {document_age(freshness, 0.99)}"
+
+
+def document_age(freshness: Freshness, share: float) -> str:
+    """The age that this share of the documents does not exceed: the bounds of its bucket, since nothing else is known of it."""
+    lower, upper = freshness.bucket(share)
+    if upper == inf:
+        return f"over {duration_text(BOUNDS[-1])}"
+    if not lower:
+        return f"under {_seconds(upper)} s"
+    if upper < MINUTE:
+        return f"{_seconds(lower)} to {_seconds(upper)} s"
+    return f"{duration_text(lower)} to {duration_text(upper)}"
+
+
+def _seconds(bound: float) -> str:
+    return f"{bound:.3g}"
+
+
+def gate_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each product of which documents wait, and one where documents went out too early. A report of an older release
+    has no gates."""
+    for product, gate in sorted(report.get("gates", {}).items()):
+        if gate["waiting"]:
+            found = gate["transaction"]
+            waits_for = f"; it waits for {AwaitedTransaction(**found).text}" if found else ""
+            age = duration_text(max(0.0, report["at"] - gate["since"]))
+            yield f"gate of {product}: {gate['waiting']:,} documents wait, the oldest for {age}{waits_for}"
+    if count := report.get("counts", {}).get(Count.RELEASED_INCOMPLETE):
+        yield f"gates: {count:,} documents went out at `at_most`, perhaps with a part of a transaction (docs/gates.md)"
+
+
+def status_json(
+    snapshot: Snapshot, jobs: Collection[JobStatus], problems: list[str], degraded: list[str]
+) -> dict[str, Any]:
+    """The state as JSON values. `report`: see `processor.job.run.monitor`."""
+    return {
+        "version": snapshot.version,
+        "paused": snapshot.paused,
+        "wrong": problems,
+        "degraded": degraded,
+        "jobs": [
+            {
+                "job": job.job,
+                "owner": job.owner,
+                "alive": job.alive,
+                "since": job.acquired_at.isoformat() if job.acquired_at else None,
+                "ended": asdict(end) | {"at": end.at.isoformat()} if (end := job.last_end) else None,
+                "applied_version": job.applied_version,
+                "report_age": job.report_age,
+                "report": job.report,
+            }
+            for job in jobs
+        ],
+    }
+
+
+def requests_json(requests: Sequence[ReplayRequest]) -> list[Mapping[str, object]]:
+    """The requests that wait, as JSON values."""
+    return [
+        {
+            "request": one.number,
+            "who": one.who,
+            "why": one.why,
+            "at": one.at.isoformat(),
+            "letters": one.letters,
+            "ended": one.ended,
+        }
+        for one in requests
+    ]

@@ -1,0 +1,319 @@
+"""The Spark job around its driver: the fence, the stream, and what the driver does with a batch.
+
+start   take the lease (open_job.py), then take over from earlier runs (take_over.py)
+idle    background work goes on between batches, in turn with them
+edit    the steward takes a new version of the registry before a batch, or between batches; with other topics, or in a pause, the
+        stream ends, and begins again; so it does when a missing topic appears, or when an entity can leave its former topic
+stop    the job raises at the start of the next batch, and Spark replays that batch at the next start. (Returning early
+        would commit the batch.)
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import perf_counter, time
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from processor.counts import BATCH, Count
+from processor.engine.protocol.committed import committed_by
+from processor.engine.protocol.epochs import Partition
+from processor.engine.rounds.driver import Driver
+from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.live_replays import LiveReplays
+from processor.engine.rounds.stage_times import stage_time
+from processor.engine.rounds.steward import Steward
+from processor.engine.rounds.troubles import Troubles
+from processor.environment.settings.settings import Settings
+from processor.errors import Stopped, StreamOutdated
+from processor.job.kafka.admin import Admin
+from processor.job.run.catch_up import CatchUp
+from processor.job.run.checkpoint import Checkpoint, check_positions, prepare_checkpoint
+from processor.job.run.entity_moves import EntityMoves
+from processor.job.run.lease import LeaseRenewal
+from processor.job.run.monitor import JobMonitor, LastBatch
+from processor.job.run.outages.batch_troubles import BatchTroubles
+from processor.job.run.source import OffsetRanges, in_ranges, offset_ranges, read_stream
+from processor.job.run.source_topics import SourceTopics
+from processor.job.run.spark_executor import BatchFrame
+from processor.job.run.take_over import take_over
+from processor.job.run.topic_epochs import check_topics
+from registry.errors import RegistryBusy, RegistryUnreachable
+from registry.model import Lease, Snapshot
+from registry.repository import Registry
+
+LAST_ROUND_SECONDS = 30.0
+"""At its end, the job waits this long for a round that still runs, before it gives the lease back."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
+    job works by the plan of its start). `replays`: those that operators ask for, None in a run of a verb. `moves`: of its
+    entities to other topics. `topics`: those that the stream reads; `positions`: where it reads on in each partition; `begins`:
+    where it began, None until its first batch. `doing`, `last_batch`: for the monitor. `failure`: why the stream ends, None while
+    it goes on: StreamOutdated, Stopped, or the failure of a batch. `troubles`: what the job waits for; they outlast a job that
+    opens again. `stopping`: an operator sets it; `begun`: the job took over what earlier runs left; `rests`: it does nothing
+    more; `ended`: it gave its lease back."""
+
+    driver: Driver
+    spark: SparkSession
+    registry: Registry
+    admin: Admin
+    lease: Lease
+    renewal: LeaseRenewal
+    troubles: Troubles
+    steward: Steward | None = None
+    moves: EntityMoves | None = None
+    replays: LiveReplays | None = None
+    topics: SourceTopics = field(init=False)
+    positions: dict[Partition, int] = field(default_factory=dict)
+    begins: dict[Partition, int] | None = None
+    doing: str = "starts"
+    last_batch: LastBatch | None = None
+    monitor: JobMonitor = field(init=False)
+    catch_up: CatchUp = field(init=False)
+    batch_troubles: BatchTroubles = field(init=False)
+    failure: Exception | None = None
+    failed_work: str = "the batch"
+    stopping: threading.Event = field(default_factory=threading.Event)
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    begun: bool = False
+    rests: bool = False
+    ended: bool = False
+
+    def __post_init__(self) -> None:
+        self.batch_troubles = BatchTroubles(troubles=self.troubles)
+        self.catch_up = CatchUp(driver=self.driver, admin=self.admin)
+        self.topics = SourceTopics(
+            admin=self.admin, registry=self.registry, now=self.driver.clock.now, report=self.driver.report
+        )
+        self.monitor = JobMonitor(self)
+
+    @property
+    def settings(self) -> Settings:
+        """The job's settings."""
+        return self.driver.settings
+
+    @property
+    def readers(self) -> dict[str, str]:
+        """The topics to read, and the entity that reads each: without those that operators paused."""
+        paused = self.snapshot.paused_topics if self.snapshot else ()
+        return {topic: entity for topic, entity in self._topics.items() if topic not in paused}
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The registry's version that the job has taken; None before the first."""
+        return self.steward.snapshot if self.steward else None
+
+    @property
+    def _topics(self) -> dict[str, str]:
+        """The topics of all entities, and the entity of each. An entity has none while another one has yet to leave it."""
+        return {e.entity.topic: name for name, e in self.driver.plan.entities.items() if e.entity.topic}
+
+    def fit_checkpoint(self) -> None:
+        """Fits the checkpoint, if the job has one, to the topics. Raises CheckpointError when that is impossible."""
+        if self.settings.checkpoint:
+            topics = self._topics
+            boundaries = self.registry.epochs(list(topics), list(topics.values()))
+            checkpoint = Checkpoint(spark=self.spark, path=self.settings.checkpoint)
+            prepare_checkpoint(checkpoint, topics, topics.keys() - self.readers.keys(), boundaries, self.admin)
+            self.check_positions()
+
+    def check_positions(self) -> None:
+        """Raises CheckpointError where a topic lacks the records that the job reads next."""
+        check_positions(Checkpoint(spark=self.spark, path=self.settings.checkpoint), self.admin, self._topics)
+
+    def begin(self) -> None:
+        """Takes over what earlier runs left, and the registry's version: the job is ready to stream."""
+        self.start()
+        self.take_version()
+        self.batch_troubles.begin()
+        self.begun = True
+        self.driver.report(JobEvent(what="open", text="runs"))
+
+    def start(self) -> None:
+        """Takes over what earlier runs left."""
+        take_over(self.driver, self.registry, self.lease)
+
+    def make_moves(self) -> None:
+        """Moves the entities to other topics that can move now. Call it before the stream begins."""
+        plan = self.moves.make(self._committed()) if self.moves else None
+        if plan is not None:
+            self.driver.adopt(plan)
+
+    def stream(self, once: bool) -> StreamingQuery:
+        """Starts the stream over the topics that exist: with the records that are there now (`once`), or for good."""
+        self.fit_checkpoint()
+        self.doing = "reads its topics"
+        self.read_positions()
+        self.begins = None
+        self.topics.streamed = self.topics.present
+        if not self.positions:
+            self.catch_up.begin_again(self.topics.present)
+        self.answer()
+        writer = read_stream(self.spark, self.settings, self.topics.present).writeStream.foreachBatch(self.on_batch)
+        writer = writer.option("checkpointLocation", self.settings.checkpoint)
+        return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()
+
+    def answer(self) -> None:
+        """Tells the driver where the topics of the stream end, if it asks for it."""
+        if self.topics.streamed and self.driver.asks:
+            marks = {topic: self.admin.watermarks(topic) for topic in self.topics.streamed}
+            ends = {(topic, at): end for topic, of in marks.items() for at, (begin, end) in of.items() if begin < end}
+            self.driver.expect(ends, self.positions)
+
+    def read_positions(self) -> None:
+        """Takes from the checkpoint, if the job has one, where the next batch begins."""
+        self.positions = self._committed()
+
+    def _committed(self) -> dict[Partition, int]:
+        path = self.settings.checkpoint
+        return Checkpoint(spark=self.spark, path=path).committed() if path else {}
+
+    @property
+    def paused(self) -> bool:
+        """Whether an operator paused all work: the job reads no batches."""
+        return self.snapshot is not None and self.snapshot.paused
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is nothing to stream: the job is paused, or each of its topics is, or none exists."""
+        return self.paused or not self.topics.present
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the stream must end: it reads other topics than it should, or the job is paused."""
+        moves = self.moves is not None and self.moves.look(self.positions)
+        return self.paused or moves or self.topics.outdated(self.readers)
+
+    @property
+    def work(self) -> int | None:
+        """The number of the round that the job works at, or begins with; None while it has nothing to do."""
+        works = not self.rests and (self.turn.locked() or not self.begun)
+        return self.driver.rounds.number if works else None
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether background work remains, now or later, without that of roots that wait at gates."""
+        steward, replays = self.steward, None if self.paused else self.replays
+        return self.driver.unsettled or bool(steward and steward.pending) or bool(replays and replays.pending)
+
+    @property
+    def pending(self) -> bool:
+        """Whether background work remains, now or later."""
+        return self.unsettled or self.driver.pending
+
+    def take_version(self) -> None:
+        """Takes the registry's version, once for each micro-batch and between them."""
+        if self.steward is not None:
+            self.steward.turn()
+
+    def take_requests(self) -> None:
+        """Takes the next step of a replay that operators ask for, if there is one. A paused job takes none."""
+        if self.replays is not None and not self.paused:
+            self.replays.turn()
+
+    def on_batch(self, frame: DataFrame, batch: int) -> None:
+        """Processes a micro-batch. An error here fails the batch, and the job keeps it as the reason."""
+        with self.turn:
+            try:
+                self._check_stream()
+                self.take_version()
+                self._check_stream()
+                self.take_requests()
+                ranges = offset_ranges(self.spark, self.settings.checkpoint, batch)
+                self.catch_up.look(ranges)
+                self.positions = ranges.starts | self.positions
+                before, began = self.driver.tally.copy(), perf_counter()
+                pieces = list(ranges.slices(self.batch_troubles.most_records(self.settings.batch_size)))
+                for piece in pieces:
+                    self._process(frame if len(pieces) == 1 else in_ranges(frame, piece), piece, batch)
+                    if not self.stopping.is_set():
+                        self.driver.background_work()
+                self.note_batch(batch, ranges, self.driver.tally - before)
+                self.driver.tally.update(Counter({Count.BATCHES: 1}) + stage_time(BATCH, began))
+            except Exception as error:
+                self.failure = error
+                raise
+
+    def ends_stream(self) -> bool:
+        """Notes why the stream must end, between two batches, and returns whether it must. A batch that begins later ends for
+        the same reason."""
+        if self.failure is None and self.turn.acquire(blocking=False):
+            try:
+                self._check_stream()
+            except (Stopped, StreamOutdated) as reason:
+                self.failure = reason
+            finally:
+                self.turn.release()
+        return isinstance(self.failure, Stopped | StreamOutdated)
+
+    def _check_stream(self) -> None:
+        """Raises the reason why the stream ends, if it does."""
+        if self.failure is not None:
+            raise self.failure
+        if self.stopping.is_set() or self.rests:
+            raise Stopped("stopped on request")
+        if self.outdated:
+            raise StreamOutdated("the stream begins again")
+
+    def note_batch(self, batch: int, ranges: OffsetRanges, tally: Mapping[str, int]) -> None:
+        """Notes the end of a batch, for the monitor."""
+        self.driver.note_read(self.positions)
+        self.answer()
+        self.last_batch = LastBatch(
+            number=batch, at=time(), records=tally[Count.READ], documents=tally[Count.PUBLISHED]
+        )
+        self.batch_troubles.note(tally)
+
+    def idle(self) -> None:
+        """Background work while no batch runs. A failure ends the stream, like one of a batch."""
+        if self.turn.acquire(blocking=False):
+            try:
+                self.driver.background_work()
+                self.answer()
+                self.take_version()
+                self.take_requests()
+                if self.failure is None:  # else a batch has failed, and the stream ends
+                    self.batch_troubles.note_calm()
+            except Exception:
+                self.failed_work = "the work between batches"
+                raise
+            finally:
+                self.turn.release()
+
+    def rest(self) -> None:
+        """Waits for the round that still runs, and closes the store. The job does nothing more. It keeps the lease, and its
+        monitor goes on to show what waits."""
+        self.doing, self.rests = "waits for a part that does not answer", True
+        if self.turn.acquire(timeout=LAST_ROUND_SECONDS):
+            self.turn.release()
+            self.driver.transactions.close()
+            self.driver.store.close()
+
+    def end(self) -> None:
+        """Rests, ends the monitor and the renewal, and gives the lease back. A registry that does not answer lets it expire."""
+        self.rest()
+        self.ended, self.doing = True, "has ended"
+        self.monitor.stop()
+        self.renewal.stop()
+        with suppress(RegistryUnreachable, RegistryBusy):
+            self.registry.give_back(self.lease)
+
+    def _process(self, frame: DataFrame, piece: OffsetRanges, batch: int) -> None:
+        """Processes a piece of a batch. From then on the job has read it: a later piece counts it as committed."""
+        self.driver.rounds.check_lease()
+        if self.moves and self.moves.is_outdated():
+            raise StreamOutdated("an operator moved an entity to another topic: the stream begins again")
+        epochs = check_topics(self.registry, self.admin, piece.ranges, self.readers)
+        self.driver.rounds.partitions, self.driver.rounds.incarnations = epochs.partitions(), epochs.incarnations
+        work = BatchFrame(frame=frame, records=piece.size, epochs=epochs)
+        if self.begins is None:
+            path = self.settings.checkpoint
+            self.begins = Checkpoint(spark=self.spark, path=path).begins() if path else {}
+        self.driver.process_batch(work, committed_by(epochs, self.begins, self.positions), batch)
+        self.positions = self.positions | piece.ends

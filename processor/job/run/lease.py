@@ -1,0 +1,126 @@
+"""The lease of a job: taken at a start, checked before each round, renewed while the job lives."""
+
+from collections.abc import Callable, Iterable
+from threading import Event, Thread
+from time import monotonic
+
+from processor.engine.rounds.job_event import JobEvent, Report
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.settings import Settings
+from processor.errors import Stopped
+from processor.job.run.worker import lease_lost
+from registry.errors import LeaseHeld, LeaseLost
+from registry.model import JobStatus, Lease
+from registry.repository import Registry
+from statestore.store import FencingToken, Store
+
+JOIN_SECONDS = 10
+
+
+def take_lease(
+    registry: Registry, settings: Settings, owner: str, *, take_over: bool, stopping: Event, report: Report
+) -> Lease:
+    """Takes the job's lease. Waits for the lease of a killed run to expire. When the owner renews it meanwhile, the
+    owner lives: then raises LeaseHeld, which names it. Raises Stopped when `stopping` is set meanwhile."""
+    first: LeaseHeld | None = None
+    while True:
+        try:
+            return registry.take_lease(
+                settings.job, owner, settings.lanes, take_over=take_over, expires_after=settings.lease_seconds
+            )
+        except LeaseHeld as held:
+            if first is not None and str(held) != str(first):
+                raise
+            if first is None:
+                report(JobEvent(what="waits", text=f"waits for the lease, until it expires: {held}"))
+            first = held
+            if stopping.wait(1):
+                raise Stopped("stopped on request") from None
+
+
+def refuse_living_run(jobs: Callable[[], Iterable[JobStatus]], job: str, owner: str, stopping: Event) -> None:
+    """Raises LeaseHeld if a run of the job lives. The lease of a killed run looks the same until it expires, so this waits for a
+    sign of life, or for the end of the lease. A living run reports its state every few seconds."""
+    first: JobStatus | None = None
+    while not stopping.is_set():
+        now = next((one for one in jobs() if one.job == job and one.alive and one.owner != owner), None)
+        if now is None:
+            return
+        if first is not None and _lives(first, now):
+            raise LeaseHeld(
+                f"job {job} runs already: {now.owner} (generation {now.generation}): stop it, or take over, which fences it"
+            )
+        first = now
+        stopping.wait(0.5)
+
+
+def _lives(before: JobStatus, now: JobStatus) -> bool:
+    """Whether a run renewed its lease, or reported its state, between two looks."""
+    if (before.generation, before.renewed_at) != (now.generation, now.renewed_at):
+        return True
+    return now.report_age is not None and (before.report_age is None or now.report_age < before.report_age)
+
+
+def lease_check(registry: Registry, lease: Lease, stopping: Event | None = None) -> Callable[[], None]:
+    """The check of a driver before each round: raises Fenced when another run took the lease, Stopped when `stopping` is set."""
+
+    def check() -> None:
+        if stopping is not None and stopping.is_set():
+            raise Stopped("stopped on request")
+        if not registry.holds(lease):
+            raise lease_lost(lease)
+
+    return check
+
+
+def take_table(registry: Registry, lease: Lease, store: Store) -> FencingToken:
+    """Takes the table over from the earlier runs: a store that knows runs refuses their writes from now on. The registry's
+    identity names the runs, since their generations rise with it, also when the job gets another name. Raises FencedWrite when a
+    later run has taken the table."""
+    fence = FencingToken(registry.binding().identity, lease.generation)
+    store.take_over(fence)
+    return fence
+
+
+class LeaseRenewal:
+    """Renews a lease from `start` to `stop`, in a thread and over a registry connection of its own. So a long round never makes
+    a living job look dead."""
+
+    def __init__(self, settings: Settings, lease: Lease) -> None:
+        self._registry, self._lease = open_registry(settings), lease
+        self._every = settings.lease_seconds / 3
+        self._renewed = monotonic()
+        self._lost, self._ending = Event(), Event()
+        self._thread = Thread(target=self._renew_until_the_end, name="lease renewal", daemon=True)
+
+    @property
+    def age(self) -> float:
+        """Seconds since the lease was taken or renewed."""
+        return monotonic() - self._renewed
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread. A renewal that waits for Postgres may go on for a moment, and is harmless."""
+        self._ending.set()
+        self._thread.join(JOIN_SECONDS)
+
+    def check(self) -> None:
+        """Raises Fenced when a renewal found that another run took the lease."""
+        if self._lost.is_set():
+            raise lease_lost(self._lease)
+
+    def _renew_until_the_end(self) -> None:
+        with self._registry:
+            while not self._ending.wait(self._every):
+                try:
+                    self._registry.renew(self._lease)
+                    self._renewed = monotonic()
+                except LeaseLost:
+                    self._lost.set()
+                    return
+                except (
+                    Exception
+                ):  # Postgres is out of reach: the next renewal tries again, and the checks of rounds report it
+                    continue

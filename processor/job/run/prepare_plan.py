@@ -1,0 +1,23 @@
+"""The plan of a run: that of the registry, after the definitions that the run brings."""
+
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.planning import check_after, plan_of, requirements_of
+from processor.engine.plan.rejects_topic import check_rejects_topic
+from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.owner_name import owner_name
+from processor.environment.settings.settings import Settings
+from processor.job.run.binding import check_new_registry
+from processor.language.product.product import Definitions
+
+
+def prepare_plan(settings: Settings, definitions: Definitions | None) -> Plan:
+    """Applies the definitions, if any, and returns the plan of the registry."""
+    with open_registry(settings) as registry:
+        check_new_registry(settings, registry)
+        registry.migrate(settings.slots)
+        if definitions is not None:
+            required, check = requirements_of(definitions), check_after(definitions, settings.rejects_topic)
+            registry.apply(required, who=owner_name(), why="run", check=check)
+        plan = plan_of(registry.snapshot())
+    check_rejects_topic(plan, settings.rejects_topic)
+    return plan

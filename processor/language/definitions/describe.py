@@ -1,0 +1,118 @@
+"""Writes the model as definitions: JSON values that `load` reads back to equal model values.
+
+The values are equal for every model that `load` can make: there, the `join`s of a level come before its `embed`s.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from processor.language.definitions.names import write_path
+from processor.language.definitions.shape import write_duration
+from processor.language.product.expressions.expression import Column, Expression
+from processor.language.product.product import BareValue, Fields, Gate, Join, OrderTerm, Product, Selection, WholeRow
+from processor.values.entity import Entity
+from processor.values.placeholders import PLACEHOLDER
+
+
+def write_expression(expression: Expression) -> str:
+    """The expression as an author writes it."""
+    return write_path(expression) if isinstance(expression, Column) else expression.text
+
+
+def describe_entity(entity: Entity) -> dict[str, Any]:
+    """The entity's value in `entities.yaml`; the key there is the entity's name."""
+    described: dict[str, Any] = {
+        "topic": entity.topic,
+        "key": list(entity.key),
+        "columns": {name: _column(name, entity) for name in entity.columns},
+        "shards": entity.shards,
+    }
+    if entity.truncate != "refuse":
+        described["truncate"] = entity.truncate
+    if entity.keep != "all":
+        described["keep"] = entity.keep
+    if entity.source:
+        described["source"] = entity.source
+    if entity.transactions:
+        described["transactions"] = entity.transactions
+    if entity.unavailable != PLACEHOLDER:
+        described["unavailable"] = entity.unavailable
+    if entity.table:
+        described["table"] = entity.table
+    if entity.deleted:
+        described["deleted"] = [
+            {"column": flag.column} | ({"values": list(flag.values)} if flag.values else {}) for flag in entity.deleted
+        ]
+    decimals = dict(entity.decimals) if isinstance(entity.decimals, Mapping) else entity.decimals
+    absent = dict(entity.absent) if isinstance(entity.absent, Mapping) else entity.absent
+    choices = {"format": entity.format, "decimals": decimals, "absent": absent}
+    return described | {name: choice for name, choice in choices.items() if choice is not None}
+
+
+def _column(name: str, entity: Entity) -> Any:
+    """A column: its type, or a mapping with its words."""
+    column = entity.columns[name]
+    words: dict[str, Any] = {"compare": list(column.compare)} if column.compare else {}
+    words |= {"not_null": True} if name in entity.not_null else {}
+    return {"type": str(column), **words} if words else str(column)
+
+
+def describe_product(product: Product) -> dict[str, Any]:
+    """The value of the product's file."""
+    heading: dict[str, Any] = {"product": product.name, "root": product.root, "topic": product.topic}
+    if product.format != "json":
+        heading["format"] = product.format
+    if product.gated:
+        heading["publish"] = describe_gate(product.gate)
+    if product.compare:
+        compare = {name: {c: list(words) for c, words in of.items()} for name, of in product.compare.items()}
+        heading["compare"] = compare
+    if product.where is not None:
+        heading["where"] = write_expression(product.where)
+    return heading | _selection(product.selection) | _joins(product.joins)
+
+
+def describe_gate(gate: Gate) -> dict[str, str]:
+    """The value of `publish` of a product with this gate."""
+    waits = {"quiet": gate.quiet, "every": gate.every, "at_most": gate.at_most}
+    whole = {"transactions": "whole"} if gate.whole else {}
+    return whole | {name: write_duration(seconds) for name, seconds in waits.items() if seconds}
+
+
+def _selection(selection: Selection) -> dict[str, Any]:
+    match selection:
+        case WholeRow():
+            return {}
+        case BareValue(expression=expression):
+            return {"value": write_expression(expression)}
+        case Fields(members=members):
+            if all(expression == Column(name=name) for name, expression in members):
+                return {"fields": [name for name, _ in members]}
+            return {"fields": {name: write_expression(expression) for name, expression in members}}
+
+
+def _joins(joins: tuple[Join, ...]) -> dict[str, Any]:
+    words = (("join", False), ("embed", True))
+    described = {word: {join.name: _join(join) for join in joins if join.shown is shown} for word, shown in words}
+    return {word: below for word, below in described.items() if below}
+
+
+def _join(join: Join) -> dict[str, Any]:
+    described: dict[str, Any] = {"many" if join.many else "one": join.entity, "on": dict(join.on)}
+    if join.where is not None:
+        described["where"] = write_expression(join.where)
+    if join.required:
+        described["required"] = True
+    if join.strong:
+        described["strong"] = True
+    if join.order_by:
+        described["order_by"] = [_term(term) for term in join.order_by]
+    if join.limit is not None:
+        described["limit"] = join.limit
+    if join.total:
+        described["total"] = True
+    return described | _selection(join.selection) | _joins(join.joins)
+
+
+def _term(order: OrderTerm) -> str:
+    return ("-" if order.descending else "") + write_expression(order.by)

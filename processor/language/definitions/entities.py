@@ -1,0 +1,352 @@
+"""Reads `entities.yaml`: the tables of the source."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple, TypeVar, get_args
+
+from processor.language.definitions.problems import Problems, suggest
+from processor.language.definitions.shape import (
+    COLUMN,
+    ENTITY,
+    FLAG,
+    as_count,
+    as_flag,
+    as_map,
+    as_name,
+    as_text,
+    as_texts,
+    as_topic,
+    check_keys,
+    describe_node,
+)
+from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
+from processor.language.product.join_fields import parse_compared, parse_element
+from processor.values.column_types import parse_type
+from processor.values.entity import (
+    AbsentChoice,
+    ColumnType,
+    Compare,
+    CompareWord,
+    DecimalForm,
+    DeleteFlag,
+    Entity,
+    KeepChoice,
+    RecordFormat,
+    TruncateChoice,
+    united,
+)
+from processor.values.foreign.delete_flags import flag_text
+from processor.values.placeholders import PLACEHOLDER, placeholder_of
+from statestore.column_values import MAX_COLUMNS
+
+Choice = TypeVar("Choice", bound=str)
+MOST_SHARDS = 100
+KEEP, TRANSACTIONS, UNAVAILABLE = "keep", "transactions", "unavailable"
+FILE_WORDS = (KEEP, TRANSACTIONS, UNAVAILABLE)
+_KEEPS: tuple[KeepChoice, ...] = get_args(KeepChoice)
+_ABSENT: tuple[AbsentChoice, ...] = get_args(AbsentChoice)
+_PATTERN = frozenset("*+?()[]{}|^$,\\")
+"""The signs of patterns, and of lists in a text."""
+
+
+class _FileWords(NamedTuple):
+    """What the file says for each entity that does not say it."""
+
+    keep: KeepChoice | None
+    transactions: str | None
+    unavailable: str | None
+
+
+def read_entities(root: YamlNode, problems: Problems) -> dict[str, Entity | None]:
+    """The entities in the order written. An entity with problems has None, so that no reader reports its name as unknown. `keep`,
+    `transactions` and `unavailable` with a word in place of a mapping are no entities: the word counts for each entity that does
+    not say it."""
+    cure = "write `name: {key: [...], columns: {name: type}}`"
+    entries = as_map(root, "the file", cure, problems)
+    if entries is None:
+        return {}
+    said = {name: node for name in FILE_WORDS if isinstance(node := entries.get(name), Scalar)}
+    found = {name: entry for name, entry in entries.entries.items() if name not in said}
+    words = _read_words(said, problems)
+    if not found:
+        problems.add(next(iter(said.values())), "the file has no entity", cure)
+    return {name: _read_entity(key, node, words, problems) for name, (key, node) in found.items()}
+
+
+def _read_words(nodes: Mapping[str, YamlNode], problems: Problems) -> _FileWords:
+    """The words of the file, or of an entity."""
+    topic = nodes.get(TRANSACTIONS)
+    return _FileWords(
+        keep=_read_choice(nodes.get(KEEP), KEEP, _KEEPS, problems),
+        transactions=as_topic(topic, problems, TRANSACTIONS) if topic else None,
+        unavailable=_read_placeholder(nodes.get(UNAVAILABLE), problems),
+    )
+
+
+def _read_placeholder(node: YamlNode | None, problems: Problems) -> str | None:
+    """The text of `unavailable`; None where nobody says it."""
+    cure = "write the connector's unavailable.value.placeholder, a text, or `hex:` with hex digits"
+    text = as_text(node, f"`{UNAVAILABLE}`", cure, problems) if node else None
+    if node is not None and text is not None:
+        try:
+            placeholder_of(text)
+        except ValueError:
+            problems.add(node, f"`{UNAVAILABLE}` has wrong hex digits: `{text}`", cure)
+    return text
+
+
+def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Problems) -> Entity | None:
+    before = len(problems)
+    name = as_name(key, "the name of an entity", problems)
+    body = as_map(node, f"entity `{key.text}`", "write `key` and `columns` below it", problems)
+    if name is None or body is None:
+        return None
+    check_keys(body, f"entity `{name}`", ENTITY, problems)
+    columns = _read_columns(name, key, body, problems)
+    columns_read = len(problems) == before
+    key_columns = _read_key(name, key, body, columns if columns_read else None, problems)
+    topic, shards = _read_options(name, body, problems)
+    formats: tuple[RecordFormat, ...] = get_args(RecordFormat)
+    truncates: tuple[TruncateChoice, ...] = get_args(TruncateChoice)
+    record_format = _read_choice(body.get("format"), "format", formats, problems)
+    decimals = _read_decimals(name, body, columns if columns_read else None, problems)
+    truncate = _read_choice(body.get("truncate"), "truncate", truncates, problems) or "refuse"
+    absent = _read_absent(name, body, columns if columns_read else None, problems)
+    not_null = _read_not_null(body, problems)
+    own = _read_words({name: value for name, (_, value) in body.entries.items()}, problems)
+    flags = _read_flags(name, body.get("deleted"), record_format, problems)
+    source = _read_table(body, "source", problems)
+    table = _read_table(body, "table", problems)
+    if len(problems) > before:
+        return None
+    return Entity(
+        name=name,
+        topic=topic,
+        key=key_columns,
+        columns=columns,
+        shards=shards,
+        format=record_format,
+        truncate=truncate,
+        decimals=decimals,
+        keep=own.keep or words.keep or "all",
+        source=source,
+        table=table,
+        deleted=flags,
+        transactions=own.transactions or words.transactions or "",
+        unavailable=own.unavailable or words.unavailable or PLACEHOLDER,
+        absent=absent,
+        not_null=not_null,
+    )
+
+
+def _read_columns(name: str, key: Scalar, body: Map, problems: Problems) -> dict[str, ColumnType]:
+    cure = "write `columns: {name: type}`"
+    if "columns" not in body.entries:
+        problems.add(key, f"entity `{name}` has no `columns`", cure)
+    columns = as_map(body.get("columns"), f"`columns` of entity `{name}`", cure, problems)
+    if columns and len(columns.entries) > MAX_COLUMNS:
+        what = f"entity `{name}` declares {len(columns.entries)} columns; one write holds {MAX_COLUMNS} at most"
+        problems.add(columns, what, "declare only the columns that products use; the job stores the others undeclared")
+    types: dict[str, ColumnType] = {}
+    for column, (column_key, node) in columns.entries.items() if columns else ():
+        as_text(column_key, "the name of a column", "use text without control characters", problems)
+        if parse_element(column) or parse_compared(column):
+            meant = "elements" if parse_element(column) else "folded text"
+            what = f"the column name `{column}` means the {meant} of another column"
+            problems.add(column_key, what, "rename the column")
+        if column_type := _read_column(column_key, node, problems):
+            types[column] = column_type
+    return types
+
+
+def _read_column(key: Scalar, node: YamlNode, problems: Problems) -> ColumnType | None:
+    """A column: its type, or a mapping with the words of `members.COLUMN`."""
+    column, said = key.text, node if isinstance(node, Map) else None
+    type_node: YamlNode | None = node
+    if said:
+        check_keys(said, f"column `{column}`", COLUMN, problems)
+        type_node = said.get("type")
+        if type_node is None:
+            problems.add(key, f"column `{column}` has no `type`", f"write `{column}: {{type: string}}`")
+    found = _read_type(column, type_node, problems) if type_node else None
+    if said is None or found is None:
+        return found
+    compare = read_compare(said.get("compare"), problems)
+    if compare and found.name != "string":
+        what = f"column `{column}` is {found}, which has no text to compare"
+        problems.add(said.key_node("compare"), what, "leave out `compare`, or declare the column `string`")
+    return replace(found, compare=compare)
+
+
+def _read_type(column: str, node: YamlNode, problems: Problems) -> ColumnType | None:
+    cure = 'write a type, e.g. `string` or `"string[]"`'
+    text = as_text(node, f"the type of column `{column}`", cure, problems)
+    try:
+        return parse_type(text) if text else None
+    except ValueError as error:
+        problems.add(node, f"the type of column `{column}` cannot be read", str(error))
+        return None
+
+
+def read_compare(node: YamlNode | None, problems: Problems) -> Compare:
+    """How the text of a column compares: a word, or a list of words."""
+    if node is None:
+        return ()
+    words: tuple[CompareWord, ...] = get_args(CompareWord)
+    items = node.items if isinstance(node, Sequence) else (node,)
+    read = [_read_choice(item, "compare", words, problems) for item in items]
+    return united([tuple(word for word in read if word)])
+
+
+def _read_not_null(body: Map, problems: Problems) -> frozenset[str]:
+    """The columns that say `not_null: true`."""
+    columns = body.get("columns")
+    maps = (
+        {name: node for name, (_, node) in columns.entries.items() if isinstance(node, Map)}
+        if isinstance(columns, Map)
+        else {}
+    )
+    return frozenset(name for name, node in maps.items() if as_flag(node, "not_null", problems, f" of column `{name}`"))
+
+
+def _read_key(
+    name: str, key: Scalar, body: Map, columns: Mapping[str, ColumnType] | None, problems: Problems
+) -> tuple[str, ...]:
+    """The key columns. Checks that `columns` has each as a scalar; skips that check where `columns` is None (it has problems)."""
+    node = body.get("key")
+    cure = "write the primary key's columns, e.g. `key: [id]`"
+    if node is None:
+        problems.add(key, f"entity `{name}` has no `key`", cure)
+        return ()
+    parts = as_texts(node, f"`key` of entity `{name}`", cure, problems)
+    if not parts and describe_node(node) == "an empty list":
+        problems.add(node, f"`key` of entity `{name}` is empty", cure)
+    seen: set[str] = set()
+    for item, column in parts:
+        if column in seen:
+            problems.add(item, f"`key` of entity `{name}` names `{column}` twice", "name each column once")
+        seen.add(column)
+        if columns is None:
+            continue
+        if column not in columns:
+            problems.add(item, f"entity `{name}` has no column `{column}` for its `key`", suggest(column, columns))
+        elif columns[column].kind is None:
+            what = f"key column `{column}` of entity `{name}` is {columns[column]}"
+            problems.add(item, what, "use scalar columns in a key, not json or arrays")
+    return tuple(column for _, column in parts)
+
+
+def _read_options(name: str, body: Map, problems: Problems) -> tuple[str, int]:
+    shards_node = body.get("shards")
+    topic = _read_topic(name, body, problems)
+    shards = as_count(shards_node, "`shards`", MOST_SHARDS, problems) if shards_node else 1
+    return topic or name, shards or 1
+
+
+def _read_topic(name: str, body: Map, problems: Problems) -> str | None:
+    """The topic, by default the name of the entity. An entity has one topic (docs/kafka.md says why)."""
+    node = body.get("topic") or Scalar(file=body.file, line=body.line, value=name, text=name)
+    if isinstance(node, Sequence) or (isinstance(node, Scalar) and _PATTERN.intersection(node.text)):
+        what = f"entity `{name}` has one topic, not a list or a pattern of topics"
+        cure = "let the connector route the topics to one (ByLogicalTableRouter of Debezium), or make an entity of each"
+        problems.add(node, what, cure)
+        return None
+    return as_topic(node, problems)
+
+
+def _read_decimals(
+    name: str, body: Map, columns: Mapping[str, ColumnType] | None, problems: Problems
+) -> DecimalForm | Mapping[str, DecimalForm] | None:
+    """The form of all decimals, or of the named columns. `columns` None: they have problems, and the names are not checked."""
+    forms: tuple[DecimalForm, ...] = get_args(DecimalForm)
+    node = body.get("decimals")
+    if not isinstance(node, Map):
+        return _read_choice(node, "decimals", forms, problems)
+    found: dict[str, DecimalForm] = {}
+    for column, (key, value) in node.entries.items():
+        form = _read_choice(value, "decimals", forms, problems)
+        if columns is not None and column not in columns:
+            problems.add(key, f"entity `{name}` has no column `{column}` for its `decimals`", suggest(column, columns))
+        elif columns is not None and columns[column].name not in ("decimal", "float"):
+            what = f"column `{column}` of entity `{name}` is {columns[column]}, which takes no text of numbers"
+            problems.add(key, what, "name columns of type decimal or float in `decimals`")
+        if form is not None:
+            found[column] = form
+    return found
+
+
+def _read_absent(
+    name: str, body: Map, columns: Mapping[str, ColumnType] | None, problems: Problems
+) -> AbsentChoice | Mapping[str, AbsentChoice] | None:
+    """What all columns have that a record lacks, or the named ones. `columns` None: they have problems, and the names are not
+    checked."""
+    node = body.get("absent")
+    if not isinstance(node, Map):
+        return _read_choice(_null_word(node), "absent", _ABSENT, problems)
+    found: dict[str, AbsentChoice] = {}
+    for column, (key, value) in node.entries.items():
+        choice = _read_choice(_null_word(value), "absent", _ABSENT, problems)
+        if columns is not None and column not in columns:
+            problems.add(key, f"entity `{name}` has no column `{column}` for its `absent`", suggest(column, columns))
+        if choice is not None:
+            found[column] = choice
+    return found
+
+
+def _null_word(node: YamlNode | None) -> YamlNode | None:
+    """The node; the word `null` for YAML's null."""
+    is_null = isinstance(node, Scalar) and node.value is None and node.text == "null"
+    return Scalar(file=node.file, line=node.line, value="null", text="null") if node and is_null else node
+
+
+def _read_table(body: Map, key: str, problems: Problems) -> str:
+    """A table in the source; empty where the entity names none."""
+    node = body.get(key)
+    cure = "write the table in the source, e.g. `public.users`"
+    return (as_text(node, f"`{key}`", cure, problems) or "") if node else ""
+
+
+def _read_flags(
+    name: str, node: YamlNode | None, record_format: RecordFormat | None, problems: Problems
+) -> tuple[DeleteFlag, ...]:
+    """The members that say a delete: one, or a list of them."""
+    if node is None:
+        return ()
+    if record_format == "debezium":
+        problems.add(node, f"entity `{name}` pins `format: debezium`, whose `op` says the deletes", "remove `deleted`")
+    flags = []
+    for item in node.items if isinstance(node, Sequence) else [node]:
+        cure = "write `deleted: {column: op_type, values: [D]}`"
+        body = as_map(item, f"`deleted` of entity `{name}`", cure, problems)
+        if body is None:
+            continue
+        check_keys(body, f"`deleted` of entity `{name}`", FLAG, problems)
+        if "column" not in body.entries:
+            problems.add(item, f"`deleted` of entity `{name}` has no `column`", cure)
+        column_node, values = body.get("column"), body.get("values")
+        column = as_text(column_node, "`column`", cure, problems) if column_node else None
+        texts = _flag_values(values, cure, problems) if values else ()
+        if column is not None:
+            flags.append(DeleteFlag(column, texts))
+    return tuple(flags)
+
+
+def _flag_values(node: YamlNode, cure: str, problems: Problems) -> tuple[str, ...]:
+    """The values as texts; YAML reads `true` and `1` as no text."""
+    items = node.items if isinstance(node, Sequence) else ()
+    wrong = [item for item in items if not isinstance(item, Scalar) or item.value is None or not item.text]
+    if not items or wrong:
+        problems.add(wrong[0] if wrong else node, "`values` is a list of texts, numbers, true or false", cure)
+    scalars = (item for item in items if isinstance(item, Scalar))
+    return tuple(flag_text(item.value) if isinstance(item.value, bool) else item.text for item in scalars)
+
+
+def _read_choice(node: YamlNode | None, key: str, choices: tuple[Choice, ...], problems: Problems) -> Choice | None:
+    """The choice below a key; None where the entity has none of them."""
+    if node is None:
+        return None
+    text = as_text(node, f"`{key}`", f"write one of {', '.join(choices)}", problems)
+    choice = next((known for known in choices if known == text), None)
+    if text is not None and choice is None:
+        problems.add(node, f"there is no choice `{text}` for `{key}`", suggest(text, choices))
+    return choice

@@ -1,0 +1,333 @@
+"""Reads the expressions that authors write: resolves names in their scope, checks types, and makes coercions explicit.
+
+This module reads a simple column without a parser. `processor.language.definitions.sql_parser` parses every other expression.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from processor.language.definitions.names import (
+    NameScope,
+    UnknownColumn,
+    aggregated_column,
+    compare_of,
+    find_many,
+    parse_path,
+    resolve,
+    scope_at_path,
+    write_path,
+)
+from processor.language.definitions.overloads import (
+    TypedNode,
+    apply_function,
+    apply_overload,
+    fold,
+    keep_scales,
+    make_literal,
+)
+from processor.language.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
+from processor.language.definitions.sql_parser import (
+    ParsedCall,
+    ParsedConstant,
+    ParsedExpression,
+    ParsedName,
+    parse_expression,
+)
+from processor.language.product.expressions.catalogue import FUNCTIONS, OVERLOADS
+from processor.language.product.expressions.expression import (
+    Aggregate,
+    Call,
+    Column,
+    Computed,
+    Expression,
+    Literal,
+    Path,
+    Shown,
+    Type,
+    node_of,
+)
+
+AGGREGATES: Final = ("count", "sum", "min", "max", "avg")
+_LITERALS: Final = ("true", "false", "null")
+_ALIASES: Final = {
+    "ceiling": "ceil", "character_length": "char_length", "substr": "substring", "btrim": "trim", "strpos": "position",
+    "to bigint": "to int", "to integer": "to int", "to numeric": "to decimal", "to double precision": "to float",
+    "to text": "to string", "to varchar": "to string", "to boolean": "to bool", "to timestamptz": "to timestamp",
+}  # fmt: skip
+_ALSO_CALLED: Final = {
+    "ifnull": "coalesce", "nvl": "coalesce", "isnull": "coalesce", "len": "length", "ucase": "upper", "lcase": "lower",
+    "instr": "position", "if": "case", "iif": "case", "average": "avg", "mean": "avg", "total": "sum",
+}  # fmt: skip
+_KEYWORDS: Final = {"and", "case", "in", "like", "not", "or"}
+_VOLATILE: Final = frozenset([
+    "now", "current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "clock_timestamp", "timeofday",
+    "statement_timestamp", "transaction_timestamp", "age", "random", "random_normal", "setseed", "gen_random_uuid", "uuidv4",
+    "uuidv7", "uuid_generate_v4", "nextval", "rand", "uuid", "newid", "getdate", "sysdate", "today",
+])  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypedExpression:
+    """An expression and its type. `valid` is False for an expression with problems; `expression` is then only a placeholder."""
+
+    expression: Expression
+    type: Type
+    valid: bool = True
+
+
+def read_expression(
+    text: str, location: Location, scope: NameScope, problems: Problems, *, may_aggregate: bool = False
+) -> TypedExpression:
+    """The expression that `text` means in this scope. `may_aggregate`: aggregates may read the level's own rows."""
+    try:
+        expression, type_ = _read(text, scope, may_aggregate, problems.stored)
+        return TypedExpression(expression=expression, type=type_)
+    except WrongDefinition as wrong:
+        cure = wrong.cure
+        if isinstance(wrong, UnknownColumn) and f'"{wrong.column}"' in text:
+            cure = f"double quotes mean a name: write '{wrong.column}' for a text"
+        problems.add(location, wrong.what, cure)
+    except AlreadyReported:
+        pass
+    return TypedExpression(expression=Column(name=text), type=None, valid=False)
+
+
+def _read(text: str, scope: NameScope, may_aggregate: bool, stored: bool) -> tuple[Expression, Type]:
+    path = parse_path(text)
+    if path is not None and not _is_word(path, scope):
+        named, type_ = resolve(path, scope)
+        if isinstance(named, Column):
+            return named, type_
+    typed = _Reader(scope=scope, may_aggregate=may_aggregate).read(parse_expression(text, _known_names(scope)))
+    node = keep_scales(typed.node, scope, stored=stored)
+    if isinstance(node, Call) and node.function.startswith("as stored("):
+        (node,) = node.args
+    if isinstance(node, Column):
+        return node, typed.type
+    return Computed(text=text, node=node, compare=typed.compare), typed.type
+
+
+def folded(expression: Expression, scope: NameScope) -> Expression:
+    """The expression as an order compares it: its text folded. The author's text stays."""
+    compare = compare_of(expression, scope) if isinstance(expression, Column) else expression.compare
+    if not compare:
+        return expression
+    node = fold(TypedNode(node_of(expression), "string"), compare).node
+    text = write_path(expression) if isinstance(expression, Column) else expression.text
+    return expression if isinstance(node, Column) else Computed(text=text, node=node)
+
+
+def _is_word(path: Path, scope: NameScope) -> bool:
+    """Whether a bare name is a literal, or a function without parentheses, instead of a name."""
+    known = path[0] in scope.joins or path[0] in (scope.columns or ())
+    return len(path) == 1 and not known and path[0].lower() in {*_LITERALS, *_VOLATILE}
+
+
+def _known_names(scope: NameScope) -> set[str]:
+    names = {*scope.joins, *(scope.columns or ())}
+    for join in scope.joins.values():
+        if join is not None:
+            names |= _known_names(scope.below(join))
+    return names if scope.above is None else names | set(scope.above.columns or ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reader:
+    """Reads the parts of an expression in a scope. `over`: within an aggregate, the path of joins to the aggregated `many`. Names
+    that begin with this path are names of its rows; all other names are names of the level."""
+
+    scope: NameScope
+    may_aggregate: bool
+    over: Path = ()
+
+    def read(self, parsed: ParsedExpression) -> TypedNode:
+        match parsed:
+            case ParsedConstant(value=value):
+                return make_literal(value)
+            case ParsedName(parts=parts):
+                return self._name(parts)
+            case ParsedCall(name=name, args=args) if name in AGGREGATES:
+                return self._aggregate(name, args)
+            case ParsedCall(name="to timestamp", args=args):
+                return apply_overload("without zone(timestamp)", self._call("to timestamp", args))
+            case ParsedCall(name=name, args=args):
+                return self._call(_ALIASES.get(name, name), args)
+
+    def _name(self, parts: Path) -> TypedNode:
+        if parts[-1] == "*" or (self.over and parts == self.over):
+            what = f"`{'.'.join(parts)}` means rows, not a value"
+            raise WrongDefinition(what, "use it in `count`, or name a column")
+        if len(parts) == 1 and parts[0].lower() in _VOLATILE and parts[0] not in _known_names(self.scope):
+            raise _volatile_error(parts[0])
+        if self.over and parts[: len(self.over)] == self.over:
+            below = scope_at_path(self.over, self.scope)
+            node, type_ = resolve(parts[len(self.over) :], below)
+            compare = compare_of(node, below)
+        else:
+            node, type_ = resolve(parts, self.scope)
+            compare = compare_of(node, self.scope)
+            if self.over and not isinstance(node, Column):
+                what = f"an aggregate over `{'.'.join(self.over)}` cannot use the value of the join `{'.'.join(parts)}`"
+                raise WrongDefinition(what, "move the join's value out of the aggregate")
+            if isinstance(node, Column):
+                node = replace(node, up=node.up + len(self.over))
+        stored = f"as stored({type_})"
+        read = Call(function=stored, args=(node,), type=type_) if stored in FUNCTIONS else node
+        return TypedNode(read, type_, compare=compare)
+
+    def _call(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
+        if name in _VOLATILE:
+            raise _volatile_error(name)
+        if name == "between":
+            value, low, high = args
+            return self._call("and", (ParsedCall(">=", (value, low)), ParsedCall("<=", (value, high))))
+        if name == "date_trunc" and len(args) == 2 and isinstance(args[0], ParsedConstant):
+            name, args = f"date_trunc {args[0].value}".lower(), args[1:]
+        if name in ("like", "ilike"):
+            return self._like(name, args)
+        if name not in OVERLOADS and not name.startswith("to "):
+            raise _unknown_function(name)
+        if name == "split_part" and len(args) == 3 and args[2] == ParsedConstant(0):
+            raise WrongDefinition("`split_part` has no field 0", "count fields from 1, or from -1 at the end")
+        return apply_function(name, [self.read(arg) for arg in args])
+
+    def _like(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
+        text, pattern, escape = map(self.read, args)
+        if not (
+            pattern.loose and isinstance(pattern.node, Literal) and escape.loose and isinstance(escape.node, Literal)
+        ):
+            what = f"the pattern of `{name}` is not a constant"
+            raise WrongDefinition(what, "write it as text in quotes, or use `position` or `starts_with`")
+        pattern_text, escape_text = pattern.node.value, escape.node.value
+        if len(escape_text) > 1:
+            raise WrongDefinition(
+                f"`escape '{escape_text}'` is more than one character", "write one character, or none"
+            )
+        if escape_text and pattern_text.replace(escape_text * 2, "").endswith(escape_text):
+            what = f"the pattern `{pattern_text}` ends with its escape character"
+            raise WrongDefinition(what, f"write `{escape_text * 2}` for the character itself")
+        if name == "ilike":
+            text, pattern = apply_function("lower", [text]), make_literal(FUNCTIONS["lower(string)"].run(pattern_text))
+        return apply_function("like", [text, pattern, escape])
+
+    def _aggregate(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
+        if len(args) != 1:
+            what = f"`{name}` takes one argument, not {len(args)}"
+            raise WrongDefinition(what, f"write `{name}(...)` around one expression")
+        over, rows = self._aggregated_rows(name, args[0])
+        if not over and not self.may_aggregate:
+            if not rows:  # a wrong name in the argument gives a better error than the one below
+                try:
+                    self.read(args[0])
+                except UnknownColumn as wrong:
+                    if (meant := find_many(wrong.column, self.scope)) is None:
+                        raise
+                    raise WrongDefinition(wrong.what, f"name the `many` too: `{name}({meant})`") from None
+            cure = (
+                f"name a joined `many` in it, e.g. `{name}(stars.column)`, or use it in `fields` or `value` of a `many`"
+            )
+            raise WrongDefinition(f"`{name}` has no rows to aggregate here", cure)
+        if rows:
+            if name != "count":
+                cure = f"name a column in it: `{name}({aggregated_column(over, self.scope)})`"
+                raise WrongDefinition(f"`{name}` takes a value, not rows", cure)
+            return TypedNode(Aggregate(function="count", argument=None, over=over, type="int"), "int")
+        argument = replace(self, over=over, may_aggregate=False).read(args[0])
+        return _apply_average(argument, over) if name == "avg" else _apply_aggregate(name, argument, over)
+
+    def _aggregated_rows(self, name: str, arg: ParsedExpression) -> tuple[Path, bool]:
+        """The path of joins to the `many` that the argument names (empty: the level's own rows), and whether the argument names
+        the rows themselves instead of a value."""
+        if self.over:
+            cure = "keep one of them, or aggregate one level after the other"
+            raise WrongDefinition(f"`{name}` is inside another aggregate", cure)
+        found = dict.fromkeys(over for parts in _names_of(arg) if (over := self._path_to_many(parts)))
+        if len(found) > 1:
+            names = " and ".join(f"`{'.'.join(over)}`" for over in found)
+            raise WrongDefinition(f"`{name}` aggregates {names} at once", "write one aggregate for each of them")
+        over = next(iter(found), ())
+        is_rows = isinstance(arg, ParsedName) and tuple(p for p in arg.parts if p != "*") == over
+        return over, is_rows
+
+    def _path_to_many(self, parts: Path) -> Path:
+        """The beginning of a name, up to and with its first `many`; empty for a name without a `many`."""
+        scope = self.scope
+        for i, part in enumerate(parts):
+            join = scope.joins.get(part)
+            if join is None:
+                if part in scope.joins:
+                    raise AlreadyReported
+                return ()
+            if join.many:
+                if join.limit is not None:
+                    what = f"`{part}` has a `limit`, but an aggregate reads all rows"
+                    raise WrongDefinition(what, "remove `limit`, or join the rows a second time without it")
+                return parts[: i + 1]
+            scope = scope.below(join)
+        return ()
+
+
+def _names_of(parsed: ParsedExpression) -> Iterator[Path]:
+    match parsed:
+        case ParsedName(parts=parts):
+            yield parts
+        case ParsedCall(name=name, args=args) if name not in AGGREGATES:
+            for arg in args:
+                yield from _names_of(arg)
+
+
+def _apply_aggregate(name: str, argument: TypedNode, over: Path) -> TypedNode:
+    if name == "count":
+        return TypedNode(Aggregate(function=name, argument=argument.node, over=over, type="int"), "int")
+    if name == "sum":
+        if argument.type not in ("int", "decimal", "float"):
+            raise WrongDefinition(f"`sum` cannot take {argument.type or 'null'}", "it takes int, decimal or float")
+        type_: Type = "float" if argument.type == "float" else "decimal"
+    else:
+        type_ = argument.type
+        if type_ in ("bool", "json", None):
+            raise WrongDefinition(
+                f"`{name}` cannot take {type_ or 'null'}", "it takes numbers, text, dates and timestamps"
+            )
+    compare = argument.compare if type_ == "string" else ()
+    aggregate = Aggregate(function=name, argument=argument.node, over=over, type=type_, compare=compare)
+    return TypedNode(aggregate, type_, compare=compare)
+
+
+def _apply_average(argument: TypedNode, over: Path) -> TypedNode:
+    if argument.type not in ("int", "decimal", "float"):
+        raise WrongDefinition(f"`avg` cannot take {argument.type or 'null'}", "it takes int, decimal or float")
+    return apply_function("/", [_apply_aggregate("sum", argument, over), _apply_aggregate("count", argument, over)])
+
+
+def _volatile_error(name: str) -> WrongDefinition:
+    what = f"`{name}` depends on time or chance, but a document depends on its rows alone"
+    return WrongDefinition(what, "use a column or a literal instead, e.g. `created_at >= '2026-01-01'`")
+
+
+def _unknown_function(name: str) -> WrongDefinition:
+    known = sorted(n for n in {*OVERLOADS, *AGGREGATES, *_ALIASES, "date_trunc"} - _KEYWORDS if n.isidentifier())
+    cure = f"did you mean '{_ALSO_CALLED[name]}'?" if name in _ALSO_CALLED else suggest(name, known)
+    return WrongDefinition(f"there is no function `{name}`", cure)
+
+
+def check_aggregate_columns(expression: Expression) -> None:
+    """Checks an expression of a selection that has aggregates over its level's rows.
+
+    Raises: WrongDefinition for an expression that reads a column of one row outside an aggregate.
+    """
+    for name in _one_row_names(expression if isinstance(expression, Column) else expression.node):
+        what = f"`{name}` has one value per row, but an aggregate here reads all rows"
+        raise WrongDefinition(what, f"put it into an aggregate (`max({name})`), or remove the aggregates")
+
+
+def _one_row_names(node: object) -> Iterator[str]:
+    match node:
+        case Column(name=name, path=path, up=0):
+            yield ".".join((*path, name))
+        case Aggregate(over=path) | Shown(path=path) if path:
+            yield ".".join(path)
+        case Call(args=args):
+            for arg in args:
+                yield from _one_row_names(arg)

@@ -1,0 +1,398 @@
+"""Reads the levels of a product below its root: joins (`join` and `embed`), each with its own level, and what a level selects.
+
+on          the pairs of child and parent columns that the join sets equal; one side may be the elements of an array
+selection   `fields`, `value` or neither, the condition `where`, and `order_by`. The root has a selection, too
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from processor.language.definitions.expressions import (
+    TypedExpression,
+    check_aggregate_columns,
+    folded,
+    read_expression,
+)
+from processor.language.definitions.names import NameScope, read_own_column
+from processor.language.definitions.problems import Location, Problems, WrongDefinition, suggest
+from processor.language.definitions.shape import (
+    JOIN,
+    as_count,
+    as_flag,
+    as_map,
+    as_text,
+    as_texts,
+    check_keys,
+    describe_node,
+)
+from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
+from processor.language.product.expressions.expression import Column, Expression, aggregates, node_of
+from processor.language.product.join_fields import array_of, parse_element, type_of
+from processor.language.product.product import BareValue, Fields, Join, OrderTerm, Selection, WholeRow, expressions
+from processor.values.entity import ColumnType, Compare, Entity, united
+from registry.text import column_of
+
+_EXPRESSION = "name a column, e.g. `title`, or write an expression, e.g. `upper(title)`"
+_DIRECTION = re.compile(
+    r"(?P<term>\S.*?)\s+(?:(?P<direction>asc|desc)(?:\s+nulls\s+(?:first|last))?|nulls\s+(?:first|last))", re.I
+)
+"""A term of SQL's ORDER BY with its direction, or with the place of its nulls."""
+_FIELDS = "write a list of columns, or a mapping `name: expression`"
+
+
+def read_selection(body: Map, scope: NameScope, problems: Problems) -> Selection:
+    """The selection of a root or a join."""
+    fields, value = body.get("fields"), body.get("value")
+    if fields is not None and value is not None:
+        problems.add(body.key_node("value"), "there are both `fields` and `value`", "keep one of them")
+    if value is not None:
+        return _check_aggregates(
+            value, BareValue(expression=_read_node(value, "`value`", scope, problems).expression), problems
+        )
+    if fields is not None:
+        return _check_aggregates(fields, Fields(members=_read_members(fields, scope, problems)), problems)
+    return WholeRow()
+
+
+def read_where(node: YamlNode | None, scope: NameScope, problems: Problems) -> Expression | None:
+    """The condition of `where`, which each counted row fulfils."""
+    if node is None:
+        return None
+    read = _read_node(node, "`where`", scope, problems, may_aggregate=False)
+    if read.valid and read.type not in ("bool", None):
+        problems.add(node, f"`where` is {read.type}, not bool", "write a condition, e.g. `status = 'open'`")
+    return read.expression
+
+
+def _check_aggregates(node: YamlNode, selection: Selection, problems: Problems) -> Selection:
+    """Returns the selection. Adds a problem where it has both an aggregate over all rows and a column of one row."""
+    selected = expressions(selection)
+    if any(True for expression in selected for _ in aggregates(node_of(expression))):
+        for expression in selected:
+            try:
+                check_aggregate_columns(expression)
+            except WrongDefinition as wrong:
+                problems.add(node, wrong.what, wrong.cure)
+    return selection
+
+
+def _read_members(node: YamlNode, scope: NameScope, problems: Problems) -> tuple[tuple[str, Expression], ...]:
+    match node:
+        case Map(entries=entries):
+            return tuple(
+                (name, _read_node(value, f"the field `{name}`", scope, problems).expression)
+                for name, (key, value) in entries.items()
+                if as_text(key, "the name of a field", _FIELDS, problems)
+            )
+        case Sequence():
+            names = as_texts(node, "`fields`", _FIELDS, problems)
+            _check_unique_names(names, problems)
+            return tuple((name, read_own_column(name, item, scope, problems)) for item, name in names)
+        case Scalar():
+            problems.add(node, f"`fields` is {describe_node(node)}, not a list or a mapping", _FIELDS)
+            return ()
+
+
+def _check_unique_names(names: list[tuple[YamlNode, str]], problems: Problems) -> None:
+    seen: set[str] = set()
+    for item, name in names:
+        if name in seen:
+            problems.add(item, f"`fields` names `{name}` twice", "name each column once")
+        seen.add(name)
+
+
+def _read_node(
+    node: YamlNode, subject: str, scope: NameScope, problems: Problems, *, may_aggregate: bool = True
+) -> TypedExpression:
+    text = _expression_text(node) or as_text(node, subject, _EXPRESSION, problems)
+    if text is None:
+        return TypedExpression(expression=Column(name=""), type=None, valid=False)
+    return read_expression(text.strip(), node, scope, problems, may_aggregate=may_aggregate and scope.many)
+
+
+def _expression_text(node: YamlNode) -> str | None:
+    """The text of an expression that YAML does not read as text (`1`, `true`, `null`), or that has several lines; else None."""
+    if not isinstance(node, Scalar):
+        return None
+    if isinstance(node.value, str):
+        return re.sub(r"[\n\t]", " ", node.value).strip() if "\n" in node.value or "\t" in node.value else None
+    return node.text if node.text.lower() in ("true", "false", "null") or isinstance(node.value, int) else None
+
+
+def read_order(node: YamlNode | None, scope: NameScope, problems: Problems) -> tuple[OrderTerm, ...]:
+    """The terms of `order_by`: a list of terms, or one term. A leading `-` means descending."""
+    cure = "write e.g. `order_by: [-created_at]`"
+    if node is None:
+        return ()
+    if isinstance(node, Scalar):
+        node = Sequence(file=node.file, line=node.line, items=(node,))
+    return tuple(
+        _read_term(text.strip(), item, scope, problems) for item, text in as_texts(node, "`order_by`", cure, problems)
+    )
+
+
+def _read_term(text: str, location: Location, scope: NameScope, problems: Problems) -> OrderTerm:
+    if (wrong := _DIRECTION.fullmatch(text)) and not text.startswith("-"):
+        term, direction = wrong["term"], (wrong["direction"] or "").lower()
+        cure = f"write `-{term}`" if direction == "desc" else f"write `{term}`"
+        what = f"`order_by` has no words for the direction, as `{text}` has"
+        problems.add(location, what, f"{cure}: `-` means descending, and nulls come last")
+        text = term
+    descending = text.startswith("-")
+    read = read_expression(text.removeprefix("-").strip(), location, scope, problems)
+    if read.type == "json":
+        what = f"`{text.removeprefix('-')}` is json or an array, and has no order"
+        problems.add(location, what, "order by a scalar value")
+    by = folded(read.expression, scope) if read.valid else read.expression
+    return OrderTerm(by=by, descending=descending)
+
+
+def check_members(
+    body: Map, selection: Selection, joins: Mapping[str, Join | None], scope: NameScope, problems: Problems
+) -> None:
+    """Adds a problem for an embed next to `value`, and for an embed whose name another member of the object has."""
+    shown = body.get("embed")
+    if not isinstance(shown, Map):
+        return
+    if isinstance(selection, BareValue):
+        what = "`value` makes no object, so `embed` has no place in the document"
+        problems.add(body.key_node("embed"), what, "use `fields` instead of `value`, or `join` instead of `embed`")
+        return
+    selected = set(scope.columns or ()) if isinstance(selection, WholeRow) else {name for name, _ in selection.members}
+    for name in shown.entries:
+        join = joins.get(name)
+        if name in selected:
+            what = f"the embed `{name}` and a selected column have the same name"
+            cure = f"rename one of them, or select the other columns with `fields`, without `{name}`"
+            problems.add(shown.key_node(name), what, cure)
+        if join is not None and join.total and f"{name}_total" in {*selected, *shown.entries}:
+            what = f"the total of the embed `{name}` is `{name}_total`, but another member has that name"
+            problems.add(shown.key_node(name), what, "rename one of them")
+
+
+_ON = "write `on: {child column: parent column}`"
+JoinPairs = tuple[tuple[str, str], ...]
+
+
+def read_on(node: YamlNode | None, join: Scalar, child: NameScope, above: NameScope, problems: Problems) -> JoinPairs:
+    """The (child, parent) pairs of the join, in the order written. Leaves out a pair that is not text, with a problem."""
+    if node is None:
+        problems.add(join, f"the join `{join.text}` has no `on`", _ON)
+    pairs = as_map(node, "`on`", _ON, problems)
+    on: list[tuple[str, str]] = []
+    for key, value in pairs.entries.values() if pairs else ():
+        parent = as_text(value, f"the parent column of `{key.text}`", _ON, problems)
+        if parent is None:
+            continue
+        on.append((key.text, parent))
+        if _is_turned(key.text, parent, child, above):
+            what = f"`on` is turned round: `{key.text}` is a column of `{above.entity}`, and `{parent}` of `{child.entity}`"
+            problems.add(key, what, f"write `{parent}: {key.text}`: first the column of the joined `{child.entity}`")
+            continue
+        # A list, not a generator: it checks both sides, also where the first one fails.
+        if all([_check_side(key.text, key, child, problems), _check_side(parent, value, above, problems)]):
+            _check_pair(key, parent, child, above, problems)
+    if pairs is not None:
+        _check_arrays(on, pairs, problems)
+    return tuple(on)
+
+
+def read_compares(on: JoinPairs, child: NameScope, above: NameScope) -> tuple[Compare, ...]:
+    """How the text of each pair compares: by the words of both its columns. Empty where no column has a word."""
+    types = [(_field_type(child, field), _field_type(above, parent)) for field, parent in on]
+    compares = tuple(united(side.compare for side in sides if side) for sides in types)
+    return compares if any(compares) else ()
+
+
+def _is_turned(field: str, parent: str, child: NameScope, above: NameScope) -> bool:
+    """Whether the pair does not exist, but would exist the other way round."""
+    below_columns, above_columns = child.columns, above.columns
+    if below_columns is None or above_columns is None:
+        return False
+    name, other = column_of(field), column_of(parent)
+    exists = name in below_columns and other in above_columns
+    return not exists and other in below_columns and name in above_columns
+
+
+def _check_side(field: str, node: YamlNode, scope: NameScope, problems: Problems) -> bool:
+    """Whether the field exists. True also where the entity has problems of its own, because then nobody can know."""
+    columns, column = scope.columns, column_of(field)
+    if columns is None or field in columns:
+        return True
+    if column != field and column in columns:
+        return _check_element(field, node, scope, problems)
+    if "." in column:
+        what = f"`{field}` is not a column of `{scope.entity}` itself"
+        problems.add(node, what, "join on columns of the two rows themselves")
+    else:
+        problems.add(node, f"entity `{scope.entity}` has no column `{column}`", suggest(column, columns))
+    return False
+
+
+def _check_element(field: str, node: YamlNode, scope: NameScope, problems: Problems) -> bool:
+    read, columns = parse_element(field), scope.columns
+    if read is None or columns is None:
+        return True
+    declared, column_is = columns[read.column], f"`{scope.entity}.{read.column}` is {columns[read.column]}"
+    if declared.kind:
+        problems.add(node, f"{column_is}, which has no elements", f"write `{read.column}`")
+    elif read.member is not None and declared.name != "json":
+        problems.add(node, f"{column_is}, whose elements have no members", f"write `{read.column}[]`")
+    elif read.member is not None and ("." in read.member or "[]" in read.member):
+        problems.add(node, f"`{field}` names a part of a member of the elements", f"write `{read.column}[].<member>`")
+    else:
+        return True
+    return False
+
+
+def _check_pair(key: Scalar, parent: str, child: NameScope, above: NameScope, problems: Problems) -> None:
+    sides = ((child, key.text), (above, parent))
+    kinds = {_comparable_kind(scope, field, key, problems) for scope, field in sides} - {"json"}
+    if len(kinds) > 1 and None not in kinds:
+        types = " and ".join(f"`{scope.entity}.{field}` is {_field_type(scope, field)}" for scope, field in sides)
+        problems.add(key, f"{types}: they never match", "join columns of the same type")
+
+
+def _comparable_kind(scope: NameScope, field: str, node: YamlNode, problems: Problems) -> str | None:
+    """The kind that the field's values compare as. `json`: for json elements; None: the field joins nothing, or is unknown."""
+    declared = _field_type(scope, field)
+    if declared is None or declared.kind:
+        return declared.kind if declared else None
+    if parse_element(field):
+        return "json"
+    cure = f"write `{field}[]` to join its elements{'' if declared.array else ', or join on a scalar column'}"
+    problems.add(node, f"`{scope.entity}.{field}` is {declared}, which joins nothing", cure)
+    return None
+
+
+def _field_type(scope: NameScope, field: str) -> ColumnType | None:
+    entity = scope.entities.get(scope.entity)
+    return type_of(field, entity) if isinstance(entity, Entity) else None
+
+
+def _check_arrays(on: list[tuple[str, str]], node: YamlNode, problems: Problems) -> None:
+    """Adds a problem where `on` names the elements of more than one array."""
+    arrays = {(side, read.column) for pair in on for side, field in enumerate(pair) if (read := parse_element(field))}
+    if len(arrays) > 1:
+        names = " and ".join(f"`{column}[]`" for _, column in sorted(arrays))
+        problems.add(node, f"`on` names the elements of several arrays, {names}", "join on the elements of one array")
+
+
+MAX_LIMIT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WrittenJoin:
+    """A join as the author wrote it. `shown`: it is an `embed`."""
+
+    name: Scalar
+    body: Map
+    shown: bool
+
+
+def read_joins(body: Map, above: NameScope, problems: Problems) -> dict[str, Join | None]:
+    """The joins of a level by name, first those of `join`, then those of `embed`. A join with problems has None."""
+    joins: dict[str, Join | None] = {}
+    for word, shown in (("join", False), ("embed", True)):
+        mapping = as_map(body.get(word), f"`{word}`", f"write `{word}: {{name: {{one: entity, on: ...}}}}`", problems)
+        for name, (key, node) in mapping.entries.items() if mapping else ():
+            if name in joins:
+                problems.add(key, f"`{name}` is both a `join` and an `embed`", "rename one of them")
+            as_text(key, "the name of a join", "use text without control characters", problems)
+            cure = "write `{one: entity, on: {child column: parent column}}`"
+            joined = as_map(node, f"the join `{name}`", cure, problems)
+            written = _WrittenJoin(name=key, body=joined, shown=shown) if joined else None
+            joins[name] = _read_join(written, above, problems) if written else None
+    return joins
+
+
+def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems) -> Join | None:
+    before = len(problems)
+    body, name = written.body, written.name.text
+    check_keys(body, f"the join `{name}`", JOIN, problems)
+    entity, many = _read_entity(written, above, problems)
+    if entity is None:
+        return None
+    child = NameScope(entities=above.entities, entity=entity, above=above, many=many)
+    on = read_on(body.get("on"), written.name, child, above, problems)
+    if array_of(tuple(parent for _, parent in on)) is not None:
+        _check_list_join(body, name, problems)
+    joins = read_joins(body, child, problems)
+    scope = replace(child, joins=joins)
+    selection = read_selection(body, scope, problems)
+    where = read_where(body.get("where"), scope, problems)
+    order_by = read_order(body.get("order_by"), scope, problems)
+    limit = _read_limit(body, many, problems)
+    required, total, strong = (as_flag(body, word, problems) for word in ("required", "total", "strong"))
+    check_members(body, selection, joins, scope, problems)
+    if len(problems) > before:
+        return None
+    join = Join(
+        name=name,
+        entity=entity,
+        many=many,
+        shown=written.shown,
+        on=on,
+        order_by=order_by,
+        limit=limit,
+        total=total,
+        where=where,
+        required=required,
+        selection=selection,
+        joins=tuple(join for join in joins.values() if join is not None),
+        strong=strong,
+        compare=read_compares(on, child, above),
+    )
+    _check_combinations(join, body, problems)
+    return join if len(problems) == before else None
+
+
+def _check_combinations(join: Join, body: Map, problems: Problems) -> None:
+    """Adds a problem for `total` without `limit`, for aggregates with `limit`, and for aggregates with an `embed` below."""
+    if join.total and (join.limit is None or not join.shown):
+        what = f"`total` of `{join.name}` counts the rows before `limit`, so it needs an `embed` with a `limit`"
+        problems.add(body.key_node("total"), what, "add `limit` to an `embed`, or count with `value: count(*)`")
+    if join.aggregated and join.limit is not None:
+        what = f"`{join.name}` has a `limit`, but its aggregate reads all rows"
+        problems.add(body.key_node("limit"), what, "remove `limit`, or the aggregate")
+    if join.aggregated and any(below.shown for below in join.joins):
+        what = f"`{join.name}` aggregates all its rows, but an `embed` below it belongs to one row"
+        problems.add(body.key_node("embed"), what, "use `join` instead of `embed`, and aggregate its columns")
+
+
+def _read_entity(written: _WrittenJoin, above: NameScope, problems: Problems) -> tuple[str | None, bool]:
+    """The joined entity, and whether the join is a `many`. A missing or unknown entity gives None."""
+    body, name = written.body, written.name.text
+    words = [word for word in ("one", "many") if word in body.entries]
+    if len(words) != 1:
+        what = f"the join `{name}` has {'both `one` and `many`' if words else 'neither `one` nor `many`'}"
+        problems.add(written.name, what, "write `one: entity` for an object, or `many: entity` for a list")
+        return None, False
+    node = body.entries[words[0]][1]
+    entity = as_text(node, f"`{words[0]}`", "write the name of an entity", problems)
+    if entity is not None and entity not in above.entities:
+        problems.add(node, f"there is no entity `{entity}`", suggest(entity, above.entities))
+        return None, False
+    return entity, words == ["many"]
+
+
+def _check_list_join(body: Map, name: str, problems: Problems) -> None:
+    """Adds a problem for each key that a list join cannot have: it shows the parent's array, element by element."""
+    if "one" in body.entries:
+        what = f"`{name}` is a `one`, but its `on` looks up each element of an array"
+        problems.add(body.key_node("one"), what, "write `many`, or join on a scalar column")
+    for word in ("order_by", "limit"):
+        if word in body.entries:
+            what = f"the list join `{name}` has `{word}`, but it keeps the array's order and length"
+            problems.add(body.key_node(word), what, f"remove `{word}`")
+
+
+def _read_limit(body: Map, many: bool, problems: Problems) -> int | None:
+    node = body.get("limit")
+    if node is None:
+        return None
+    if not many:
+        problems.add(body.key_node("limit"), "a `one` has no `limit`", "remove it: a `one` takes the first row")
+        return None
+    return as_count(node, "`limit`", MAX_LIMIT, problems)

@@ -1,0 +1,514 @@
+"""Applies functions and operators to typed arguments: chooses the overload, coerces the arguments to its types, keeps scales.
+
+int becomes decimal, decimal becomes float, and date becomes timestamp (midnight UTC). A text literal becomes a value of the type
+that the overload takes. Every other conversion needs a cast.
+
+`keep_scales` keeps the scale of decimals where an expression reads it: as text (`price::text` is 4.50), or in a quotient. A row
+keeps 4.5 of the source's 4.50. The scale of the declared type gives the zeros back. All other expressions read values only, and
+stay as they are. Where nobody knows the scale, text is refused, and a quotient counts the digits of the value.
+
+Only text tells PostgreSQL's `timestamp` from its `timestamptz`, too: `at::timestamp::text` has no `+00`.
+"""
+
+import typing
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Final
+
+from processor.language.definitions.names import NameScope, scope_at_path, write_path
+from processor.language.definitions.problems import WrongDefinition, suggest
+from processor.language.product.expressions.arithmetic import to_float, without_exponent
+from processor.language.product.expressions.catalogue import (
+    FUNCTIONS,
+    OVERLOADS,
+    Function,
+    compared_function,
+    fold_function,
+)
+from processor.language.product.expressions.expression import (
+    Aggregate,
+    Call,
+    Column,
+    ExpressionNode,
+    Literal,
+    Path,
+    Shown,
+    Type,
+    node_of,
+)
+from processor.language.product.product import BareValue
+from processor.values.entity import ColumnType, Compare, TypeName, united
+from processor.values.values import canonical_value
+
+_NUMBERS: Final[tuple[TypeName, ...]] = ("int", "decimal", "float")
+_WIDER: Final[dict[TypeName, tuple[TypeName, ...]]] = {
+    "int": ("int", "decimal", "float"),
+    "decimal": ("decimal", "float"),
+    "date": ("date", "timestamp"),
+}
+_MAX_CONSTANT: Final = 1000
+_PRINTABLE: Final = ("int", "decimal", "bool", "date", "timestamp")
+SAME_TYPE: Final = frozenset(
+    ["=", "<>", "<", "<=", ">", ">=", "is distinct from", "in", "nullif", "coalesce", "greatest", "least"]
+)
+"""Functions whose arguments all have the same type."""
+_COMPARISONS: Final = frozenset(["=", "<>", "<", "<=", ">", ">=", "is distinct from", "in"])
+
+
+@dataclass(frozen=True, slots=True)
+class TypedNode:
+    """A node and its type. `loose`: the node is a text literal, which may still become a value of another type. `compare`: how
+    its text compares."""
+
+    node: ExpressionNode
+    type: Type
+    loose: bool = False
+    compare: Compare = ()
+
+
+def make_literal(value: str | int | Decimal | bool | None) -> TypedNode:
+    """A literal with the type that SQL gives it."""
+    match value:
+        case bool():
+            type_: Type = "bool"
+        case int() if -(2**63) <= value < 2**63:
+            type_ = "int"
+        case int():
+            type_ = "decimal"
+        case Decimal():
+            type_, value = "decimal", without_exponent(value)
+        case str():
+            type_ = "string"
+        case None:
+            type_ = None
+    return TypedNode(Literal(value=value, type=type_), type_, loose=isinstance(value, str))
+
+
+def apply_function(name: str, args: Sequence[TypedNode]) -> TypedNode:
+    """The call of a function or an operator. Raises: WrongDefinition where no overload takes these arguments."""
+    compare = united(arg.compare for arg in args)
+    return _apply_compared(name, args, compare) if compare else _apply(name, args)
+
+
+def fold(arg: TypedNode, compare: Compare) -> TypedNode:
+    """Text as it compares; another value as it is."""
+    if arg.type != "string" or not compare:
+        return arg
+    function = FUNCTIONS[fold_function(compare)]
+    if isinstance(arg.node, Literal):
+        return replace(arg, node=replace(arg.node, value=function.run(arg.node.value)), compare=())
+    return TypedNode(Call(function=function.key, args=(arg.node,), type="string"), "string")
+
+
+def _apply_compared(name: str, args: Sequence[TypedNode], compare: Compare) -> TypedNode:
+    """The call where text compares so. Text that a function makes of it compares in the same way."""
+    if name in _COMPARISONS:
+        return _apply(name, [fold(arg, compare) for arg in args])
+    if name == "nullif" and len(args) == 2:
+        same = _apply("=", [fold(arg, compare) for arg in args])
+        return _apply_compared("case", [same, make_literal(None), args[0]], compare)
+    if name in ("greatest", "least"):
+        nodes, _ = unify_types(args, f"`{name}`")
+        call = Call(function=compared_function(name, compare), args=nodes, type="string")
+        return TypedNode(call, "string", compare=compare)
+    if name == "like" and "ci" in compare:
+        args = [*(fold(arg, ("ci",)) for arg in args[:2]), _checked_escape(args[2])]
+    made = _apply(name, args)
+    return replace(made, compare=compare) if made.type == "string" else made
+
+
+def _checked_escape(escape: TypedNode) -> TypedNode:
+    """The escape of a pattern in lower case, in which a letter would stand for itself, too."""
+    text = str(escape.node.value) if isinstance(escape.node, Literal) else ""
+    if text.upper() != text.lower():
+        raise WrongDefinition(
+            f"`escape '{text}'` is a letter, in a pattern without upper and lower case", "write a sign"
+        )
+    return escape
+
+
+def _apply(name: str, args: Sequence[TypedNode]) -> TypedNode:
+    if name in SAME_TYPE and args:
+        return _apply_same_type(name, args)
+    if name == "case":
+        return _apply_case(args)
+    if name == "concat" or (name in ("||", "concat_ws") and any(arg.type == "string" for arg in args)):
+        args = [
+            _coerce_to_text(arg, letter=name != "||" and (name, n) != ("concat_ws", 0)) for n, arg in enumerate(args)
+        ]
+    if name.startswith("to "):
+        return _apply_cast(name.removeprefix("to "), args)
+    for function in sorted(OVERLOADS[name], key=lambda function: _count_coercions(function, args)):
+        if (nodes := _fit_arguments(function, args)) is not None:
+            return TypedNode(Call(function=function.key, args=nodes, type=function.gives), function.gives)
+    raise _no_such_overload(name, args)
+
+
+def coerce(arg: TypedNode, type_: TypeName) -> ExpressionNode:
+    """The argument as a value of this type. The argument has the type, widens to it, or is a text literal.
+
+    Raises: WrongDefinition for a text literal that is not a value of this type.
+    """
+    if _is_null(arg.node):
+        return Literal(value=None, type=type_)
+    if arg.loose and type_ != "string" and isinstance(arg.node, Literal):
+        return Literal(value=_parse_text(str(arg.node.value), type_), type=type_)
+    if arg.type == type_ or arg.type is None:
+        return arg.node
+    if isinstance(arg.node, Literal) and type_ in _NUMBERS:
+        return replace_type(arg.node, type_)
+    return Call(function=f"to {type_}({arg.type})", args=(arg.node,), type=type_)
+
+
+def replace_type(node: Literal, type_: TypeName) -> Literal:
+    """A number literal as a literal of another type. Raises: WrongDefinition for a number beyond a float."""
+    if type_ == "float" and to_float(node.value) is None:
+        what = (
+            f"the number {Decimal(node.value).normalize():.6g} is beyond a float, which reaches from 1E-130 to 1E+126"
+        )
+        raise WrongDefinition(what, "write a number in this range, or 0")
+    return Literal(value=Decimal(node.value) if type_ == "float" else node.value, type=type_)
+
+
+def _coerce_to_text(arg: TypedNode, letter: bool) -> TypedNode:
+    """The argument as text, where PostgreSQL makes text of it without a cast; else the argument itself. `letter`: of a bool, as
+    `concat` writes it."""
+    if arg.type not in _PRINTABLE:
+        return arg
+    if letter and arg.type == "bool":
+        return apply_overload("as letter(bool)", arg)
+    return TypedNode(Call(function=f"to string({arg.type})", args=(arg.node,), type="string"), "string")
+
+
+def unify_types(args: Sequence[TypedNode], subject: str) -> tuple[tuple[ExpressionNode, ...], TypeName]:
+    """The arguments as values of the one type that they have or widen to, and that type. `subject` names the call in an error.
+
+    Raises: WrongDefinition for types without a common type.
+    """
+    types = {arg.type for arg in args if not arg.loose and arg.type is not None} or {"string"}
+    common = next((t for t in ("int", "decimal", "float", "date", "timestamp", *types) if _all_widen(types, t)), None)
+    if common is None:
+        what = f"{subject} takes values of one type, not {_list_types(args)}"
+        number = next((arg.node.value for arg in args if isinstance(arg.node, Literal) and arg.type in _NUMBERS), None)
+        if number is not None and types <= {"string", *_NUMBERS}:
+            raise WrongDefinition(what, f"write the number as text, `'{number}'`, or cast the text")
+        raise WrongDefinition(what, "cast some of them, or use values of one type")
+    return tuple(coerce(arg, common) for arg in args), common
+
+
+def _all_widen(types: set[TypeName], to_type: str) -> bool:
+    return all(to_type in _WIDER.get(t, (t,)) for t in types)
+
+
+def _apply_same_type(name: str, args: Sequence[TypedNode]) -> TypedNode:
+    nodes, type_ = unify_types(args, f"`{name}`")
+    variadic = f"{name}({type_},...)"
+    function = FUNCTIONS.get(variadic) or FUNCTIONS.get(f"{name}({type_},{type_})")
+    if function is None:
+        what = f"`{name}` cannot take {type_}, whose values do not compare"
+        raise WrongDefinition(what, "test it with `is null`, or select it as it is")
+    if not function.variadic and len(args) != 2:
+        raise WrongDefinition(f"`{name}` takes two values, not {len(args)}", f"write `{name}(a, b)`")
+    return TypedNode(Call(function=function.key, args=nodes, type=function.gives), function.gives)
+
+
+def _is_null(node: ExpressionNode) -> bool:
+    return isinstance(node, Literal) and node.value is None
+
+
+def _apply_case(args: Sequence[TypedNode]) -> TypedNode:
+    conditions, choices = args[:-1:2], [*args[1::2], args[-1]]
+    for condition in conditions:
+        if condition.type not in ("bool", None):
+            what = f"a `when` of `case` is {condition.type}, not bool"
+            raise WrongDefinition(what, "write a condition, e.g. `status = 'open'`")
+    nodes, type_ = unify_types(choices, "`case`")
+    parts: list[ExpressionNode] = []
+    for condition, choice in zip(conditions, nodes, strict=False):
+        parts += [coerce(condition, "bool"), choice]
+    key = f"case({type_},...)"
+    if key not in FUNCTIONS:
+        raise WrongDefinition(f"`case` cannot return {type_}", "write a scalar value after each `then` and `else`")
+    return TypedNode(Call(function=key, args=(*parts, nodes[-1]), type=type_), type_)
+
+
+def _apply_cast(target: str, args: Sequence[TypedNode]) -> TypedNode:
+    if f"to {target}" not in OVERLOADS:
+        known = sorted({name.removeprefix("to ") for name in OVERLOADS if name.startswith("to ")} - {"json"})
+        raise WrongDefinition(f"there is no cast to `{target}`", suggest(target, known))
+    arg, parameters = args[0], args[1:]
+    if parameters and (target != "decimal" or not _is_size(parameters)):
+        if target == "decimal":
+            cure = "write `decimal(precision, scale)`, with a scale of at most the precision"
+            raise WrongDefinition("a cast to decimal does not take this size", cure)
+        raise WrongDefinition(f"a cast to {target} takes no size", "remove the size and its parentheses")
+    if arg.loose or arg.type is None:
+        type_ = OVERLOADS[f"to {target}"][0].gives
+        arg = TypedNode(coerce(arg, type_), type_)
+    elif f"to {target}({arg.type})" not in FUNCTIONS:
+        what = f"there is no cast from {arg.type} to {target}"
+        raise WrongDefinition(what, "use a cast of docs/definitions.md, or a column of another type")
+    else:
+        arg = apply_overload(f"to {target}({arg.type})", arg)
+    if not parameters:
+        return arg
+    return apply_function("of size", [arg, *parameters, make_literal(0)][:3])
+
+
+def _is_size(parameters: Sequence[TypedNode]) -> bool:
+    numbers = [p.node.value for p in parameters if isinstance(p.node, Literal)]
+    return len(numbers) <= 2 and 1 <= numbers[0] <= _MAX_CONSTANT and numbers[-1] <= numbers[0]
+
+
+def apply_overload(key: str, arg: TypedNode) -> TypedNode:
+    """The call of the overload with this key."""
+    gives = FUNCTIONS[key].gives
+    return TypedNode(Call(function=key, args=(arg.node,), type=gives), gives)
+
+
+def _count_coercions(function: Function, args: Sequence[TypedNode]) -> int:
+    """The number of arguments that need coercion."""
+    return sum(arg.type != type_ for arg, type_ in zip(args, function.takes, strict=False))
+
+
+def _fit_arguments(function: Function, args: Sequence[TypedNode]) -> tuple[ExpressionNode, ...] | None:
+    """The arguments, coerced to what the function takes. None: the function does not take these arguments."""
+    takes = function.takes * len(args) if function.variadic else function.takes
+    if len(takes) != len(args) or not args:
+        return None
+    for i, (arg, type_) in enumerate(zip(args, takes, strict=True)):
+        if i in function.constant and not _is_constant(arg):
+            return None
+        if not (
+            arg.type is None or type_ in _WIDER.get(arg.type, (arg.type,)) or (arg.loose and _can_become(arg, type_))
+        ):
+            return None
+    return tuple(coerce(arg, type_) for arg, type_ in zip(args, takes, strict=True))
+
+
+def _is_constant(arg: TypedNode) -> bool:
+    return isinstance(arg.node, Literal) and (arg.type != "int" or abs(arg.node.value) <= _MAX_CONSTANT)
+
+
+def _can_become(arg: TypedNode, type_: TypeName) -> bool:
+    if not isinstance(arg.node, Literal) or type_ == "json":
+        return False
+    try:
+        _parse_text(str(arg.node.value), type_)
+    except WrongDefinition:
+        return False
+    return True
+
+
+def _parse_text(text: str, type_: TypeName) -> object:
+    """The value of this type that a text literal means. Raises: WrongDefinition for text that is not such a value."""
+    value: object = text.strip()
+    if type_ == "bool":
+        value = {"true": True, "false": False}.get(text.strip().lower())
+    elif type_ == "timestamp":
+        value = f"{value}T00:00:00Z" if len(text.strip()) == len("2026-11-20") else value
+    elif type_ == "int":
+        value = Decimal(text.strip()) if text.strip().lstrip("+-").isdecimal() else text
+    try:
+        if value is not None:
+            found = canonical_value(value, ColumnType(name=type_))
+            return without_exponent(Decimal(text.strip())) if type_ == "decimal" else found
+    except ValueError:
+        pass
+    cure = f"write e.g. {_EXAMPLES.get(type_, 'a value')}, or compare it with text"
+    raise WrongDefinition(f"`'{text}'` is not a valid {type_}", cure)
+
+
+_EXAMPLES: Final = {
+    "int": "`42`", "decimal": "`1.5`", "float": "`1.5`", "bool": "`true`", "date": "`'2026-11-20'`",
+    "timestamp": "`'2026-11-20T22:38:37Z'`",
+}  # fmt: skip
+
+
+def _no_such_overload(name: str, args: Sequence[TypedNode]) -> WrongDefinition:
+    what = f"`{name}` cannot take {_list_types(args)}" if args else f"`{name}` has no arguments"
+    takes = sorted({_signature(function) for function in OVERLOADS[name]})
+    return WrongDefinition(what, f"it takes {' or '.join(takes)}")
+
+
+def _signature(function: Function) -> str:
+    parameters = ", ".join(
+        f"constant {type_}" if i in function.constant else type_ for i, type_ in enumerate(function.takes)
+    )
+    return f"({parameters}{', ...' if function.variadic else ''})"
+
+
+def _list_types(args: Sequence[TypedNode]) -> str:
+    return ", ".join(arg.type or "null" for arg in args)
+
+
+Reader = typing.Literal["text", "quotient"] | None
+"""What reads the scale of a node's value. None: nothing does."""
+_PASS: Final = (
+    "+",
+    "-",
+    "*",
+    "%",
+    "mod",
+    "unary -",
+    "abs",
+    "coalesce",
+    "greatest",
+    "least",
+    "case",
+    "nullif",
+    "to decimal",
+)
+"""Functions whose result has a scale by the scales of their decimals."""
+_WITHOUT_ZONE: Final = "without zone(timestamp)"
+_WHOLE: Final = ("round", "trunc", "floor", "ceil")
+
+
+def keep_scales(node: ExpressionNode, scope: NameScope, *, stored: bool = False) -> ExpressionNode:
+    """The node, where each decimal whose scale is read has its scale. `stored`: the definition is in a registry already, and text
+    that this version refuses stays the text of the value.
+
+    Raises: WrongDefinition for text of a decimal whose scale nobody knows.
+    """
+    return _kept(node, scope, None, stored)
+
+
+def _kept(node: ExpressionNode, scope: NameScope, reader: Reader, stored: bool) -> ExpressionNode:
+    match node:
+        case Call(function="to string(timestamp)", args=(moment,)) if _lacks_zone(moment, scope):
+            return _text_without_zone(node, moment, scope, stored)
+        case Call(args=args):
+            readers = _readers(node, reader)
+            return replace(node, args=tuple(_kept(a, scope, r, stored) for a, r in zip(args, readers, strict=True)))
+        case Aggregate(argument=argument) if argument is not None:
+            inner = scope_at_path(node.over, scope)
+            if node.type != "decimal":
+                reader = None
+            if reader and node.function != "sum" and not _is_even(argument, inner):
+                what = f"`{node.function}` takes one of several equal numbers, whose texts may differ"
+                kept = replace(node, argument=_kept(argument, inner, None, stored))
+                return _unknown(kept, reader, stored, what, f"round its argument, `{node.function}(round(x, 2))`")
+            return replace(node, argument=_kept(argument, inner, reader, stored))
+        case Column() if reader and (declared := _declared(node, scope)).name == "decimal" and not declared.array:
+            name = write_path(node)
+            what = f"`{name}` is a decimal without a scale: nobody knows whether its text in the source is 4.5 or 4.50"
+            cure = f"declare it as decimal(precision,scale), or say its digits, `round({name}, 2)`"
+            return _scaled(node, declared.scale, reader, stored, what, cure)
+        case Shown(path=path) if reader and node.type == "decimal":
+            what = f"the digits of `{'.'.join(path)}` differ from row to row, so its text is unknown"
+            cure = "make the text in the `value` of the join itself, or round that value"
+            return _scaled(node, _fixed_scale(node, scope), reader, stored, what, cure)
+    return node
+
+
+def _lacks_zone(node: ExpressionNode, scope: NameScope) -> bool:
+    """Whether the value comes from a cast to `timestamp`, which has no time zone in PostgreSQL."""
+    match node:
+        case Call(function=function, args=args, type="timestamp"):
+            return function == _WITHOUT_ZONE or any(_lacks_zone(arg, scope) for arg in args)
+        case Aggregate(argument=argument, over=over, type="timestamp") if argument is not None:
+            return _lacks_zone(argument, scope_at_path(over, scope))
+        case Shown(path=path, type="timestamp"):
+            return _lacks_zone(*_shown_value(path, scope))
+    return False
+
+
+def _text_without_zone(text: Call, moment: ExpressionNode, scope: NameScope, stored: bool) -> ExpressionNode:
+    if isinstance(moment, Call) and moment.function == _WITHOUT_ZONE and not _lacks_zone(moment.args[0], scope):
+        return Call(
+            function="text without zone(timestamp)", args=(_kept(moment.args[0], scope, None, stored),), type="string"
+        )
+    if not stored:
+        what = "the text of a `timestamp` that other functions have changed may have a time zone or not"
+        raise WrongDefinition(what, "cast it at last, `(...)::timestamp::text`, or cast to timestamptz")
+    return replace(text, args=(_kept(moment, scope, None, stored),))
+
+
+def _readers(call: Call, reader: Reader) -> list[Reader]:
+    """What reads the scale of each argument."""
+    function, args = FUNCTIONS[call.function], call.args
+    name, decimals = function.name, "decimal" in function.takes
+    if name == "to string" and decimals:
+        return ["text"]
+    if name == "/" and decimals:
+        return [reader or "quotient"] * len(args)
+    if name not in _PASS or call.type != "decimal":
+        return [None] * len(args)
+    if name == "case":
+        return [reader if n % 2 or n == len(args) - 1 else None for n in range(len(args))]
+    return [reader, None] if name == "nullif" else [reader] * len(args)
+
+
+def _scaled(
+    node: Column | Shown, scale: int | None, reader: Reader, stored: bool, what: str, cure: str
+) -> ExpressionNode:
+    if scale is None:
+        return _unknown(node, reader, stored, what, cure)
+    return Call(function="of scale(decimal,int)", args=(node, Literal(value=scale, type="int")), type="decimal")
+
+
+def _unknown(node: ExpressionNode, reader: Reader, stored: bool, what: str, cure: str) -> ExpressionNode:
+    """A number whose scale nobody knows, as the value alone. Raises: WrongDefinition for its text."""
+    if reader == "text" and not stored:
+        raise WrongDefinition(what, cure)
+    return Call(function="without zeros(decimal)", args=(node,), type="decimal")
+
+
+def _is_even(node: ExpressionNode, scope: NameScope) -> bool:
+    """Whether equal values of the node have equal scales."""
+    return isinstance(node, Column) or _fixed_scale(node, scope) is not None
+
+
+def _fixed_scale(node: ExpressionNode, scope: NameScope) -> int | None:
+    """The scale of all values of a decimal or an int. None: it differs from row to row, or nobody knows it."""
+    match node:
+        case Column():
+            declared = _declared(node, scope)
+            return 0 if declared.name == "int" else declared.scale
+        case Literal(value=value):
+            return max(0, -int(value.as_tuple().exponent)) if isinstance(value, Decimal) else 0
+        case Aggregate(argument=argument, over=over):
+            return 0 if argument is None or node.type == "int" else _fixed_scale(argument, scope_at_path(over, scope))
+        case Shown(path=path):
+            return _fixed_scale(*_shown_value(path, scope))
+        case Call():
+            return 0 if node.type == "int" else _scale_of_call(node, scope)
+
+
+def _scale_of_call(call: Call, scope: NameScope) -> int | None:
+    function, args = FUNCTIONS[call.function], call.args
+    name = function.name
+    if name in ("of size", "of scale") or (name in _WHOLE and len(args) > 1):
+        last = args[-1]
+        return max(0, last.value) if isinstance(last, Literal) else None
+    if name in _WHOLE:
+        return 0
+    if name not in _PASS or not {"int", "decimal"}.issuperset(function.takes):
+        return None
+    counted = [a for a, r in zip(args, _readers(call, "text"), strict=True) if r and not _is_null(a)]
+    scales = [_fixed_scale(one, scope) for one in counted]
+    known = [scale for scale in scales if scale is not None]
+    if not known or len(known) < len(scales):
+        return None
+    if name == "*":
+        return sum(known)
+    return max(known) if name in ("+", "-", "%", "mod") or len({*known}) == 1 else None
+
+
+def _shown_value(path: Path, scope: NameScope) -> tuple[ExpressionNode, NameScope]:
+    """The node that a join shows, and its scope."""
+    above = scope_at_path(path[:-1], scope)
+    join = above.joins[path[-1]]
+    assert join is not None
+    assert isinstance(join.selection, BareValue)
+    return node_of(join.selection.expression), above.below(join)
+
+
+def _declared(column: Column, scope: NameScope) -> ColumnType:
+    for _ in range(column.up):
+        assert scope.above is not None
+        scope = scope.above
+    columns = scope_at_path(column.path, scope).columns
+    assert columns is not None
+    return columns[column.name]

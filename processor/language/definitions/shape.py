@@ -1,0 +1,252 @@
+"""What authors may write: the keys of each mapping with their meaning, the form of a value, and durations.
+
+`Members` are the keys of one mapping. The readers know no other keys, and the JSON Schemas that editors use (json_schemas.py)
+have exactly these. The checks say whether a node is a mapping, text, a list of text, a number or a name. In each of them,
+`subject` names the node in a problem's text ("`on`", "a test"), and `cure` says what would be right. A duration has a unit:
+`500 ms`, `2 s`, `5 min`, `1 h`.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from processor.language.definitions.problems import Problems, suggest
+from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
+
+Members = Mapping[str, str]
+"""The keys of a mapping, in their order: key -> meaning, with the default."""
+
+NOTE: Final[Members] = {
+    "description": "Words for readers; the pages of `statestore catalogue` show them.",
+    "owner": "The team or the person that answers for it, for readers.",
+}
+ENTITY: Final[Members] = {
+    "topic": "The Kafka topic of the changes. Default: the name of the entity.",
+    "key": "The columns of the primary key, in order. Each is a declared column, not json and not an array.",
+    "columns": "Columns with their types, or with `{type: T, compare: ci, description: text}`. The job stores "
+    "other columns too, and passes them through as they came.",
+    "shards": "The number of partitions of the table for the rows; it never changes later. Default: 1.",
+    "format": "The form of the values. Default: each record shows its own form.",
+    "table": "The table whose records count, `orders` or `public.orders`; the job ignores other tables in the topic. Default: "
+    "all records of the topic.",
+    "deleted": "The member of plain and flattened rows that says a delete, `{column: op_type, values: [D]}`, or several of them. "
+    "Default: a null value, and Debezium's own members.",
+    "decimals": "The form of text in decimal and float columns without a schema, for all or by column: text is digits "
+    "(decimal.handling.mode string), bytes is Base64 (precise). Default: the first clear record of a decimal(p,s) decides.",
+    "truncate": "What the job does when the source empties the table. Default: refuse, which stops the job.",
+    "keep": "The columns that rows store: all, or only the declared ones. Default: that of the file, else all.",
+    "source": "The table in the source database, `schema.table`, for `verify --source`. Default: the end of the topic's name.",
+    "transactions": "The topic of the connector's transaction metadata: how many records each transaction has. Default: that of "
+    "the file, else none.",
+    "unavailable": "The unavailable.value.placeholder of the connector. Default: that of the file, else Debezium's.",
+    "absent": "What declared columns have that a record lacks, for all or by column: null, or keep for the stored value. "
+    "Default: null, and `status` names them.",
+    **NOTE,
+}
+COLUMN: Final[Members] = {
+    "type": "The type of the column. `[]` makes an array.",
+    "compare": "How its text compares: ci (upper and lower case are one), trimmed (spaces at the end do not count), or a list of "
+    "both. Default: by code point.",
+    "not_null": "true: the source has no null in the column, so null means a value that it did not send, and the stored value "
+    "stays. Default: false.",
+    "description": NOTE["description"],
+}
+FLAG: Final[Members] = {
+    "column": "The member: a column, or a path below one, `_cdc.op`.",
+    "values": "The values that say a delete. Default: every value but null, empty text and false.",
+}
+_WHERE: Final[Members] = {
+    "where": "The rows that count: an SQL condition. At the root: the rows that have a document.",
+}
+_SHOWN: Final[Members] = {
+    "fields": "The members of the object: a list of columns, or a mapping `name: expression`. Default: the whole row.",
+    "value": "One expression in place of an object; for a list, a list of values; an aggregate such as count(*).",
+    "join": "Joins that `fields`, `value`, `where` and `order_by` of this level use, and that show nothing themselves.",
+    "embed": "Joins that the document shows under their names.",
+}
+PRODUCT: Final[Members] = {
+    "product": "The name of the product.",
+    "root": "The entity at the top: one document for each of its rows.",
+    "topic": "The Kafka topic of the documents. Default: the name of the product.",
+    "format": "The form of the documents in the topic. Default: json.",
+    "publish": "When a document goes out, once its root has changed. Default: with the batch of the change.",
+    "compare": "How columns compare in this product, `{entity: {column: ci}}`, whatever entities.yaml says. Default: as it says.",
+    **NOTE,
+    **_WHERE,
+    **_SHOWN,
+    "sql": "The whole product as one SELECT, in place of root, fields, join and embed.",
+}
+JOIN: Final[Members] = {
+    "one": "The joined entity: an object, or null without a match.",
+    "many": "The joined entity: a list, empty without a match.",
+    "on": "Child column: parent column, for one or several. `column[]` on one side joins by the elements of an array.",
+    "strong": "true: read the join without an index. Default: false.",
+    **_WHERE,
+    "required": "true: without a match the row above is left out. Default: false, a left join.",
+    "order_by": "The order of the rows: columns or expressions, `-` before one for descending. Default: the primary key.",
+    "limit": "The longest list. Default: all rows.",
+    "total": "true: add NAME_total, the number of rows before the limit. Default: false.",
+    **_SHOWN,
+}
+PUBLISH: Final[Members] = {
+    "transactions": "whole: wait until each source transaction that touched the root is complete. Its tables name the topic "
+    "of the connector's transaction metadata with `transactions`.",
+    "quiet": "Wait until the root has not changed for so long, e.g. `2 s`.",
+    "every": "At most one message of a root in so long, e.g. `30 s`.",
+    "at_most": "No document waits longer, whatever the others say. Default: 60 s, or `every` where that is longer.",
+}
+TEST: Final[Members] = {
+    "test": "The name of the test.",
+    "product": "The product. Default: the only one.",
+    "given": "Rows by entity, stored first.",
+    "changes": "Then lines of recorded topics, in order. Between them and at the end, `after: 2 s` lets time pass.",
+    "expect": "Whole documents by their keys; null for no document.",
+    "contains": "Some members of documents by their keys.",
+}
+PAUSE: Final[Members] = {
+    "after": "So much time passes, e.g. `2 s`, before the next changes come, or before the test looks at the documents.",
+}
+
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+TOPIC = re.compile(r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL_IN_PROSE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_MAX_SHOWN = 60
+
+
+def as_map(node: YamlNode | None, subject: str, cure: str, problems: Problems) -> Map | None:
+    """The node as a mapping with at least one entry. For another node: adds a problem and returns None. None gives None."""
+    if isinstance(node, Map) and node.entries:
+        return node
+    if node is not None:
+        problems.add(node, _mismatch(subject, node, "a mapping"), cure)
+    return None
+
+
+def as_text(node: YamlNode, subject: str, cure: str, problems: Problems) -> str | None:
+    """The node as text that is not empty and has no control characters. For another node: adds a problem and returns None."""
+    if isinstance(node, Scalar) and isinstance(node.value, str) and node.value and not _CONTROL.search(node.value):
+        return node.value
+    problems.add(node, _mismatch(subject, node, "text"), cure)
+    return None
+
+
+def as_prose(node: YamlNode | None, subject: str, problems: Problems) -> str:
+    """The node as text of one or several lines; empty for None. For another node: adds a problem and returns empty text."""
+    if isinstance(node, Scalar) and isinstance(node.value, str) and not _CONTROL_IN_PROSE.search(node.value):
+        return node.value.strip()
+    if node is not None:
+        problems.add(node, _mismatch(subject, node, "text"), "write text, in quotes if it has a colon or a comma")
+    return ""
+
+
+def as_texts(node: YamlNode, subject: str, cure: str, problems: Problems) -> list[tuple[YamlNode, str]]:
+    """The node as a list of texts, each with its node. Leaves out every item that is not text, and adds a problem for it."""
+    if not isinstance(node, Sequence):
+        problems.add(node, _mismatch(subject, node, "a list"), cure)
+        return []
+    read = [(item, as_text(item, f"an item of {subject}", cure, problems)) for item in node.items]
+    return [(item, text) for item, text in read if text is not None]
+
+
+def as_count(node: YamlNode, subject: str, most: int | None, problems: Problems) -> int | None:
+    """The node as an integer from 1 to `most` (None: no limit). For another node: adds a problem and returns None."""
+    value = node.value if isinstance(node, Scalar) else None
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1 and (most is None or value <= most):
+        return value
+    cure = f"write an integer from 1 to {most}" if most else "write an integer above 0"
+    if isinstance(value, str) and value.isdecimal():
+        cure = f"write {value} without quotes: quotes make a text of it"
+    problems.add(node, f"{subject} is {describe_node(node)}", cure)
+    return None
+
+
+def as_flag(body: Map, word: str, problems: Problems, place: str = "") -> bool:
+    """The value of a word as true or false; false without the word. For another value: adds a problem and returns false. `place`:
+    behind the word in a problem's text."""
+    node = body.get(word)
+    if node is None or (isinstance(node, Scalar) and isinstance(node.value, bool)):
+        return isinstance(node, Scalar) and bool(node.value)
+    problems.add(node, f"`{word}`{place} is {describe_node(node)}", f"write `{word}: true`, or leave it out")
+    return False
+
+
+def as_name(node: YamlNode, subject: str, problems: Problems) -> str | None:
+    """The node as the name of an entity or a product. For another node: adds a problem and returns None."""
+    cure = "use letters, digits, `_`, `-` and `.`, and begin with a letter or `_`"
+    text = as_text(node, subject, cure, problems)
+    if text is None or NAME.fullmatch(text):
+        return text
+    problems.add(node, f"{subject} is `{text}`, which is not a valid name", cure)
+    return None
+
+
+def as_topic(node: YamlNode, problems: Problems, key: str = "topic") -> str | None:
+    """The node as the name of a Kafka topic. For another node: adds a problem and returns None."""
+    cure = "use at most 249 letters, digits, `_`, `-` and `.`, and not `.` or `..` alone"
+    text = as_text(node, f"`{key}`", cure, problems)
+    if text is None or TOPIC.fullmatch(text):
+        return text
+    problems.add(node, f"`{text}` is not a valid Kafka topic name", cure)
+    return None
+
+
+def check_keys(node: Map, subject: str, known: Collection[str], problems: Problems) -> None:
+    """Adds a problem for each unknown key of the mapping."""
+    for name, (key, _) in node.entries.items():
+        if name not in known:
+            problems.add(key, f"{subject} has no key `{name}`", suggest(name, known))
+
+
+def _mismatch(subject: str, node: YamlNode, expected: str) -> str:
+    is_empty = describe_node(node) == "empty" or (isinstance(node, Map) and not node.entries)
+    return f"{subject} is empty" if is_empty else f"{subject} is {describe_node(node)}, not {expected}"
+
+
+def describe_node(node: YamlNode) -> str:
+    """The words for a node in a problem's text: "a list", "`7`", "empty"."""
+    match node:
+        case Map(entries=entries):
+            return "a mapping" if entries else "an empty mapping"
+        case Sequence(items=items):
+            return "a list" if items else "an empty list"
+        case Scalar(value=None) | Scalar(text=""):
+            return "empty"
+        case Scalar(value=bool()):
+            return f"the boolean {node.text}"
+        case _:
+            return f"`{node.text}`" if len(node.text) <= _MAX_SHOWN else f"`{node.text[:_MAX_SHOWN]}...`"
+
+
+_SECONDS: Final = {"ms": 0.001, "s": 1, "min": 60, "h": 3_600}
+DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?(ms|s|min|h)")
+MOST_SECONDS: Final = 86_400.0
+
+
+def read_duration(node: YamlNode, subject: str, problems: Problems) -> float | None:
+    """The seconds of a duration from 1 ms to a day. For another node: adds a problem and returns None."""
+    cure = "write a duration with its unit: `500 ms`, `2 s`, `5 min` or `1 h`"
+    if isinstance(node, Scalar) and type(node.value) in (int, float):
+        problems.add(node, f"{subject} is `{node.text}`, which has no unit", cure)
+        return None
+    text = as_text(node, subject, cure, problems)
+    if text is None:
+        return None
+    match = DURATION.fullmatch(text)
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
+    if not match:
+        problems.add(node, f"{subject} is `{text}`, which is no duration", cure)
+    elif not 0.001 <= seconds <= MOST_SECONDS:
+        problems.add(node, f"{subject} is `{text}`", "write a duration from 1 ms to 24 h")
+    else:
+        return round(seconds, 3)
+    return None
+
+
+def write_duration(seconds: float) -> str:
+    """The duration as an author writes it, in the largest unit that holds it as a whole number."""
+    for unit in ("h", "min", "s"):
+        if seconds % _SECONDS[unit] == 0:
+            return f"{seconds / _SECONDS[unit]:.0f} {unit}"
+    return f"{seconds * 1000:.0f} ms"

@@ -1,0 +1,337 @@
+"""Parses SQL that authors write: queries, and expressions into untyped trees of names, constants and calls.
+
+Only this module imports sqlglot, and only for a query, or for an expression that is more than a column. The parser knows no
+functions, so each call arrives as the author wrote it: `expressions.py` knows the functions, and gives each part its type.
+`ExpressionConverter` makes the trees from sqlglot's, and refuses the SQL that an expression cannot have.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import cache
+from typing import Any
+
+from processor.language.definitions.problems import WrongDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedName:
+    """A dotted name. `*` as its last part means the rows."""
+
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedConstant:
+    """A literal: text, a number, a boolean or null."""
+
+    value: str | int | Decimal | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedCall:
+    """A call of a function or an operator, with its name in lower case: `lower`, `+`, `is null`, `to decimal`."""
+
+    name: str
+    args: tuple["ParsedExpression", ...]
+
+
+ParsedExpression = ParsedName | ParsedConstant | ParsedCall
+
+
+PLAIN_SQL = "write a column, a literal, an operator or a function of docs/definitions.md"
+_MAX_DIGITS = 1000
+"""Digits of a number literal, before and after its point together. A row holds 38 digits, and magnitudes up to 1E+126."""
+
+_OR, _AND, _NOT, _IS, _COMPARISON, _RANGE, _OTHER, _SUM, _PRODUCT, _SIGN = range(10)
+"""PostgreSQL's levels of operators, the loosest first: `or`, `and`, `not`, `is`, `=`, `in`, `||`, `+`, `*`, unary `-`."""
+_CHAINED = {_OR, _AND, _OTHER, _SUM, _PRODUCT}
+"""The levels whose operators PostgreSQL reads from left to right: `a - b - c`. It refuses `a < b < c`."""
+
+
+class ExpressionConverter:
+    """Makes our nodes from sqlglot's. `exp`: sqlglot's module of node types, which only the parser imports."""
+
+    def __init__(self, exp: Any) -> None:
+        self._exp = exp
+        self._operators = {
+            exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.DPipe: "||",
+            exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+            exp.And: "and", exp.Or: "or", exp.NullSafeNEQ: "is distinct from",
+        }  # fmt: skip
+        comparisons = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+        self._levels = {
+            exp.Or: _OR, exp.And: _AND, exp.Not: _NOT, exp.Is: _IS, exp.NullSafeEQ: _IS, exp.NullSafeNEQ: _IS,
+            **dict.fromkeys(comparisons, _COMPARISON), exp.In: _RANGE, exp.Between: _RANGE, exp.Like: _RANGE,
+            exp.ILike: _RANGE, exp.Escape: _RANGE, exp.DPipe: _OTHER, exp.Add: _SUM, exp.Sub: _SUM, exp.Mul: _PRODUCT,
+            exp.Div: _PRODUCT, exp.Mod: _PRODUCT, exp.Neg: _SIGN,
+        }  # fmt: skip
+
+    def convert(self, node: Any) -> ParsedExpression:
+        exp = self._exp
+        self._check_grouping(node)
+        if (operator := self._operators.get(type(node))) is not None:
+            return self._apply(operator, node.this, node.expression)
+        match node:
+            case exp.Paren():
+                return self.convert(node.this)
+            case exp.Column() | exp.Dot() | exp.Identifier() | exp.Star():
+                return ParsedName(tuple(self._parts(node)))
+            case exp.Literal() if node.is_string:
+                return ParsedConstant(str(node.this))
+            case exp.Literal():
+                return ParsedConstant(_number(str(node.this)))
+            case exp.Boolean():
+                return ParsedConstant(bool(node.this))
+            case exp.Null():
+                return ParsedConstant(None)
+            case exp.Neg():
+                return self._negative(node)
+            case exp.Not():
+                return self._apply("not", node.this)
+            case exp.Is():
+                return self._is(node)
+            case exp.NullSafeEQ():
+                return ParsedCall("not", (self._apply("is distinct from", node.this, node.expression),))
+            case exp.In() if node.expressions:
+                return self._apply("in", node.this, *node.expressions)
+            case exp.Between() if not node.args.get("symmetric"):
+                return self._apply("between", node.this, node.args["low"], node.args["high"])
+            case exp.Escape(this=exp.Like() | exp.ILike()):
+                return self._like(node.this, node.expression)
+            case exp.Like() | exp.ILike():
+                return self._like(node, None)
+            case exp.Case():
+                return self._case(node)
+            case exp.Cast():
+                return self._cast(node)
+        return self._function(node)
+
+    def _check_grouping(self, node: Any) -> None:
+        """Refuses operators that PostgreSQL groups otherwise than sqlglot, or that it refuses without parentheses."""
+        exp, level = self._exp, self._levels.get(type(node))
+        if level is None:
+            return
+        if level in (_NOT, _SIGN):
+            operands = [(node.this, level)]
+        else:
+            left = node.this
+            if isinstance(left, exp.Not) and isinstance(left.this, exp.In | exp.Between):
+                left = left.this  # `a not in (1) = b`; sqlglot groups `not a in (1) = b` otherwise
+            complete = isinstance(left, exp.In) or (isinstance(left, exp.Is) and not isinstance(node, exp.Between))
+            chained = level in _CHAINED or complete or isinstance(node, exp.Escape)
+            right = (node.args.get(name) for name in ("expression", "low", "high"))
+            operands = [(left, level if chained else level + 1), *((operand, level + 1) for operand in right)]
+        for operand, loosest in operands:
+            if self._levels.get(type(operand), loosest) < loosest:
+                what = f"PostgreSQL does not read `{self._sql_text(node)}` without parentheses"
+                raise WrongDefinition(
+                    what, f"put parentheses around `{self._sql_text(operand)}`, or around another part"
+                )
+
+    def _function(self, node: Any) -> ParsedExpression:
+        exp = self._exp
+        match node:
+            case exp.Anonymous():
+                return self._apply(str(node.this).lower(), *node.expressions)
+            case exp.Substring():
+                start, length = node.args.get("start"), node.args.get("length")
+                if length and not start:
+                    start = exp.Literal.number(1)
+                return self._apply("substring", node.this, *(part for part in (start, length) if part))
+            case exp.Trim():
+                name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position"), "trim")
+                return self._apply(name, node.this, *([node.expression] if node.args.get("expression") else []))
+            case exp.StrPosition():
+                return self._apply("position", node.this, node.args["substr"])
+            case exp.Extract():
+                return self._apply(f"extract {str(node.this).lower()}", node.expression)
+            case exp.Distinct():
+                what = f"`{self._sql_text(node)}`: an aggregate reads every row, and `distinct` is not offered"
+                raise WrongDefinition(what, "join an entity that has each value once, or count in the source")
+        raise WrongDefinition(f"an expression cannot have `{self._sql_text(node)}`", PLAIN_SQL)
+
+    def _apply(self, name: str, *args: Any) -> ParsedCall:
+        parts = tuple(map(self.convert, args))
+        if name in ("and", "or") and isinstance(parts[0], ParsedCall) and parts[0].name == name:
+            return ParsedCall(name, (*parts[0].args, *parts[1:]))
+        return ParsedCall(name, parts)
+
+    def _parts(self, node: Any) -> list[str]:
+        exp = self._exp
+        if isinstance(node, exp.Star):
+            return ["*"]
+        if isinstance(node, exp.Dot):
+            return [*self._parts(node.this), *self._parts(node.expression)]
+        if isinstance(node, exp.Column):
+            return [part for inner in node.parts for part in self._parts(inner)]
+        if not isinstance(node, exp.Identifier):
+            raise WrongDefinition(f"`{self._sql_text(node)}` is not a name", PLAIN_SQL)
+        return [str(node.this)]
+
+    def _negative(self, node: Any) -> ParsedExpression:
+        inner = self.convert(node.this)
+        if (
+            isinstance(inner, ParsedConstant)
+            and isinstance(inner.value, int | Decimal)
+            and not isinstance(inner.value, bool)
+        ):
+            return ParsedConstant(_negated(inner.value))
+        return ParsedCall("unary -", (inner,))
+
+    def _is(self, node: Any) -> ParsedExpression:
+        exp = self._exp
+        match node.expression:
+            case exp.Null():
+                test = self._apply("is null", node.this)
+            case exp.Boolean(this=truth):
+                test = self._apply("is true" if truth else "is false", node.this)
+            case _:
+                what = f"`{self._sql_text(node)}` is not a valid test"
+                raise WrongDefinition(what, "write `is null`, `is true` or `is false`")
+        return ParsedCall("not", (test,)) if node.args.get("negate") else test
+
+    def _like(self, node: Any, escape: Any) -> ParsedExpression:
+        name = "ilike" if isinstance(node, self._exp.ILike) else "like"
+        sign = ParsedConstant("\\") if escape is None else self.convert(escape)
+        test = ParsedCall(name, (self.convert(node.this), self.convert(node.expression), sign))
+        return ParsedCall("not", (test,)) if node.args.get("negate") else test
+
+    def _case(self, node: Any) -> ParsedExpression:
+        parts: list[ParsedExpression] = []
+        subject = node.args.get("this")
+        for branch in node.args["ifs"]:
+            when = branch.this if subject is None else self._exp.EQ(this=subject.copy(), expression=branch.this)
+            parts += [self.convert(when), self.convert(branch.args["true"])]
+        default = node.args.get("default")
+        return ParsedCall("case", (*parts, ParsedConstant(None) if default is None else self.convert(default)))
+
+    def _cast(self, node: Any) -> ParsedExpression:
+        written = node.to.sql(dialect="postgres").lower()
+        name, _, parameters = written.partition("(")
+        numbers = [ParsedConstant(_number(n)) for n in parameters.rstrip(")").split(",") if n.strip().isdecimal()]
+        return ParsedCall(f"to {name.strip()}", (self.convert(node.this), *numbers))
+
+    def _sql_text(self, node: Any) -> str:
+        return str(node.sql(dialect="postgres"))
+
+
+def _negated(number: int | Decimal) -> int | Decimal:
+    """The number with the other sign. Python's `-` would round a Decimal to 28 digits."""
+    return number.copy_negate() if isinstance(number, Decimal) else -number
+
+
+def _number(text: str) -> int | Decimal:
+    """The number of a literal. Raises: WrongDefinition for text that is not a number, and for too many digits."""
+    shown = text if len(text) <= 40 else f"{text[:40]}..."
+    try:
+        number = Decimal(text.strip())
+    except InvalidOperation:
+        cure = "write digits, with at most one point and one exponent, e.g. `1.5` or `1e5`"
+        raise WrongDefinition(f"`{shown}` is not a number", cure) from None
+    digits = max(number.adjusted(), 0) - min(int(number.as_tuple().exponent), 0) if number else 0
+    if digits >= _MAX_DIGITS:
+        raise WrongDefinition(
+            f"the number `{shown}` has more than {_MAX_DIGITS} digits", "write a number with fewer digits"
+        )
+    return int(number) if text.strip().isdecimal() and digits < 40 else number
+
+
+_SYNTAX = frozenset([
+    "and", "as", "between", "both", "case", "cast", "distinct", "else", "end", "escape", "extract", "false", "for", "from",
+    "ilike", "in", "is", "leading", "like", "not", "null", "on", "or", "position", "substring", "then", "trailing", "trim",
+    "true", "when",
+])  # fmt: skip
+_MAX_DEPTH = 100
+
+
+def parse_expression(text: str, names: Collection[str]) -> ParsedExpression:
+    """The tree of this expression. `names`: the names in scope. Such a name wins over a word of SQL (`order`), but not over the
+    words of expressions themselves (`end`).
+
+    Raises: WrongDefinition for text that is not SQL, or SQL that an expression cannot have.
+    """
+    from sqlglot.errors import SqlglotError
+
+    dialect, converter = _dialect()
+    try:
+        tokens = _tokens(dialect, text)
+        if not tokens:
+            raise WrongDefinition(f"the expression `{text}` is empty", PLAIN_SQL)
+        _quote(tokens, names)
+        trees = dialect.parser().parse(tokens, text)
+        if len(trees) != 1 or trees[0] is None:
+            raise WrongDefinition(f"`{text}` is not one expression", PLAIN_SQL)
+        parsed = converter(trees[0])
+        if _depth(parsed) > _MAX_DEPTH:
+            raise RecursionError
+        return parsed
+    except SqlglotError as error:
+        details = (getattr(error, "errors", None) or [{}])[0]
+        near = f" near `{details['highlight']}`" if details.get("highlight") else ""
+        what = f"the expression `{text}` is not valid SQL{near}"
+        raise WrongDefinition(what, "check its quotes, brackets and operators") from None
+    except RecursionError:
+        what = f"the expression `{text[:40]}...` nests more than {_MAX_DEPTH} calls"
+        raise WrongDefinition(
+            what, "write it with fewer levels, or compute a part of it in a column of the source"
+        ) from None
+
+
+def parse_query(text: str) -> tuple[Any, Any]:
+    """The tree of the one statement in the text, as sqlglot makes it, and the module of sqlglot's node types.
+
+    `sql.py` reads this tree. Raises: WrongDefinition, with the line, for text that is not SQL.
+    """
+    from sqlglot import exp
+    from sqlglot.errors import ParseError, SqlglotError
+
+    dialect, _ = _dialect()
+    try:
+        trees = dialect.parser().parse(_tokens(dialect, text), text)
+    except ParseError as error:
+        details = (error.errors or [{}])[0]
+        near = f" near `{details['highlight']}`" if details.get("highlight") else ""
+        line = details.get("line") or 1
+        raise WrongDefinition(
+            f"the query is not valid SQL{near}", "check its clauses, commas and brackets", line
+        ) from None
+    except (SqlglotError, RecursionError):
+        raise WrongDefinition("the query is not valid SQL", "check its quotes and brackets") from None
+    if len(trees) != 1:
+        raise WrongDefinition(f"`sql` has {len(trees)} statements", "write one `select` per product")
+    return trees[0], exp
+
+
+def _tokens(dialect: Any, text: str) -> list[Any]:
+    """The tokens of a text. Raises WrongDefinition for `==`, which sqlglot takes for `=`, and Postgres refuses."""
+    tokens: list[Any] = dialect.tokenize(text)
+    for token in tokens:
+        if token.text == "==" and token.token_type.name == "EQ":
+            raise WrongDefinition(f"SQL has no operator `==` (`{text}`)", "write `=`", token.line)
+    return tokens
+
+
+def _depth(parsed: ParsedExpression) -> int:
+    return 1 + max(map(_depth, parsed.args), default=0) if isinstance(parsed, ParsedCall) else 0
+
+
+def _quote(tokens: list[Any], names: Collection[str]) -> None:
+    """Marks each word of SQL that is a name in scope as a plain name."""
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        literal = token.token_type.name in ("STRING", "NUMBER", "IDENTIFIER")
+        follows = following is not None and following.token_type.name in ("L_PAREN", "STRING")
+        if not literal and not follows and token.text in names and token.text.lower() not in _SYNTAX:
+            token.token_type = type(token.token_type).VAR
+
+
+@cache
+def _dialect() -> tuple[Any, Callable[[Any], ParsedExpression]]:
+    from sqlglot import exp
+    from sqlglot.dialects.postgres import Postgres
+
+    special = ("CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM")
+    parsers = {name: parser for name, parser in Postgres.Parser.FUNCTION_PARSERS.items() if name in special}
+    members = {"FUNCTIONS": {}, "NO_PAREN_FUNCTIONS": {}, "FUNCTION_PARSERS": parsers}
+    dialect = type("Expressions", (Postgres,), {"Parser": type("Parser", (Postgres.Parser,), members)})
+    return dialect(), ExpressionConverter(exp).convert

@@ -1,0 +1,521 @@
+"""Makes the document from the rows that its joins found: filter, order, limit, selection. Pure, and the same for every store.
+
+Each level makes its members in the product's order: first the selected ones, then the embeds; either as values, or at once as
+JSON text. Renderers of one root share what is equal in their products (`SharedLevel`): the rows that count, the JSON text of an
+embed that several of them show, and the JSON text of a shown column's value.
+
+The rows of a join that count are those that pass `where`, and that have a row in each `required` join below them. Where several
+products join, filter and order alike, one `CountedRows` serves them all, and finds its rows once for each row above.
+
+Rows are ordered by the terms of `order_by`; nulls come last in both directions. Ties, and rows without `order_by`, are ordered by
+the row's primary key: column by column, numbers by value, text by code point. A list join has the order of the array above.
+
+`read_root_key` reads a document's key as people write it: a JSON object (`{"email": "a@example.org"}`), or its one value
+(`a@example.org`).
+"""
+
+import enum
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import attrgetter, itemgetter
+from typing import Any, Final, NamedTuple, Protocol
+
+from processor.counts import Count
+from processor.language.product.expressions.expression import (
+    GROUP,
+    Column,
+    Computed,
+    Evaluate,
+    Expression,
+    FindRows,
+    RowLevel,
+    Scope,
+    Type,
+    compile_expression,
+)
+from processor.language.product.expressions.expression import Match as Match
+from processor.language.product.join_fields import converted_of, element_values, join_keys
+from processor.language.product.product import BareValue, Fields, Join, Product, Selection, WholeRow, align_columns
+from processor.values import canonical_json
+from processor.values.canonical_json import dumps
+from processor.values.entity import Entity
+from processor.values.record import Value
+from processor.values.times import to_microseconds
+from processor.values.values import canonical_value
+from registry.text import column_of
+
+Rank = Callable[[Value], Any]
+Entities = Mapping[str, Entity]
+
+
+@dataclass(slots=True)
+class SharedLevel:
+    """The compiled parts that products share at a level of their root's tree: the `rows` of its joins, by the place of the join
+    and by all that decides which rows count; the `embeds`, by the place of the join and by the whole join."""
+
+    rows: dict[Any, "CountedRows"] = field(default_factory=dict)
+    embeds: dict[Any, Any] = field(default_factory=dict)
+
+
+class CountingLevel(RowLevel, Protocol):
+    """The level of a join's rows as one product sees it."""
+
+    filtered: bool
+    """Whether a row counts only with the rows of some joins below it."""
+
+    def complete(self, scope: Scope) -> bool:
+        """Whether every required join of the row has a row that counts."""
+
+
+class CountedRows:
+    """The rows of a join that count, for each row above. `place`: where `Match.found` has the rows that the join found. `level`:
+    what products share at the level of these rows."""
+
+    __slots__ = ("_complete", "_key", "_many", "_order", "level", "place", "tally", "where")
+
+    def __init__(self, join: Join, place: object, above: Entity, entity: Entity, tally: Counter[str]) -> None:
+        self.level = SharedLevel()
+        self.place, self.tally = place, tally
+        self._many, self._key = join.many, _key_rank(entity)
+
+    def compile(self, join: Join, level: CountingLevel, entities: Entities) -> None:
+        """Compiles the conditions and the order of the join, at the level of its rows."""
+        self._complete = level.complete if level.filtered else None
+        self.where = None if join.where is None else compile_expression(join.where, level)
+        self._order = [
+            (compile_expression(term.by, level), _rank(_type_of(term.by, join, entities)), term.descending)
+            for term in reversed(join.order_by)
+        ]
+
+    def of(self, scope: Scope) -> list[Match]:
+        """The rows below the row of this scope. The caller must not change the list."""
+        found = scope[0].found
+        rows: list[Match] | None = found.get(self)
+        if rows is None:
+            rows = found[self] = self._count(scope)
+        return rows
+
+    def _count(self, scope: Scope) -> list[Match]:
+        rows: list[Match] = scope[0].found[self.place]
+        if self._complete is not None:
+            rows = [row for row in rows if self._complete((row, scope))]
+        if self.where is not None:
+            rows = [row for row in rows if self.where((row, scope)) is True]
+        if len(rows) > 1:
+            rows = self._ordered(rows, scope)
+            if not self._many:
+                self.tally[Count.AMBIGUOUS] += 1
+                del rows[1:]
+        return rows
+
+    def _ordered(self, rows: list[Match], scope: Scope) -> list[Match]:
+        rows = sorted(rows, key=self._key)
+        for evaluate, rank, descending in self._order:
+            values = [(evaluate((row, scope)), row) for row in rows]
+            ranked = [(rank(value), row) for value, row in values if value is not None]
+            ranked.sort(key=itemgetter(0), reverse=descending)
+            rows = [row for _, row in ranked] + [row for value, row in values if value is None]
+        return rows
+
+
+class CountedElements(CountedRows):
+    """The rows of a list join that count. A found row occurs once for each element of the array above that finds it."""
+
+    __slots__ = ("_child", "_child_converted", "_parent", "_parent_converted", "columns")
+
+    def __init__(self, join: Join, place: object, above: Entity, entity: Entity, tally: Counter[str]) -> None:
+        super().__init__(join, place, above, entity, tally)
+        self._child, self._parent = align_columns(join, entity, above)
+        self.columns = tuple(map(column_of, self._child))
+        self._child_converted = converted_of(self._child, entity)
+        self._parent_converted = converted_of(self._parent, above)
+
+    def elements(self, scope: Scope) -> list[tuple[list[Match], list[Value]]]:
+        """For each element of the array: the rows that it finds, and its values of the join columns."""
+        return self._elements(self.of(scope), scope)
+
+    def _count(self, scope: Scope) -> list[Match]:
+        elements = self._elements(super()._count(scope), scope)
+        return [row for rows, _ in elements for row in rows]
+
+    def _elements(self, counted: list[Match], scope: Scope) -> list[tuple[list[Match], list[Value]]]:
+        rows: dict[str | None, dict[int, Match]] = {}
+        for row in counted:
+            (key,) = join_keys(self._child, row.columns, self._child_converted)
+            rows.setdefault(key, {})[id(row)] = row
+        keys = join_keys(self._parent, scope[0].columns, self._parent_converted)
+        elements = element_values(self._parent, scope[0].columns)
+        return [(list(rows.get(key, {}).values()), values) for key, values in zip(keys, elements, strict=True)]
+
+
+def counting(join: Join) -> Join:
+    """The join without what only shows its rows: joins that are equal so have the same rows that count, in the same order."""
+    own = join.where is None and all(isinstance(term.by, Column) and not term.by.path for term in join.order_by)
+    below = tuple(one for one in join.joins if one.required) if own else join.joins
+    plain = replace(join, name="", shown=False, limit=None, total=False, required=False)
+    return replace(plain, selection=WholeRow(), joins=below)
+
+
+def _rank(type_: Type) -> Rank:
+    """The sort key of a type's values: microseconds for timestamps, else the value itself."""
+    return to_microseconds if type_ == "timestamp" else _itself
+
+
+def _itself(value: Value) -> Value:
+    return value
+
+
+def _key_rank(entity: Entity) -> Callable[[Match], Any]:
+    """The sort key of rows that `order_by` leaves equal: the columns of their primary key."""
+    columns, ranks = itemgetter(*entity.key), [(c, _rank(entity.columns[c].name)) for c in entity.key]
+    if all(rank is _itself for _, rank in ranks):
+        return lambda row: columns(row.columns)
+    return lambda row: [rank(row.columns[c]) for c, rank in ranks]
+
+
+def _type_of(expression: Expression, join: Join, entities: Entities) -> Type:
+    """The type of a term of `order_by`. A column of a row above orders nothing, so its type does not matter: None."""
+    if isinstance(expression, Computed):
+        return expression.node.type
+    for step in expression.path:
+        join = next(below for below in join.joins if below.name == step)
+    return None if expression.up else entities[join.entity].columns[expression.name].name
+
+
+class SelectedMembers(NamedTuple):
+    """Makes the selected members of a row: their values by name, or their JSON text without braces."""
+
+    values: Callable[[Scope], dict[str, Value]]
+    text: Callable[[Scope], str]
+
+
+class ColumnTexts(dict[str, str]):
+    """The JSON text of each column of a row, made when somebody asks for it."""
+
+    def __init__(self, columns: Mapping[str, Value]) -> None:
+        super().__init__()
+        self._columns = columns
+
+    def __missing__(self, column: str) -> str:
+        text = self[column] = dumps(self._columns.get(column))
+        return text
+
+
+def select_members(
+    entity: Entity, selection: WholeRow | Fields, level: RowLevel, embedded: Collection[str] = ()
+) -> SelectedMembers:
+    """The members that a level of rows of `entity` selects. `embedded`: the names of the members that the level embeds; a whole
+    row has no undeclared column under such a name."""
+    if isinstance(selection, WholeRow):
+        row = partial(_whole_row, entity, frozenset(embedded))
+        return SelectedMembers(row, lambda scope: dumps(row(scope))[1:-1])
+    form = members_form(name for name, _ in selection.members)
+    own = [(name, of.name) for name, of in selection.members if isinstance(of, Column) and not (of.path or of.up)]
+    if own and len(own) == len(selection.members):
+        texts = itemgetter(*[column for _, column in own])
+        return SelectedMembers(
+            lambda scope: {name: scope[0].columns.get(column) for name, column in own},
+            lambda scope: form % texts(_column_texts(scope[0])),
+        )
+    members = [(name, compile_expression(of, level)) for name, of in selection.members]
+    return SelectedMembers(
+        lambda scope: {name: evaluate(scope) for name, evaluate in members},
+        lambda scope: form % tuple([dumps(evaluate(scope)) for _, evaluate in members]),
+    )
+
+
+def members_form(names: Iterable[str]) -> str:
+    """The JSON text of members with these names, to format with the text of each value."""
+    return ",".join(f"{dumps(name).replace('%', '%%')}:%s" for name in names)
+
+
+def _column_texts(row: Match) -> ColumnTexts:
+    texts: ColumnTexts | None = row.found.get(ColumnTexts)
+    if texts is None:
+        texts = row.found[ColumnTexts] = ColumnTexts(row.columns)
+    return texts
+
+
+def _whole_row(entity: Entity, embedded: frozenset[str], scope: Scope) -> dict[str, Value]:
+    columns, more = scope[0].columns, scope[0].more
+    return {c: columns.get(c) for c in entity.columns} | {c: more[c] for c in sorted(more.keys() - embedded)}
+
+
+Shape = tuple[tuple[str, int, "Shape"], ...]
+"""The joins of a product in the tree of its root: name, number of the node, and the joins below."""
+
+
+class Gone(enum.Enum):
+    """The type of `GONE`: the root has no document. It fails `where`, or a required join has no row."""
+
+    GONE = "gone"
+
+
+GONE: Final = Gone.GONE
+
+
+@dataclass(slots=True, kw_only=True)
+class Renderer:
+    """Renders documents of one product. `tally` counts, for metrics, lists that a limit `cut` and `one` joins with several rows
+    (`ambiguous`). `shape`: the numbers by which rows have the rows of joins; None: they have them by the names of the joins.
+    `shared`: what renderers of the root share, for documents that become JSON; a list that they share counts once."""
+
+    product: Product
+    entities: Entities
+    tally: Counter[str]
+    shape: Shape | None = None
+    shared: SharedLevel | None = None
+    level: "CompiledLevel" = field(init=False)
+    where: Evaluate | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        product, shared = self.product, self.shared or SharedLevel()
+        compiler = _Compiler(self.entities, self.tally)
+        entity = self.entities[product.root]
+        self.level = compiler.level(entity, product.selection, product.joins, self.shape, shared)
+        self.where = None if product.where is None else compile_expression(product.where, self.level)
+
+    def document(self, top: Match) -> Value | Gone:
+        """The document of the root row `top`, or GONE."""
+        scope: Scope = (top, None)
+        return self.level.render(scope) if self._is_shown(scope) else GONE
+
+    def text(self, top: Match) -> str | Gone:
+        """The same document as compact JSON."""
+        scope: Scope = (top, None)
+        return self.level.text(scope) if self._is_shown(scope) else GONE
+
+    def _is_shown(self, scope: Scope) -> bool:
+        return self.level.complete(scope) and (self.where is None or self.where(scope) is True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    """Compiles levels and joins. Takes what the shared level has already."""
+
+    entities: Entities
+    tally: Counter[str]
+
+    def level(
+        self, entity: Entity, selection: Selection, joins: Sequence[Join], shape: Shape | None, shared: SharedLevel
+    ) -> "CompiledLevel":
+        below: Mapping[str, tuple[object, Shape | None]]
+        below = {join.name: (join.name, None) for join in joins} if shape is None else {n: (p, s) for n, p, s in shape}
+        return CompiledLevel(
+            entity, selection, {join.name: self._join(join, entity, *below[join.name], shared) for join in joins}
+        )
+
+    def _join(
+        self, join: Join, above: Entity, place: object, shape: Shape | None, shared: SharedLevel
+    ) -> "CompiledJoin":
+        known: CompiledJoin | None = shared.embeds.get((place, join))
+        if known is not None:
+            return known
+        entity, key = self.entities[join.entity], (place, counting(join))
+        counted = shared.rows.get(key)
+        rows = counted or (CountedElements if join.listed else CountedRows)(join, place, above, entity, self.tally)
+        level = self.level(entity, join.selection, join.joins, shape, rows.level)
+        if counted is None:
+            rows.compile(join, level, self.entities)
+            shared.rows[key] = rows
+        made = (
+            CompiledListJoin(join, rows, level, entity)
+            if isinstance(rows, CountedElements)
+            else CompiledJoin(join, rows, level)
+        )
+        shared.embeds[place, join] = made
+        return made
+
+
+class CompiledLevel:
+    """A compiled level of a product's tree. `render` makes the level's value from a row, or from a group of rows, `text` its JSON
+    text. `filtered`: a row counts only if required joins below it have rows."""
+
+    __slots__ = ("_required", "filtered", "joins", "render", "text")
+
+    def __init__(self, entity: Entity, selection: Selection, joins: Mapping[str, "CompiledJoin"]) -> None:
+        self.joins = joins
+        self._required = {n: one.rows.of for n, one in joins.items() if one.join.required and not one.join.listed}
+        self.filtered = bool(self._required)
+        self.render, self.text = self._renderers(entity, selection)
+
+    def below(self, join: str) -> "CompiledLevel":
+        return self.joins[join].level
+
+    def rows(self, join: str) -> FindRows:
+        return self.joins[join].rows.of
+
+    def shown(self, join: str) -> Evaluate:
+        return self.joins[join].show
+
+    def complete(self, scope: Scope) -> bool:
+        """Whether every required join of the row has a row that counts."""
+        return all(rows(scope) for rows in self._required.values())
+
+    def lacking(self, scope: Scope) -> list[str]:
+        """The required joins of the row that have no row that counts."""
+        return [name for name, rows in self._required.items() if not rows(scope)]
+
+    def _renderers(self, entity: Entity, selection: Selection) -> tuple[Evaluate, Callable[[Scope], str]]:
+        if isinstance(selection, BareValue):
+            evaluate = compile_expression(selection.expression, self)
+            return evaluate, lambda scope: dumps(evaluate(scope))
+        embeds = [joined for joined in self.joins.values() if joined.join.shown]
+        embedded = [name for embed in embeds for name in embed.names]
+        members, members_text = select_members(entity, selection, self, embedded)
+        if not embeds:
+            return members, lambda scope: f"{{{members_text(scope)}}}"
+
+        def render(scope: Scope) -> Value:
+            document = members(scope)
+            for embed in embeds:
+                document |= embed.members(scope)
+            return document
+
+        def text(scope: Scope) -> str:
+            texts = [members_text(scope), *[embed.text(scope) for embed in embeds]]
+            return f"{{{','.join(filter(None, texts))}}}"
+
+        return render, text
+
+
+class _Form(NamedTuple):
+    """How a join shows its rows. `render`: of a level; `array`: of the rows; `write`: of a value."""
+
+    render: Callable[["CompiledLevel"], Callable[[Scope], Any]]
+    array: Callable[[list[Any]], Any]
+    write: Callable[[Value], Any]
+
+
+_VALUE: Final = _Form(attrgetter("render"), list, lambda value: value)
+_TEXT: Final = _Form(attrgetter("text"), lambda texts: f"[{','.join(texts)}]", dumps)
+
+
+class CompiledJoin:
+    """A compiled join below a level. `names`: of its members. One JSON text of them serves all products that show it alike."""
+
+    __slots__ = ("_aggregated", "_form", "join", "level", "names", "rows")
+
+    def __init__(self, join: Join, rows: CountedRows, level: CompiledLevel) -> None:
+        self.join, self.rows, self.level = join, rows, level
+        self._aggregated = join.aggregated
+        self.names = (join.name, f"{join.name}_total") if join.total else (join.name,)
+        self._form = members_form(self.names)
+
+    def members(self, scope: Scope) -> dict[str, Value]:
+        """The embed's members."""
+        return dict(zip(self.names, self._with_total(scope, self.show(scope)), strict=True))
+
+    def text(self, scope: Scope) -> str:
+        """The embed's members as JSON text without braces."""
+        found = scope[0].found
+        text: str | None = found.get(self)
+        if text is None:
+            text = found[self] = self._form % self._with_total(scope, self._made(scope, _TEXT))
+        return text
+
+    def show(self, scope: Scope) -> Value:
+        """The value of the embed."""
+        return self._made(scope, _VALUE)
+
+    def _made(self, scope: Scope, form: _Form) -> Any:
+        join, rows, render = self.join, self.rows.of(scope), form.render(self.level)
+        if self._aggregated:
+            return render((Match(columns={}, more={}, found={GROUP: rows}), scope))
+        if not join.many:
+            return render((rows[0], scope)) if rows else form.write(None)
+        if join.limit is not None and len(rows) > join.limit:
+            self.rows.tally[Count.CUT] += 1
+            rows = rows[: join.limit]
+        return form.array([render((row, scope)) for row in rows])
+
+    def _with_total(self, scope: Scope, shown: Any) -> tuple[Any, ...]:
+        return (shown, len(self.rows.of(scope))) if self.join.total else (shown,)
+
+
+class CompiledListJoin(CompiledJoin):
+    """A compiled list join. It shows each element of the array above, also an element without a row."""
+
+    __slots__ = ("_absent", "_elements")
+
+    def __init__(self, join: Join, rows: CountedElements, level: CompiledLevel, entity: Entity) -> None:
+        super().__init__(join, rows, level)
+        self._elements, self._absent = rows, self._without_row(entity)
+
+    def _made(self, scope: Scope, form: _Form) -> Any:
+        if self._aggregated:
+            return super()._made(scope, form)
+        render, shown = form.render(self.level), []
+        for rows, values in self._elements.elements(scope):
+            shown += [render((row, scope)) for row in rows]
+            if not rows and not self.join.required:
+                absent = self._absent(dict(zip(self._elements.columns, values, strict=True)), scope)
+                shown.append(form.write(absent))
+        return form.array(shown)
+
+    def _without_row(self, entity: Entity) -> Callable[[Mapping[str, Value], Scope], Value]:
+        """Shows an element without a row: all members are null except the join columns, and the joins below are empty."""
+        match self.join.selection:
+            case BareValue(expression=expression):
+                name = _own_column(expression)
+                return lambda element, scope: element.get(name)
+            case Fields(members=selected):
+                members = [(name, _own_column(expression)) for name, expression in selected]
+            case WholeRow():
+                members = [(name, name) for name in entity.columns]
+        columns: dict[str, Value] = dict.fromkeys(entity.columns)
+        places = [joined.rows.place for joined in self.level.joins.values()]
+        embeds = [joined for joined in self.level.joins.values() if joined.join.shown]
+
+        def absent(element: Mapping[str, Value], scope: Scope) -> Value:
+            document = {name: element.get(column) for name, column in members}
+            nothing = Match(columns, {}, {place: [] for place in places})
+            for embed in embeds:
+                document |= embed.members((nothing, scope))
+            return document
+
+        return absent
+
+
+def _own_column(expression: Expression) -> str:
+    """The name of the row's own column if the expression is one, else an empty text."""
+    return expression.name if isinstance(expression, Column) and not (expression.path or expression.up) else ""
+
+
+_EXAMPLES: Mapping[str, Value] = {"int": 7, "decimal": 7, "float": 7, "bool": True}
+
+
+def read_root_key(root: Entity, text: str) -> tuple[Value, ...]:
+    """The key's canonical values, in the key's order. Raises ValueError, which names the error and the correct form."""
+    try:
+        parts = canonical_json.loads_typed(text)
+    except ValueError as error:
+        if text.lstrip().startswith("{"):
+            raise ValueError(
+                f"the key {text} is {error}: write '{_example(root)}', with names and texts in double quotes, and "
+                "single quotes around it for the shell"
+            ) from None
+        parts = text
+    if not isinstance(parts, dict):
+        if len(root.key) > 1:
+            raise ValueError(f"the key of {root.name} has {len(root.key)} parts; give it as JSON: {_example(root)}")
+        parts = {root.key[0]: text if root.columns[root.key[0]].name == "string" else parts}
+    if set(parts) != set(root.key):
+        raise ValueError(f"the key of {root.name} is {', '.join(root.key)}; give it as JSON: {_example(root)}")
+    try:
+        values = tuple(canonical_value(parts[column], root.columns[column]) for column in root.key)
+    except ValueError as error:
+        raise ValueError(f"the key {text} of {root.name}: {error}") from None
+    if None in values:
+        raise ValueError(
+            f"the key {text} of {root.name} has a null part: write a value for each of {', '.join(root.key)}"
+        )
+    return values
+
+
+def _example(root: Entity) -> str:
+    """A key of the root as JSON: numbers and truth without quotes, as the key takes them."""
+    kinds = {column: root.columns[column].name for column in root.key}
+    return canonical_json.dumps({column: _EXAMPLES.get(kind, "...") for column, kind in kinds.items()})

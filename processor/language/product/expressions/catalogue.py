@@ -1,0 +1,377 @@
+"""All functions and operators of expressions. One `define` is one overload: its types, its Python, its PostgreSQL text.
+
+`Function` is the shape of an overload, `FUNCTIONS` and `OVERLOADS` are the table of all of them. The Python is in
+`arithmetic.py`, `logic.py` and `text_functions.py`. `expression.py` runs the functions at a row, and `sql_printer.py` prints
+them. Authors read docs/definitions.md.
+
+Values during evaluation: int; decimal as int or Decimal; float as float; string and date as str; bool; timestamp as str in
+microseconds without its `Z`, so that text order is time order. A result that does not exist (1/0) is None.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from typing import Final, get_args
+
+from processor.language.product.expressions import arithmetic, logic, text_functions
+from processor.values.entity import Compare, TypeName
+from processor.values.record import Value
+from processor.values.times import to_microseconds
+
+Template = str | Callable[[Sequence[str]], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """One overload of a function or operator. `takes`: the types of its arguments; a `variadic` one has one type for all of its
+    arguments. `strict`: a null argument makes the result null. `constant`: the positions of arguments that are literals."""
+
+    name: str
+    takes: tuple[TypeName, ...]
+    gives: TypeName
+    run: Callable[..., Value]
+    sql: Template
+    strict: bool = True
+    variadic: bool = False
+    constant: frozenset[int] = frozenset()
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}({','.join(self.takes)}{',...' if self.variadic else ''})"
+
+    def write(self, args: Sequence[str]) -> str:
+        """The call as PostgreSQL text. Each argument is an expression that needs no parentheses."""
+        return self.sql.format(*args) if isinstance(self.sql, str) else self.sql(args)
+
+
+FUNCTIONS: Final[dict[str, Function]] = {}
+"""Key -> overload."""
+OVERLOADS: Final[dict[str, list[Function]]] = {}
+"""Name -> overloads, the narrower types first."""
+SCALARS: Final[tuple[TypeName, ...]] = tuple(t for t in get_args(TypeName) if t != "json")
+"""The types whose values compare."""
+
+INT64 = "v BETWEEN -9223372036854775808 AND 9223372036854775807"
+INT32 = "v BETWEEN -2147483648 AND 2147483647"
+RANGE = "v = 0 OR abs(v) BETWEEN 1e-130 AND 1e126"
+
+
+def define(
+    name: str,
+    takes: str,
+    gives: TypeName,
+    run: Callable[..., Value],
+    sql: Template,
+    *,
+    strict: bool = True,
+    variadic: bool = False,
+    constant: frozenset[int] = frozenset(),
+) -> None:
+    """Adds an overload to the table. `takes`: its types, separated by spaces. The other arguments: see `Function`."""
+    types: dict[str, TypeName] = {t: t for t in get_args(TypeName)}
+    function = Function(
+        name=name,
+        takes=tuple(types[t] for t in takes.split()),
+        gives=gives,
+        run=run,
+        sql=sql,
+        strict=strict,
+        variadic=variadic,
+        constant=constant,
+    )
+    FUNCTIONS[function.key] = function
+    OVERLOADS.setdefault(name, []).append(function)
+
+
+def within(range_: str, sql: str, cast: str = "") -> str:
+    """The value of `sql`, or null if the value `v` is out of the range. The text of `sql` occurs once."""
+    return f"(SELECT v{cast} FROM (SELECT {sql}) AS r(v) WHERE {range_})"
+
+
+def within_range(sql: str) -> str:
+    """A float, or null if it is out of range."""
+    return within(RANGE, sql)
+
+
+def int32(sql: str) -> str:
+    """An int as PostgreSQL's integer, which its text functions take."""
+    return sql if re.fullmatch(r"\(?-?[0-9]{1,9}\)?", sql) else within(INT32, sql, "::integer")
+
+
+def infix(separator: str) -> Template:
+    """SQL for an operator between all arguments."""
+    return lambda args: "(" + separator.join(args) + ")"
+
+
+def call(name: str) -> Template:
+    """SQL for a call of PostgreSQL's function `name`."""
+    return lambda args: f"{name}({', '.join(args)})"
+
+
+def timestamp_text(expression: str) -> str:
+    """SQL for a timestamp as RFC 3339 in UTC, without trailing zeros in the fraction."""
+    digits = f"""to_char({expression} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')"""
+    return f"(rtrim(rtrim({digits}, '0'), '.') || 'Z')"
+
+
+COLLATE: Final = ' COLLATE "C"'
+
+
+def _operators() -> None:
+    for sign, exact, machine in (
+        ("+", arithmetic.add, operator.add),
+        ("-", arithmetic.subtract, operator.sub),
+        ("*", arithmetic.multiply, operator.mul),
+    ):
+        define(sign, "int int", "int", arithmetic.int64(machine), within(INT64, f"{{0}}::numeric {sign} {{1}}"))
+        define(sign, "decimal decimal", "decimal", exact, f"({{0}} {sign} {{1}})")
+        define(sign, "float float", "float", arithmetic.double(machine), within(RANGE, f"{{0}} {sign} {{1}}"))
+    define("-", "date date", "int", _days, "({0} - {1})")
+    define(
+        "/",
+        "int int",
+        "int",
+        arithmetic.int64(arithmetic.divide_ints),
+        within(INT64, "div({0}::numeric, nullif({1}, 0))"),
+    )
+    define("/", "decimal decimal", "decimal", arithmetic.divide, "({0} / nullif({1}, 0))")
+    define("/", "float float", "float", arithmetic.divide_floats, within(RANGE, "{0} / nullif({1}, 0)"))
+    for name in ("%", "mod"):
+        define(name, "int int", "int", arithmetic.modulo, "({0}::numeric % nullif({1}, 0))")
+        define(name, "decimal decimal", "decimal", arithmetic.modulo, "({0} % nullif({1}, 0))")
+    define("unary -", "int", "int", arithmetic.int64(operator.neg), within(INT64, "-({0}::numeric)"))
+    define("unary -", "decimal", "decimal", arithmetic.negate, "(-{0})")
+    define("unary -", "float", "float", operator.neg, "(-{0})")
+
+
+def _days(a: str, b: str) -> int:
+    return date.fromisoformat(a).toordinal() - date.fromisoformat(b).toordinal()
+
+
+def _comparisons() -> None:
+    """The functions of every scalar type. Text is ordered by code point, whatever the database's collation is."""
+    for t in SCALARS:
+        text = t == "string"
+        c = COLLATE if text else ""
+        for sign, same in (("=", operator.eq), ("<>", operator.ne)):
+            define(sign, f"{t} {t}", "bool", same, f"({{0}} {sign} {{1}})")
+        for sign, before in (("<", operator.lt), ("<=", operator.le), (">", operator.gt), (">=", operator.ge)):
+            define(sign, f"{t} {t}", "bool", before, f"({{0}}{c} {sign} {{1}}{c})")
+        define("is distinct from", f"{t} {t}", "bool", operator.ne, "({0} IS DISTINCT FROM {1})", strict=False)
+        define("in", t, "bool", logic.is_in, _in, strict=False, variadic=True)
+        define("nullif", f"{t} {t}", t, logic.nullif, "nullif({0}, {1})", strict=False)
+        for name, pick in (("greatest", logic.greatest), ("least", logic.least)):
+            define(name, t, t, pick, _picked(name) if text else call(name), strict=False, variadic=True)
+        define("coalesce", t, t, logic.coalesce, call("coalesce"), strict=False, variadic=True)
+        define("case", t, t, logic.case, _case, strict=False, variadic=True)
+    for t in get_args(TypeName):
+        define("is null", t, "bool", logic.is_null, "({0} IS NULL)", strict=False)
+
+
+def _in(args: Sequence[str]) -> str:
+    return f"({args[0]} IN ({', '.join(args[1:])}))"
+
+
+def _picked(name: str) -> Template:
+    return lambda args: f'({name}({", ".join(a + COLLATE for a in args)}) COLLATE "default")'
+
+
+def _case(args: Sequence[str]) -> str:
+    pairs = zip(args[:-1:2], args[1::2], strict=True)
+    return f"CASE {' '.join(f'WHEN {when} THEN {then}' for when, then in pairs)} ELSE {args[-1]} END"
+
+
+def _logic() -> None:
+    define("and", "bool", "bool", logic.both, infix(" AND "), strict=False, variadic=True)
+    define("or", "bool", "bool", logic.either, infix(" OR "), strict=False, variadic=True)
+    define("not", "bool", "bool", operator.not_, "(NOT {0})")
+    define("is true", "bool", "bool", logic.is_true, "({0} IS TRUE)", strict=False)
+    define("is false", "bool", "bool", logic.is_false, "({0} IS FALSE)", strict=False)
+
+
+def _numbers() -> None:
+    for name, of in (("floor", arithmetic.floor), ("ceil", arithmetic.ceiling), ("trunc", arithmetic.truncated)):
+        _whole(name, of, of)
+    _whole("round", arithmetic.rounded, round)
+    for name, of_digits in (("round", arithmetic.rounded), ("trunc", arithmetic.truncated)):
+        define(name, "decimal int", "decimal", of_digits, f"{name}({{0}}, {{1}})", constant=frozenset({1}))
+    define("abs", "int", "int", arithmetic.int64(abs), within(INT64, "abs({0}::numeric)"))
+    define("abs", "decimal", "decimal", arithmetic.magnitude, "abs({0})")
+    define("abs", "float", "float", abs, "abs({0})")
+    for t in ("int", "decimal", "float"):
+        define("sign", t, "int", arithmetic.sign, "sign({0})")
+
+
+def _whole(name: str, exact: Callable[..., Value], double: Callable[..., Value]) -> None:
+    define(name, "int", "int", int, "{0}")
+    define(name, "decimal", "decimal", exact, f"{name}({{0}})")
+    define(name, "float", "float", lambda number: float(double(number)), f"{name}({{0}})")
+
+
+def _texts() -> None:
+    text = text_functions
+    define("||", "string string", "string", operator.add, "({0} || {1})")
+    for name, run in (("lower", text.lower), ("upper", text.upper)):
+        define(name, "string", "string", run, f'{name}({{0}} COLLATE "default")')
+    for name in ("length", "char_length"):
+        define(name, "string", "int", len, "length({0})")
+    define("substring", "string int", "string", _int32_arguments(text.substring), _counted("substring"))
+    define("substring", "string int int", "string", _int32_arguments(text.substring), _substring)
+    for name, cut in (("left", text.left), ("right", text.right)):
+        define(name, "string int", "string", _int32_arguments(cut), _counted(name))
+    for name, strip in (("trim", str.strip), ("ltrim", str.lstrip), ("rtrim", str.rstrip)):
+        trim = "btrim" if name == "trim" else name
+        define(name, "string", "string", partial(text.strip, strip), f"{trim}({{0}})")
+        define(name, "string string", "string", strip, f"{trim}({{0}}, {{1}})")
+    define("replace", "string string string", "string", text.replace, call("replace"))
+    define("position", "string string", "int", text.position, call("strpos"))
+    define("starts_with", "string string", "bool", str.startswith, call("starts_with"))
+    define("split_part", "string string int", "string", text.split_part, call("split_part"), constant=frozenset({2}))
+    define("concat", "string", "string", text.joined, call("concat"), strict=False, variadic=True)
+    define("concat_ws", "string", "string", text.joined_with, call("concat_ws"), strict=False, variadic=True)
+    define("like", "string string string", "bool", text.like, "({0} LIKE {1} ESCAPE {2})", constant=frozenset({1, 2}))
+
+
+def fold_function(compare: Compare) -> str:
+    """The key of the function that folds text which compares so."""
+    return f"fold {'+'.join(compare)}(string)"
+
+
+def compared_function(name: str, compare: Compare) -> str:
+    """The key of `greatest` or `least` over text that compares so."""
+    return f"{name} {'+'.join(compare)}(string,...)"
+
+
+def _folds() -> None:
+    """What reads compare with: texts are equal if their folded texts are. No author can name these functions. Of equal texts,
+    `greatest` and `least` compare code points, so that the result is the same in every order of the rows."""
+    for words, fold in text_functions.FOLDS.items():
+        written = folded_text("{0}", words)
+        define(f"fold {words}", "string", "string", fold, written)
+        rank = partial(_folded_rank, fold)
+        for name, pick, direction in (("greatest", max, "DESC"), ("least", min, "ASC")):
+            run = partial(_picked_by, pick, rank)
+            sql = partial(_picked_from, words, direction)
+            define(f"{name} {words}", "string", "string", run, sql, strict=False, variadic=True)
+
+
+def folded_text(sql: str, words: str) -> str:
+    """SQL for the folded text, as `text_functions.FOLDS` folds it."""
+    lowered = f'lower({sql} COLLATE "default")' if "ci" in words else sql
+    return f"rtrim({lowered}, ' ')" if "trimmed" in words else lowered
+
+
+def folded_order(sql: str, words: str, direction: str) -> str:
+    """SQL for an order by the folded text, then by code points."""
+    return f"{folded_text(sql, words)}{COLLATE} {direction}, {sql}{COLLATE} {direction}"
+
+
+def _folded_rank(fold: Callable[[str], str], value: str) -> tuple[str, str]:
+    return fold(value), value
+
+
+def _picked_by(pick: Callable[..., Value], rank: Callable[[str], tuple[str, str]], *values: str | None) -> Value:
+    return pick((value for value in values if value is not None), key=rank, default=None)
+
+
+def _picked_from(words: str, direction: str, args: Sequence[str]) -> str:
+    rows = ", ".join(f"({arg})" for arg in args)
+    order = folded_order("v", words, direction)
+    return f"(SELECT v FROM (VALUES {rows}) AS r(v) WHERE v IS NOT NULL ORDER BY {order} LIMIT 1)"
+
+
+def _int32_arguments(function: Callable[..., Value]) -> Callable[..., Value]:
+    """The function, which gives None for a count or position beyond PostgreSQL's 32-bit integer."""
+
+    def bounded(text: str, *numbers: int) -> Value:
+        return function(text, *numbers) if all(-(2**31) <= n < 2**31 for n in numbers) else None
+
+    return bounded
+
+
+def _counted(name: str) -> Template:
+    return lambda args: f"{name}({args[0]}, {int32(args[1])})"
+
+
+def _substring(args: Sequence[str]) -> str:
+    start, length = map(int32, args[1:])
+    return f"substring({args[0]}, {start}, nullif(greatest({length}, -1), -1))"
+
+
+def _times() -> None:
+    fields = {"year": (0, 4), "month": (5, 7), "day": (8, 10), "hour": (11, 13), "minute": (14, 16)}
+    for field, (start, end) in fields.items():
+
+        def part(value: str, start: int = start, end: int = end) -> int:
+            return int(value[start:end])
+
+        if start < 10:
+            define(f"extract {field}", "date", "int", part, f"extract({field} FROM {{0}})")
+        in_utc = f"extract({field} FROM {{0}} AT TIME ZONE 'UTC')"
+        define(f"extract {field}", "timestamp", "int", part, in_utc)
+
+        def cut(value: str, end: int = end) -> str:
+            return value[:end] + "0001-01-01T00:00:00"[end:]
+
+        trunc = f"(date_trunc('{field}', {{0}} AT TIME ZONE 'UTC') AT TIME ZONE 'UTC')"
+        define(f"date_trunc {field}", "timestamp", "timestamp", cut, trunc)
+
+
+def _casts() -> None:
+    """`to T`: the `cast` to a type. `as letter`: a bool as an argument of `concat`, which writes `t` for the `true` of a cast.
+    `as stored`: from a stored value to its form during evaluation. `of scale`: the same for a decimal whose scale an expression
+    reads; the source has these zeros. `without zeros`: for one whose scale nobody knows. `without zone`: a cast to PostgreSQL's
+    `timestamp`, whose text alone differs."""
+    text = text_functions
+    define("to decimal", "int", "decimal", int, "{0}::numeric")
+    for t in ("int", "decimal"):
+        sql = within(RANGE, "{0}::numeric", "::double precision")
+        define("to float", t, "float", arithmetic.to_float, sql)
+        define("to string", t, "string", text.number_text, "{0}::text")
+    define("to timestamp", "date", "timestamp", lambda d: f"{d}T00:00:00", "({0}::timestamp AT TIME ZONE 'UTC')")
+    define("to date", "timestamp", "date", lambda t: t[:10], "({0} AT TIME ZONE 'UTC')::date")
+    define("to int", "decimal", "int", arithmetic.int64(arithmetic.to_int), within(INT64, "round({0})"))
+    define("to int", "float", "int", arithmetic.int64(round), within(_FLOAT64, "round({0})", "::bigint"))
+    define("to int", "bool", "int", int, "{0}::integer")
+    define("to int", "string", "int", arithmetic.int64(text.to_int), within(INT64, _matched(text.INTEGER)))
+    define("to decimal", "float", "decimal", arithmetic.decimal_from_float, "{0}::numeric")
+    define("to decimal", "string", "decimal", text.to_decimal, _matched(text.NUMBER))
+    define("of size", "decimal int int", "decimal", _fitted, _fit, constant=frozenset({1, 2}))
+    define("to string", "bool", "string", text.bool_text, "{0}::text")
+    define("as letter", "bool", "string", text.bool_letter, "{0}")
+    define("to string", "date", "string", str, "{0}::text")
+    define("to string", "timestamp", "string", text.timestamp_text, "(({0} AT TIME ZONE 'UTC')::text || '+00')")
+    define("text without zone", "timestamp", "string", text.clock_text, "({0} AT TIME ZONE 'UTC')::text")
+    define("without zone", "timestamp", "timestamp", lambda value: value, "{0}")
+    for t in SCALARS:
+        define(f"to {t}", t, t, lambda value: value, "{0}")
+    define("as stored", "float", "float", float, "{0}")
+    define("of scale", "decimal int", "decimal", arithmetic.of_scale, lambda args: args[0], constant=frozenset({1}))
+    define("without zeros", "decimal", "decimal", arithmetic.without_zeros, "trim_scale({0})")
+    define("as stored", "timestamp", "timestamp", to_microseconds, "{0}")
+
+
+_FLOAT64 = "v >= -9223372036854775808 AND v < 9223372036854775808"
+
+
+def _matched(pattern: str) -> str:
+    escaped = pattern.replace("{", "{{").replace("}", "}}")
+    return f"substring({{0}} FROM '^ *({escaped}) *$')::numeric"
+
+
+def _fitted(number: arithmetic.Number, precision: int, scale: int) -> arithmetic.Number | None:
+    """The number as decimal(precision, scale): rounded. None if it has too many digits before the point."""
+    result = arithmetic.rounded(number, scale)
+    return result if abs(result) < 10 ** (precision - scale) else None
+
+
+def _fit(args: Sequence[str]) -> str:
+    number, precision, scale = args
+    return within(f"abs(v) < 1e{int(precision) - int(scale)}", f"round({number}, {scale})")
+
+
+for _group in (_operators, _comparisons, _logic, _numbers, _texts, _folds, _times, _casts):
+    _group()

@@ -1,0 +1,276 @@
+"""A product as its definition describes it: a tree of joins below a root, the selection of each level, and its gate. Pure.
+
+The gate says when the document of a root goes out, once it has changed. `align_columns` puts the fields of both sides of a join
+in one order, so that both sides encode the same key. `used_columns` finds the columns that a product reads at each level: a
+change of other columns does not touch the product (rule 8 of docs/architecture.md). This module does not know access paths.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from processor.language.product.expressions.expression import (
+    Column,
+    Computed,
+    Expression,
+    Path,
+    aggregates,
+    node_of,
+    references,
+)
+from processor.language.product.join_fields import array_of, type_of, typed_field
+from processor.values.entity import Compare, Entity
+from registry.text import column_of
+
+AT_MOST: Final = 60.0
+"""The default of `Gate.at_most`, in seconds: most source transactions end within a few, and a consumer that sees nothing
+new for a minute begins to ask."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What must be true before a changed root goes out; durations in seconds of the job's clock, 0 for none."""
+
+    whole: bool = False
+    """Each source transaction that touched the root is complete."""
+    quiet: float = 0.0
+    """The root has not changed for this duration."""
+    every: float = 0.0
+    """Its last message has at least this age."""
+    at_most: float = AT_MOST
+    """After this duration the root goes out, whatever the others say."""
+
+
+OPEN: Final = Gate()
+"""The gate that holds nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderTerm:
+    """One term of `order_by`. Nulls come last in both directions."""
+
+    by: Expression
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeRow:
+    """A level without `fields` and `value`: the declared columns in their order, then the undeclared ones by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """`fields`: an object with these members, in this order."""
+
+    members: tuple[tuple[str, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BareValue:
+    """`value`: a bare value instead of an object."""
+
+    expression: Expression
+
+
+Selection = WholeRow | Fields | BareValue
+
+
+def expressions(selection: Selection) -> tuple[Expression, ...]:
+    """The expressions of a selection. `WholeRow` has none: it takes every column."""
+    match selection:
+        case Fields(members=members):
+            return tuple(expression for _, expression in members)
+        case BareValue(expression=expression):
+            return (expression,)
+        case WholeRow():
+            return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """A join below a level.
+
+    on: pairs of child and parent column, in the order of the definition; a side may be the elements of an array column (`ids[]`,
+    `inner[].id`). compare: how the text of each pair compares; empty where all pairs compare as they are. shown: True for an
+    `embed`, whose result is the member `name`; False for a `join`, which serves only expressions.
+    where: the condition on rows that count. required: the row above counts only if this join has a row.
+    total: `<name>_total` shows the number of rows before `limit`. strong: the join is read without an index.
+    """
+
+    name: str
+    entity: str
+    many: bool
+    shown: bool
+    on: tuple[tuple[str, str], ...]
+    order_by: tuple[OrderTerm, ...] = ()
+    limit: int | None = None
+    total: bool = False
+    where: Expression | None = None
+    required: bool = False
+    selection: Selection = WholeRow()
+    joins: tuple["Join", ...] = ()
+    strong: bool = False
+    compare: tuple[Compare, ...] = ()
+
+    @property
+    def listed(self) -> bool:
+        """Whether this is a list join: it looks up each element of the parent's array. `required` then leaves out elements."""
+        return array_of(self.parent_columns) is not None
+
+    @property
+    def child_columns(self) -> tuple[str, ...]:
+        return tuple(child for child, _ in self.on)
+
+    @property
+    def parent_columns(self) -> tuple[str, ...]:
+        return tuple(parent for _, parent in self.on)
+
+    def equalities(self, above: str) -> list[str]:
+        """The pairs as people read them, with how their text compares: `code = customer.country (ci, trimmed)`."""
+        compares = self.compare or ((),) * len(self.on)
+        return [
+            f"{child} = {above}.{parent}" + (f" ({', '.join(compare)})" if compare else "")
+            for (child, parent), compare in zip(self.on, compares, strict=True)
+        ]
+
+    @property
+    def aggregated(self) -> bool:
+        """Whether aggregates make one value or object of all rows."""
+        return any(True for e in expressions(self.selection) for _ in aggregates(node_of(e)))
+
+
+DocumentFormat = Literal["json", "avro"]
+Compares = Mapping[str, Mapping[str, Compare]]
+"""Entity -> column -> how its text compares. A column that is not in it compares as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """The definition of a document. `where`: the condition on root rows that have a document. `format`: of the documents in the
+    topic. `gate`: when they go out. `compare`: how the columns that it reads compare; joins and expressions have it already, and
+    do not ask the entities."""
+
+    name: str
+    topic: str
+    root: str
+    selection: Selection
+    joins: tuple[Join, ...]
+    where: Expression | None = None
+    format: DocumentFormat = "json"
+    gate: Gate = OPEN
+    compare: Compares = field(default_factory=dict)
+
+    @property
+    def gated(self) -> bool:
+        """Whether a changed root may have to wait."""
+        return self.gate != OPEN
+
+    def walk(self) -> Iterator[tuple[str, Join]]:
+        """Each join with the entity above it: parents first, in the order of the definition."""
+
+        def below(entity: str, joins: tuple[Join, ...]) -> Iterator[tuple[str, Join]]:
+            for join in joins:
+                yield entity, join
+                yield from below(join.entity, join.joins)
+
+        yield from below(self.root, self.joins)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """The words of an author for readers, about an entity with its columns, or about a product. Empty where there are none."""
+
+    description: str = ""
+    owner: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definitions:
+    """The entities and products of a definitions directory. Entities keep their order in entities.yaml, products follow the order
+    of their file names. The notes stand apart: no registry, plan or job has them, so their edit changes no version."""
+
+    entities: dict[str, Entity]
+    products: dict[str, Product]
+    entity_notes: Mapping[str, Note] = field(default_factory=dict, compare=False)
+    product_notes: Mapping[str, Note] = field(default_factory=dict, compare=False)
+
+
+Columns = tuple[str, ...]
+
+
+def align_columns(join: Join, child: Entity, parent: Entity) -> tuple[Columns, Columns]:
+    """The join's child and parent columns, in pairs. If one side is a whole primary key, the pairs have the key's order. Else the
+    parent's column names give the order."""
+    pairs, compares = list(join.on), dict(zip(join.on, join.compare, strict=False))
+    by_parent, by_child = {p: c for c, p in pairs}, dict(pairs)
+    if set(by_parent) == set(parent.key) and len(pairs) == len(parent.key):
+        pairs = [(by_parent[p], p) for p in parent.key]
+    elif set(by_child) == set(child.key) and len(pairs) == len(child.key):
+        pairs = [(c, by_child[c]) for c in child.key]
+    else:
+        pairs.sort(key=lambda pair: (pair[1], pair[0]))
+    return (
+        tuple(typed_field(c, child, type_of(p, parent), compares.get((c, p), ())) for c, p in pairs),
+        tuple(typed_field(p, parent, type_of(c, child), compares.get((c, p), ())) for c, p in pairs),
+    )
+
+
+def used_columns(product: Product) -> Mapping[Path, frozenset[str] | None]:
+    """Path of a level -> the columns that joins and expressions of any level read there. None: all columns. The root's path is
+    (), a join's path the names of the joins from the root to it."""
+    found, whole = _read_columns(product)
+    return {at: None if at in whole else frozenset(columns) for at, columns in found.items()}
+
+
+def compared_by_entity(product: Product) -> Mapping[str, frozenset[str]]:
+    """The columns, by entity, whose way to compare may change a document: all that the product reads, but for those that it only
+    shows."""
+    found, entities = _read_columns(product, compared=True)[0], _entities(product)
+    compared: dict[str, frozenset[str]] = {}
+    for at, columns in found.items():
+        compared[entities[at]] = compared.get(entities[at], frozenset()) | columns
+    return compared
+
+
+def _read_columns(product: Product, *, compared: bool = False) -> tuple[Mapping[Path, set[str]], set[Path]]:
+    """The columns that the product names at each level, and the levels that show the whole row. `compared`: without columns that
+    are members of an object as they are, and with the expressions of joins that nothing shows."""
+    joins = dict(_paths((), product.joins))
+    found: dict[Path, set[str]] = {at: set() for at in ((), *joins)}
+    selections = {(): product.selection} | {at: join.selection for at, join in joins.items()}
+    shown = [(), *(at for at, join in joins.items() if join.shown or compared)]
+
+    def read(at: Path, expressions_there: Iterable[Expression]) -> None:
+        for item in (item for expression in expressions_there for item in references(node_of(expression))):
+            if isinstance(item, Column):
+                found[at[: len(at) - item.up] + item.path].add(item.name)
+            elif at + item.path not in shown:
+                shown.append(at + item.path)
+
+    read((), () if product.where is None else (product.where,))
+    for at, join in joins.items():
+        found[at].update(map(column_of, join.child_columns))
+        found[at[:-1]].update(map(column_of, join.parent_columns))
+        read(at, (*(() if join.where is None else (join.where,)), *(term.by for term in join.order_by)))
+    for at in shown:  # `shown` grows: an expression may show another join
+        every = isinstance(selections[at], BareValue) or not compared
+        read(at, (one for one in expressions(selections[at]) if every or isinstance(one, Computed)))
+    return found, {at for at in shown if isinstance(selections[at], WholeRow)}
+
+
+def used_by_entity(product: Product) -> Iterator[tuple[str, frozenset[str] | None]]:
+    """The columns that the product reads at each level, with the level's entity. None: all columns."""
+    entities = _entities(product)
+    return ((entities[at], columns) for at, columns in used_columns(product).items())
+
+
+def _entities(product: Product) -> Mapping[Path, str]:
+    return {(): product.root} | {at: join.entity for at, join in _paths((), product.joins)}
+
+
+def _paths(above: Path, joins: Sequence[Join]) -> Iterator[tuple[Path, Join]]:
+    for join in joins:
+        at = (*above, join.name)
+        yield at, join
+        yield from _paths(at, join.joins)

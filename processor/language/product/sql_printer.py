@@ -1,0 +1,580 @@
+"""Prints a product as one PostgreSQL query: the product's meaning, and the oracle of the tests. Pure.
+
+The query reads one table for each entity, with the declared columns (`table_ddl`). It returns one row for each root that has a
+document, in key order: the root's key columns, then `document` as json. Undeclared columns have no SQL form. Columns and tables
+whose names PostgreSQL refuses or cuts have other names (`sql_name`).
+
+Each level is a correlated subquery. A `one` join whose columns are used by name is a LATERAL join at its level. A required join
+is an EXISTS. For aggregates, the innermost query selects the rows, the next one aggregates, and the outer one makes the value.
+
+From the bottom up: names, literals and types; expressions, whose names the query chooses (`SqlNames`); the rows of a query and
+the conditions that join two of them, by columns or by elements of an array; and the query.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from hashlib import sha256
+from itertools import count
+from textwrap import indent
+from typing import Protocol
+
+from processor.language.product.expressions.catalogue import (
+    FUNCTIONS,
+    folded_order,
+    folded_text,
+    timestamp_text,
+    within_range,
+)
+from processor.language.product.expressions.expression import (
+    Aggregate,
+    Call,
+    Column,
+    Computed,
+    Expression,
+    ExpressionNode,
+    Literal,
+    Path,
+    Shown,
+    Type,
+    aggregates,
+    node_of,
+    references,
+)
+from processor.language.product.join_fields import array_of, parse_element, type_of
+from processor.language.product.product import (
+    BareValue,
+    Fields,
+    Join,
+    OrderTerm,
+    Product,
+    Selection,
+    WholeRow,
+    expressions,
+)
+from processor.values.entity import ColumnType, Compare, Entity
+from processor.values.record import Value
+
+_SQL_TYPES = {
+    "int": "numeric",  # a source's unsigned 64-bit integers do not fit bigint
+    "string": "text",
+    "float": "double precision",
+    "decimal": "numeric",
+    "bool": "boolean",
+    "date": "date",
+    "timestamp": "timestamptz",
+    "json": "jsonb",
+}
+_SYSTEM_COLUMNS = {"ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"}
+_MAX_NAME_BYTES = 63
+_MAX_MEMBERS = 50  # json_build_object takes 100 arguments, two for each member
+
+
+def sortable(expression: str, column: ColumnType) -> str:
+    """A column for ORDER BY. Text is ordered by code point, whatever the database's collation is."""
+    return f'{expression} COLLATE "C"' if column.name == "string" else expression
+
+
+def as_json(expression: str, column: ColumnType) -> str:
+    """A column as an argument of PostgreSQL's json functions."""
+    if column.name != "timestamp":
+        return expression
+    if not column.array:
+        return timestamp_text(expression)
+    elements = (
+        f"SELECT json_agg({timestamp_text('e.v')} ORDER BY e.n) FROM unnest({expression}) WITH ORDINALITY AS e(v, n)"
+    )
+    return f"CASE WHEN {expression} IS NOT NULL THEN coalesce(({elements}), '[]') END"
+
+
+def json_object(members: list[tuple[str, str]]) -> str:
+    """A json object of (name, expression) members in their order; any number of members."""
+    if len(members) <= _MAX_MEMBERS:
+        pairs = ",\n".join(f"{literal(name)}, {value}" for name, value in members)
+        return f"json_build_object(\n{indent(pairs, '  ')}\n)"
+    rows = ",\n".join(f"({n}, {literal(name)}, to_json({value}))" for n, (name, value) in enumerate(members))
+    values = f"VALUES\n{indent(rows, '  ')}"
+    return subquery(f"SELECT json_object_agg(m.k, m.v ORDER BY m.n)\nFROM {subquery(values)} AS m(n, k, v)")
+
+
+def subquery(text: str) -> str:
+    """A query in parentheses."""
+    return f"(\n{indent(text, '  ')}\n)"
+
+
+def sql_type(column: ColumnType) -> str:
+    """The PostgreSQL type of a column."""
+    return _SQL_TYPES[column.name] + ("[]" if column.array else "")
+
+
+def table_name(name: str, schema: str | None) -> str:
+    """The table of an entity, quoted."""
+    return quote(sql_name(name)) if schema is None else f"{quote(schema)}.{quote(sql_name(name))}"
+
+
+def sql_name(name: str) -> str:
+    """The name of a column or a table in PostgreSQL: the same name, unless PostgreSQL would refuse it or cut it. Then the name
+    has a hash at its end, so that different names stay different."""
+    if name not in _SYSTEM_COLUMNS and len(name.encode()) <= _MAX_NAME_BYTES:
+        return name
+    head = name.encode()[: _MAX_NAME_BYTES - 17].decode(errors="ignore")
+    return f"{head}~{sha256(name.encode()).hexdigest()[:16]}"
+
+
+def quote(identifier: str) -> str:
+    """An identifier in double quotes."""
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text in single quotes (standard_conforming_strings, PostgreSQL's default)."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def table_ddl(entity: Entity, schema: str | None = None) -> str:
+    """CREATE TABLE for the entity's declared columns. A `decimal(p,s)` column keeps every digit, as the store does. Keys are not
+    null, but the table has no primary key: PostgreSQL's index refuses texts of over 2,704 bytes."""
+    columns = [
+        f"{quote(sql_name(name))} {sql_type(column)}{' NOT NULL' if name in entity.key else ''}"
+        for name, column in entity.columns.items()
+    ]
+    body = ",\n  ".join(columns)
+    return f"CREATE TABLE {table_name(entity.name, schema)} (\n  {body}\n)"
+
+
+class SqlNames(Protocol):
+    """The SQL text of a query for the columns, joins and aggregates of an expression."""
+
+    def column(self, column: Column) -> str:
+        """A column of a row."""
+
+    def shown(self, path: Path) -> str:
+        """The value of a join."""
+
+    def aggregate(self, aggregate: Aggregate) -> str:
+        """An aggregate over rows."""
+
+
+def write_expression(node: ExpressionNode, names: SqlNames) -> str:
+    """The node as SQL that needs no parentheses around it."""
+    match node:
+        case Column():
+            return names.column(node)
+        case Literal(value=value, type=type_):
+            return _literal(value, type_)
+        case Call(function=function, args=args):
+            return FUNCTIONS[function].write([write_expression(arg, names) for arg in args])
+        case Aggregate():
+            return names.aggregate(node)
+        case _:
+            return names.shown(node.path)
+
+
+def computed_as_json(node: ExpressionNode, written: str, type_: Type) -> str:
+    """A computed value as an argument of PostgreSQL's json functions."""
+    match type_:
+        case "timestamp":
+            return timestamp_text(written)
+        case "string" if isinstance(node, Literal):
+            return f"{written}::text"
+        case _:
+            return written
+
+
+def write_aggregate(aggregate: Aggregate, value: str, order: str) -> str:
+    """The call of an aggregate function. `order`: the order of the rows; a sum of floats depends on it."""
+    match aggregate:
+        case Aggregate(argument=None):
+            return "count(*)"
+        case Aggregate(function="sum", type="float"):
+            return f"sum({value} ORDER BY {order})"
+        case Aggregate(function="sum"):
+            return f"sum({value}::numeric)"
+        case Aggregate(compare=compare) if compare:
+            order = folded_order(value, "+".join(compare), "ASC" if aggregate.function == "min" else "DESC")
+            return f"(array_agg({value} ORDER BY {order}) FILTER (WHERE {value} IS NOT NULL))[1]"
+        case Aggregate(type="string"):
+            return f'{aggregate.function}({value} COLLATE "C") COLLATE "default"'
+        case _:
+            return f"{aggregate.function}({value})"
+
+
+def bound_aggregate(aggregate: Aggregate, written: str) -> str:
+    """The aggregate's value, or null if it is out of range."""
+    return within_range(written) if (aggregate.function, aggregate.type) == ("sum", "float") else written
+
+
+def _literal(value: Value, type_: Type) -> str:
+    match value:
+        case None:
+            return f"NULL::{sql_type(ColumnType(name=type_ or 'string'))}"
+        case bool():
+            return "true" if value else "false"
+        case str() if type_ == "string":
+            return literal(value)
+        case str():
+            return f"{literal(value)}::{sql_type(ColumnType(name=type_ or 'string'))}"
+    number = format(Decimal(value), "f")
+    number = f"({number})" if number.startswith("-") else number
+    if type_ == "float":
+        return f"{number}::double precision"
+    return f"{number}::numeric" if type_ == "decimal" and "." not in number else number
+
+
+def read_paths(nodes: Iterable[ExpressionNode]) -> list[Path]:
+    """The paths that the nodes read and all prefixes of these paths, each once, shorter ones first."""
+    paths = (path for node in nodes for path in _paths_read(node))
+    found = dict.fromkeys(path[:length] for path in paths for length in range(1, len(path) + 1))
+    return sorted(found, key=len)
+
+
+def _paths_read(node: ExpressionNode) -> Iterator[Path]:
+    """The paths of `one` joins whose rows the node reads."""
+    match node:
+        case Column(up=0, path=path):
+            yield path
+        case Shown(path=path):
+            yield path[:-1]
+        case Call(args=args):
+            for arg in args:
+                yield from _paths_read(arg)
+        case Aggregate(over=(), argument=argument) if argument is not None:
+            yield from _paths_read(argument)
+        case Aggregate(over=over, argument=argument) if over:
+            yield over[:-1]
+            for inner in references(argument) if argument is not None else ():
+                if isinstance(inner, Column) and 0 < inner.up <= len(over):
+                    yield over[: len(over) - inner.up] + inner.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlRow:
+    """A row that expressions can name. `alias`: its name in the query; `above`: the row above it; `one_joins`: the rows that its
+    `one` joins find, by the join's name."""
+
+    alias: str
+    entity: Entity
+    joins: tuple[Join, ...]
+    above: "SqlRow | None" = None
+    one_joins: "dict[str, SqlRow]" = field(default_factory=dict)
+
+    def column(self, name: str) -> str:
+        return f"{self.alias}.{quote(sql_name(name))}"
+
+    def join(self, name: str) -> Join:
+        return next(join for join in self.joins if join.name == name)
+
+    def reach(self, path: Path, up: int = 0) -> "SqlRow":
+        row = self
+        for _ in range(up):
+            assert row.above is not None
+            row = row.above
+        for step in path:
+            row = row.one_joins[step]
+        return row
+
+    def find_column(self, column: Column) -> tuple[str, ColumnType]:
+        """The SQL name of a column, and its type."""
+        row = self.reach(column.path, column.up)
+        return row.column(column.name), row.entity.columns[column.name]
+
+
+def join_condition(join: Join, row: SqlRow, above: SqlRow, elements: str) -> str:
+    """The condition that `row` joins the row above. `elements`: the alias of the elements of a list join. If the child joins by
+    an array of its own, one of that array's elements has to join."""
+    array = array_of(join.child_columns)
+    elements = f"e_{row.alias}" if array else elements
+    compares = join.compare or ((),) * len(join.on)
+    pairs = (
+        _equal(operand(row, child, elements), operand(above, parent, elements), compare)
+        for (child, parent), compare in zip(join.on, compares, strict=True)
+    )
+    condition = "\n  AND ".join(pairs)
+    if array is None:
+        return condition
+    return "EXISTS " + subquery(f"SELECT FROM {_elements(row, array)} AS {elements}(v)\nWHERE {condition}")
+
+
+def unnest_elements(join: Join, above: SqlRow, alias: str) -> str:
+    """FROM text for the elements of the array that a list join looks up: value v, and position n."""
+    return f"{_elements(above, array_of(join.parent_columns) or '')} WITH ORDINALITY AS {alias}(v, n)"
+
+
+def _elements(row: SqlRow, name: str) -> str:
+    """FROM text for the elements of a column: of an array, or of json. Json of another kind has none."""
+    column = row.column(name)
+    if row.entity.columns[name].array:
+        return f"unnest({column})"
+    return f"jsonb_array_elements(CASE jsonb_typeof({column}) WHEN 'array' THEN {column} END)"
+
+
+def operand(row: SqlRow, field: str, elements: str) -> tuple[str, ColumnType]:
+    """The SQL of a field by which a row joins, and its type. `elements`: the alias of the elements, for a field of an array."""
+    read, column = parse_element(field), type_of(field, row.entity)
+    if read is None:
+        return row.column(field), column
+    return f"{elements}.v" if read.member is None else f"{elements}.v -> {literal(read.member)}", column
+
+
+def _equal(one: tuple[str, ColumnType], other: tuple[str, ColumnType], compare: Compare) -> str:
+    """The condition that two sides are equal. A float is compared with an int or a decimal by its shortest decimal form, so that
+    nothing is rounded to a double. A json value is compared with the json form of the other side. `compare`: how text compares;
+    json other than text then joins nothing."""
+    sides = (one, other)
+    names = {column.name for _, column in sides}
+    if compare:
+        left, right = (folded_text(_as_text(e, column), "+".join(compare)) for e, column in sides)
+    elif "json" in names:
+        left, right = (e if column.name == "json" else f"to_jsonb({as_json(e, column)})" for e, column in sides)
+    else:
+        mixed = "float" in names and len(names) > 1
+        left, right = (f"{e}::text::numeric" if mixed and column.name == "float" else e for e, column in sides)
+    return f"{left} = {right}"
+
+
+def _as_text(written: str, column: ColumnType) -> str:
+    """A text, or the text of a json value."""
+    if column.name != "json":
+        return written
+    return f"CASE WHEN jsonb_typeof({written}) = 'string' THEN {written} #>> '{{}}' END"
+
+
+def product_sql(product: Product, entities: Mapping[str, Entity], schema: str | None = None) -> str:
+    """The query whose rows are the product's documents, without a semicolon; no parameters, no `%` escapes."""
+    return _QueryWriter(entities, schema).query(product)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """The rows that a join finds: FROM and WHERE as `text`, and their complete `order`."""
+
+    row: SqlRow
+    text: str
+    order: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RowNames:
+    """The SQL names for expressions at a row. `group`: the aliases of aggregates over a group of rows."""
+
+    writer: "_QueryWriter"
+    row: SqlRow
+    group: Mapping[Aggregate, str] = field(default_factory=dict)
+
+    def column(self, column: Column) -> str:
+        return self.row.find_column(column)[0]
+
+    def shown(self, path: Path) -> str:
+        above = self.row.reach(path[:-1])
+        return _null_without_row(above, path, self.writer.scalar(above.join(path[-1]), above))
+
+    def aggregate(self, aggregate: Aggregate) -> str:
+        if not aggregate.over:
+            return self.group[aggregate]
+        above = self.row.reach(aggregate.over[:-1])
+        return self.writer.total(aggregate, above.join(aggregate.over[-1]), above)
+
+
+class _QueryWriter:
+    """Writes the parts of one query, and numbers the aliases in the order of writing."""
+
+    def __init__(self, entities: Mapping[str, Entity], schema: str | None) -> None:
+        self._entities = entities
+        self._schema = schema
+        self._numbers = count()
+
+    def query(self, product: Product) -> str:
+        read = [*expressions(product.selection), *_optional(product.where)]
+        row, text = self._from(product.root, product.joins, map(node_of, read), None)
+        document = self._value(product.selection, row)
+        if isinstance(product.selection, BareValue):
+            document = f"coalesce({document}, 'null')"  # a null value is a document
+        keys = [row.column(name) for name in row.entity.key]
+        selected = ",\n".join([*keys, f"{document} AS document"])
+        conditions = self._conditions(product.where, row)
+        where = f"\nWHERE {_and(conditions)}" if conditions else ""
+        return f"SELECT\n{indent(selected, '  ')}\n{text}{where}\nORDER BY {', '.join(_key_order(row))}"
+
+    def scalar(self, join: Join, above: SqlRow) -> str:
+        """The bare value of a join, in its own type."""
+        (value,) = expressions(join.selection)
+        return self._one(join, above, lambda names: self._sql(value, names))
+
+    def total(self, aggregate: Aggregate, join: Join, above: SqlRow) -> str:
+        """An aggregate over the rows of a join."""
+        inner = replace(aggregate, over=())
+        return self._group(join, above, (inner,), lambda names: names.aggregate(inner))
+
+    def _sql(self, expression: Expression, names: _RowNames) -> str:
+        return write_expression(node_of(expression), names)
+
+    def _from(
+        self, entity: str, joins: tuple[Join, ...], read: Iterable[ExpressionNode], above: SqlRow | None
+    ) -> tuple[SqlRow, str]:
+        """FROM with the level's own row and the `one` joins that expressions name, each after the row that it joins."""
+        row = self._row(entity, joins, above)
+        clauses = [f"FROM {table_name(entity, self._schema)} AS {row.alias}"]
+        for path in read_paths(read):
+            parent = row.reach(path[:-1])
+            join = parent.join(path[-1])
+            first = self._matching(join, parent, ())
+            rows = f"SELECT {first.row.alias}.*\n{first.text}\nORDER BY {first.order}\nLIMIT 1"
+            parent.one_joins[path[-1]] = lateral = self._row(join.entity, join.joins, parent)
+            clauses.append(f"LEFT JOIN LATERAL (\n{indent(rows, '  ')}\n) AS {lateral.alias} ON true")
+        return row, "\n".join(clauses)
+
+    def _row(self, entity: str, joins: tuple[Join, ...], above: SqlRow | None) -> SqlRow:
+        return SqlRow(alias=f"t{next(self._numbers)}", entity=self._entities[entity], joins=joins, above=above)
+
+    def _matching(self, join: Join, above: SqlRow, selected: Iterable[ExpressionNode], elements: str = "") -> _Rows:
+        """The rows that a join finds for one row above. `selected`: the nodes that the caller evaluates at them. A list join
+        finds rows for the element of alias `elements`; without an alias, for all elements in their order."""
+        read = [*selected, *map(node_of, (*_optional(join.where), *(term.by for term in join.order_by)))]
+        row, text = self._from(join.entity, join.joins, read, above)
+        order = [*self._terms(join.order_by, row), *_key_order(row)]
+        if join.listed and not elements:
+            elements = f"e{next(self._numbers)}"
+            text += f"\nCROSS JOIN {unnest_elements(join, above, elements)}"
+            order.insert(0, f"{elements}.n")
+        conditions = [join_condition(join, row, above, elements), *self._conditions(join.where, row)]
+        return _Rows(row=row, text=f"{text}\nWHERE {_and(conditions)}", order=", ".join(order))
+
+    def _conditions(self, where: Expression | None, row: SqlRow) -> list[str]:
+        """The conditions for a row to count: its `where`, and a row that counts for each required join."""
+        conditions = [self._sql(where, _RowNames(writer=self, row=row)) for where in _optional(where)]
+        required = (self._matching(join, row, ()) for join in row.joins if join.required and not join.listed)
+        return conditions + ["EXISTS " + subquery(f"SELECT 1\n{rows.text}") for rows in required]
+
+    def _embed(self, join: Join, above: SqlRow) -> str:
+        """An embed as json: an object, a value, null or a list."""
+        if join.aggregated or not join.many:
+            return self._one(join, above, lambda names: self._value(join.selection, names.row, names))
+        if join.listed and not join.required:
+            return self._list_join(join, above)
+        rows = self._matching(join, above, map(node_of, expressions(join.selection)))
+        value = self._value(join.selection, rows.row)
+        limit = "" if join.limit is None else f"\nLIMIT {join.limit}"
+        numbered = f"row_number() OVER (ORDER BY {rows.order}) AS n"
+        below = f"SELECT {value} AS v,\n  {numbered}\n{rows.text}\nORDER BY n{limit}"
+        return subquery(f"SELECT coalesce(json_agg(r.v ORDER BY r.n), '[]')\nFROM {subquery(below)} AS r")
+
+    def _list_join(self, join: Join, above: SqlRow) -> str:
+        """A list join as json: for each element of the array above, in its order, the rows found, or the value without a row."""
+        elements = f"e{next(self._numbers)}"
+        rows = self._matching(join, above, map(node_of, expressions(join.selection)), elements)
+        value = self._value(join.selection, rows.row)
+        found = subquery(f"SELECT {value} AS v,\n  row_number() OVER (ORDER BY {rows.order}) AS n\n{rows.text}")
+        nothing = self._row(join.entity, join.joins, above)
+        absent = self._absent(join, above, elements, nothing)
+        embeds = any(below.shown for below in join.joins)
+        no_row = f"\nLEFT JOIN {table_name(join.entity, self._schema)} AS {nothing.alias} ON false" if embeds else ""
+        return subquery(
+            f"SELECT coalesce(json_agg(CASE WHEN r.n IS NULL THEN {absent} ELSE r.v END ORDER BY {elements}.n, r.n), '[]')\n"
+            f"FROM {unnest_elements(join, above, elements)}\n"
+            f"LEFT JOIN LATERAL {found} AS r ON true{no_row}"
+        )
+
+    def _absent(self, join: Join, above: SqlRow, elements: str, nothing: SqlRow) -> str:
+        """An element without a row: all members are null except the join columns, and the joins below are empty."""
+        known = {child: as_json(*operand(above, parent, elements)) for child, parent in join.on}
+        match join.selection:
+            case BareValue(expression=Column(name=name, path=(), up=0)) if name in known:
+                return f"to_json({known[name]})"
+            case BareValue():
+                return "NULL::json"
+            case Fields(members=selected):
+                named: Iterable[tuple[str, Expression]] = selected
+            case WholeRow():
+                named = [(name, Column(name=name)) for name in nothing.entity.columns]
+        own = [(name, of.name if isinstance(of, Column) and not (of.path or of.up) else "") for name, of in named]
+        members = [(name, known.get(column, "NULL")) for name, column in own]
+        return json_object(members + self._embeds(nothing))
+
+    def _embeds(self, row: SqlRow) -> list[tuple[str, str]]:
+        """The members that the embeds below a row make."""
+        members = []
+        for join in row.joins:
+            if join.shown:
+                members.append((join.name, self._embed(join, row)))
+            if join.total:
+                rows = self._matching(join, row, ())
+                members.append((f"{join.name}_total", subquery(f"SELECT count(*)\n{rows.text}")))
+        return members
+
+    def _one(self, join: Join, above: SqlRow, make: Callable[[_RowNames], str]) -> str:
+        """A subquery: `make` writes the value of the one row of a join, or of all rows if they are aggregated."""
+        nodes = [node_of(e) for e in expressions(join.selection)]
+        if join.aggregated:
+            return self._group(join, above, [a for node in nodes for a in aggregates(node)], make)
+        rows = self._matching(join, above, nodes)
+        value = make(_RowNames(writer=self, row=rows.row))
+        return subquery(f"SELECT {value}\n{rows.text}\nORDER BY {rows.order}\nLIMIT 1")
+
+    def _group(self, join: Join, above: SqlRow, wanted: Sequence[Aggregate], make: Callable[[_RowNames], str]) -> str:
+        """A subquery: `make` writes the value of aggregates over the rows of a join. The rows are selected first, so that an
+        aggregate always runs over exactly them."""
+        wanted = list(dict.fromkeys(wanted))
+        rows = self._matching(join, above, [a.argument for a in wanted if a.argument is not None])
+        names, alias = _RowNames(writer=self, row=rows.row), f"g{next(self._numbers)}"
+        columns = [
+            f"{write_expression(a.argument, names)} AS v{n}" for n, a in enumerate(wanted) if a.argument is not None
+        ]
+        if any((a.function, a.type) == ("sum", "float") for a in wanted):
+            columns.append(f"row_number() OVER (ORDER BY {rows.order}) AS n")  # a sum of floats depends on the order
+        totals = [f"{write_aggregate(a, f'r.v{n}', 'r.n')} AS a{n}" for n, a in enumerate(wanted)]
+        selected = subquery(f"SELECT {', '.join(columns) or 1}\n{rows.text}")
+        inner = f"SELECT {', '.join(totals)}\nFROM {selected} AS r"
+        group = {a: bound_aggregate(a, f"{alias}.a{n}") for n, a in enumerate(wanted)}
+        value = make(replace(names, group=group))
+        return subquery(f"SELECT {value}\nFROM {subquery(inner)} AS {alias}")
+
+    def _value(self, selection: Selection, row: SqlRow, names: _RowNames | None = None) -> str:
+        """A level as json: the bare value, or the object of the selected members and the embeds."""
+        names = names or _RowNames(writer=self, row=row)
+        match selection:
+            case BareValue(expression=expression):
+                return f"to_json({self._member(expression, names)})"
+            case Fields(members=selected):
+                named: Iterable[tuple[str, Expression]] = selected
+            case WholeRow():
+                named = [(name, Column(name=name)) for name in row.entity.columns]
+        members = [(name, self._member(of, names)) for name, of in named]
+        return json_object(members + self._embeds(row))
+
+    def _member(self, expression: Expression, names: _RowNames) -> str:
+        """An expression as an argument of PostgreSQL's json functions."""
+        if isinstance(expression, Column):
+            return as_json(*names.row.find_column(expression))
+        node = expression.node
+        if isinstance(node, Shown):
+            above = names.row.reach(node.path[:-1])
+            return _null_without_row(above, node.path, self._embed(above.join(node.path[-1]), above))
+        return computed_as_json(node, write_expression(node, names), node.type)
+
+    def _terms(self, order_by: Iterable[OrderTerm], row: SqlRow) -> Iterator[str]:
+        names = _RowNames(writer=self, row=row)
+        for term in order_by:
+            by = sortable(*row.find_column(term.by)) if isinstance(term.by, Column) else self._sortable(term.by, names)
+            yield f"{by} {'DESC' if term.descending else 'ASC'} NULLS LAST"
+
+    def _sortable(self, expression: Computed, names: _RowNames) -> str:
+        """A computed term, in a cast: PostgreSQL would read a bare number in ORDER BY as a position."""
+        type_ = ColumnType(name=expression.node.type or "string")
+        return sortable(f"({self._sql(expression, names)})::{sql_type(type_)}", type_)
+
+
+def _null_without_row(above: SqlRow, path: Path, value: str) -> str:
+    """The value of a join below a `one`. If the `one` found no row, the value is null, and not the 0 of a count."""
+    return f"CASE WHEN {above.column(above.entity.key[0])} IS NOT NULL THEN {value} END" if path[1:] else value
+
+
+def _optional(expression: Expression | None) -> tuple[Expression, ...]:
+    return () if expression is None else (expression,)
+
+
+def _and(conditions: Iterable[str]) -> str:
+    return "\n  AND ".join(conditions)
+
+
+def _key_order(row: SqlRow) -> list[str]:
+    return [sortable(row.column(name), row.entity.columns[name]) for name in row.entity.key]

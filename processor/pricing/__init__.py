@@ -1,1 +1,0 @@
-"""The preview of an apply, and the cost of events after it. Pure."""

@@ -1,1 +1,0 @@
-"""Spark: its session, source and checkpoint, and the tasks in its workers."""

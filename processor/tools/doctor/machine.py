@@ -1,0 +1,124 @@
+"""This machine: Python, Spark, Java, the jars of Spark's Kafka connector; and settings that are valid but a risk."""
+
+import os
+from collections.abc import Iterator
+
+from processor.environment.settings.settings import mistyped_variables
+from processor.finding import Checks, Finding, NothingToCheck, failure, ok, warning
+from processor.tools.doctor.surroundings import Surroundings
+
+CHECKS = Checks()
+OLDEST_PYTHON = (3, 11)
+NEWEST_PYTHON = (3, 13)
+"""The newest Python that the tests run with."""
+OLDEST_SPARK = (3, 5, 4)
+TESTED_SPARK = ("3.5", "4.0", "4.1")
+"""The minor versions that the tests of the job run with."""
+SPARK_3_PYTHON = (3, 12)
+"""The newest Python of Spark 3."""
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set in a process that spark-submit or the platform started."""
+SHORTEST_WAIT = 1.0
+LONGEST_WAIT = 60.0
+FEWEST_MARKER_DAYS = 7
+"""A dead letter waits for a person: over a weekend, and until the definitions are correct."""
+
+
+@CHECKS.check("python", "the version of Python", cure="install Python 3.11")
+def check_python(around: Surroundings) -> Iterator[Finding]:
+    """The version of Python, alone and with the installed Spark."""
+    version, spark = around.python(), around.spark()
+    shown = ".".join(map(str, version))
+    if version < OLDEST_PYTHON:
+        yield failure(f"Python {shown} is too old", "install Python 3.11 or newer, on the driver and on the executors")
+    elif spark is not None and spark.startswith("3.") and version > SPARK_3_PYTHON:
+        yield failure(f"Spark {spark} does not run with Python {shown}", "use Python 3.11 or 3.12, or Spark 4")
+    elif version > NEWEST_PYTHON:
+        newest = ".".join(map(str, NEWEST_PYTHON))
+        yield warning(f"no test of statestore has run on Python {shown}", f"use Python 3.11 to {newest}")
+    else:
+        yield ok(f"Python {shown}")
+
+
+@CHECKS.check("spark", "the version of PySpark", cure="install PySpark 3.5 or 4")
+def check_spark(around: Surroundings) -> Iterator[Finding]:
+    """The version of PySpark."""
+    spark = around.spark()
+    if spark is None:
+        cure = "pip install 'statestore[spark]' here, or run the job where the platform brings Spark"
+        yield warning("PySpark is not installed: no job can start on this machine", cure)
+        return
+    numbers = tuple(int(number) for number in spark.split(".")[:3] if number.isdigit())
+    if numbers < OLDEST_SPARK:
+        yield failure(f"Spark {spark} is too old", "install Spark 3.5.4 or newer")
+    elif not spark.startswith(TESTED_SPARK):
+        yield warning(f"no test of statestore runs with Spark {spark}", f"use Spark {', '.join(TESTED_SPARK)}")
+    else:
+        yield ok(f"Spark {spark}")
+
+
+@CHECKS.check("java", "the Java of a local Spark", cure="install Java 17, set JAVA_HOME")
+def check_java(around: Surroundings) -> Iterator[Finding]:
+    """The Java of a local Spark."""
+    _need_local_spark(around)
+    yield ok(around.java())
+
+
+@CHECKS.check("jars", "Spark's Kafka connector", cure="install a released PySpark")
+def check_jars(around: Surroundings) -> Iterator[Finding]:
+    """The jars of the Kafka connector, which the first start of a local Spark fetches."""
+    _need_local_spark(around)
+    if around.has_connector():
+        yield ok("the Kafka connector of Spark is here")
+    else:
+        cure = "let this machine reach Maven Central once, or name another repository by IVY_SETTINGS"
+        yield warning("the Kafka connector of Spark is not here yet: the first start fetches 4 jars", cure)
+
+
+@CHECKS.check("variables", "names of variables", cure="correct the variables")
+def check_variables(around: Surroundings) -> Iterator[Finding]:
+    """The variables that look like settings, and are none."""
+    mistyped = mistyped_variables(around.variables())
+    for name, meant in mistyped.items():
+        yield warning(
+            f"no setting reads the variable {name}", f"did you mean {meant}? Rename the variable, or unset it"
+        )
+    if not mistyped:
+        yield ok("no variable STATESTORE_... has a mistyped name")
+
+
+@CHECKS.check("waits", "W and S", cure="correct --wait-seconds")
+def check_waits(around: Surroundings) -> Iterator[Finding]:
+    """The time that the job gives to the indexes of the table."""
+    wait = around.settings.wait_seconds
+    if wait < SHORTEST_WAIT and not around.embedded:
+        text = f"W is {wait:g} s: an index may be later, and then a document stays old until its rows change again"
+        yield warning(text, f"--wait-seconds {5}, or at least {SHORTEST_WAIT:g}")
+    elif wait > LONGEST_WAIT:
+        text = f"W is {wait:g} s: each start after a failure waits so long, and each correction"
+        yield warning(text, f"--wait-seconds {5}, or at most {LONGEST_WAIT:g}")
+    else:
+        yield ok(f"W is {wait:g} s, S is {around.settings.settle_seconds:g} s")
+
+
+@CHECKS.check("markers", "marker_days", cure="correct --marker-days")
+def check_markers(around: Surroundings) -> Iterator[Finding]:
+    """The time for which deleted rows are remembered."""
+    days = around.settings.marker_days
+    if days < FEWEST_MARKER_DAYS:
+        text = f"marker_days is {days}: the job refuses to replay a dead letter that is older"
+        yield warning(text, f"--marker-days {FEWEST_MARKER_DAYS} or more; 30 is the default")
+    else:
+        yield ok(f"deleted rows are remembered for {days} days")
+
+
+def is_cluster(around: Surroundings) -> bool:
+    """Whether the executors are processes of other machines, as far as the settings tell."""
+    return bool(around.settings.spark_master) and not around.settings.spark_master.startswith("local")
+
+
+def _need_local_spark(around: Surroundings) -> None:
+    if around.spark() is None:
+        raise NothingToCheck("PySpark is not installed")
+    if is_cluster(around) or (SUBMITTED in os.environ and not around.settings.spark_master):
+        raise NothingToCheck("the platform brings Java and the connector")

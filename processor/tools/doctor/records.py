@@ -1,0 +1,263 @@
+"""The last records of the topics that the job reads: what the definitions do not say about them.
+
+A record may lack a declared column, be of another envelope or another table, say a delete that nobody declared, or name no
+transaction. Without a schema, nobody knows the form of its decimals: a person may say it in the definitions.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from processor.engine.plan.plan import EntityPlan
+from processor.engine.protocol.decode import decode
+from processor.engine.protocol.form_notes import PARTITION, Forms, read_form, with_notes
+from processor.finding import Checks, Finding, failure, ok, warning
+from processor.tools.doctor.network import KAFKA
+from processor.tools.doctor.registry import existing_registry
+from processor.tools.doctor.surroundings import Surroundings
+from processor.values import canonical_json
+from processor.values.change_formats import DebeziumImage, check_row, read_image, stated_tables, unwrap
+from processor.values.entity import ColumnType, Entity
+from processor.values.framing import is_framed
+from processor.values.numbers import text_form
+from processor.values.record import Record, Rejected, Value
+from processor.values.reject_reasons import REASONS, ReasonCode
+from processor.values.settled_form import NO_FORMS, SettledForm
+from processor.values.source_transaction import read_transaction
+from processor.values.values import DEBEZIUM
+from statestore.errors import StoreError
+
+if TYPE_CHECKING:
+    from processor.job.kafka.cluster_probe import TopicState
+
+CHECKS = Checks()
+SAMPLE = 50
+"""Records that the check reads from each topic."""
+BYTES_CURE = "declare `decimals: bytes` in the entity, and decimal(precision,scale) with the scale of the source"
+WORDS = {"text": "digits", "bytes": "Debezium's bytes"}
+SampledForm = Literal["text", "bytes", "either", "unread"]
+"""`text` and `bytes` as `text_form` has them; `either`: nobody can tell. `unread`: bytes that decode refuses, because the column
+has no scale, or the row looks like a plain one."""
+ENOUGH = 20
+"""Plain rows without a column that are a sign: one plain row may leave a column out."""
+_CODES: tuple[ReasonCode, ...] = ("other-format", "other-registry", "other-table", "delete-unsaid")
+_SOFT = ("deleted", "is_deleted", "isDeleted")
+"""Columns that mark the rows of a table that are still there. A transform may write the same names for a delete."""
+SETTING = "provide.transaction.metadata=true"
+STREAMED = ("c", "u", "d")
+FLATTENED = "transaction.id, transaction.data_collection_order, source.schema (or source.db) and source.table"
+
+
+@CHECKS.check("source records", "the last records of these topics", cure=KAFKA, needs=("source topics",))
+def check_records(around: Surroundings) -> Iterator[Finding]:
+    """Whether entities can store the records, and say how their decimals arrive, where a record does not. Whether records have
+    all declared columns, and name their transactions, where the entity says so."""
+    existing_registry(around)
+    entities = [one.entity for _, one in sorted(around.plan.entities.items())]
+    named = {entity.topic for entity in entities} | {entity.transactions for entity in entities} - {""}
+    topics = around.kafka.topics(sorted(named))
+    yield from _transaction_topic_findings(entities, topics)
+    untold = [entity for entity in entities if any(_is_untold(entity, name) for name in entity.columns)]
+    forms = _settled_forms(around) if untold else {}
+    wrong = False
+    for entity in entities:
+        topic, settled = topics.get(entity.topic), forms.get(entity.name, NO_FORMS)
+        if topic is None or (topic.rights is not None and "READ" not in topic.rights):
+            continue
+        records = around.kafka.last_records(entity.topic, SAMPLE)
+        for finding in _absent_findings(records, around.plan.entities[entity.name]):
+            wrong = True
+            yield finding
+        for found_format in _format_findings(entity, records):
+            wrong = True
+            yield found_format
+        yield from _transaction_findings(entity, records)
+        found = untold_forms(records, entity)
+        for column in entity.columns:
+            of_decimal = _decimal_finding(entity, column, found.get(column, frozenset()), settled.get(column))
+            if of_decimal is not None:
+                wrong = wrong or of_decimal.state != "ok"
+                yield of_decimal
+    if not wrong:
+        shown = "all columns, no other format, and no decimal whose form is unknown"
+        yield ok(f"the last records of each topic show {shown}; looked at {SAMPLE} of each")
+
+
+def _settled_forms(around: Surroundings) -> Forms:
+    """The forms that the table has; none without a table. Other checks name the failure of a table."""
+    try:
+        return with_notes({}, map(read_form, around.store.partition(PARTITION))) if around.table_state else {}
+    except StoreError:
+        return {}
+
+
+def _decimal_finding(
+    entity: Entity, column: str, forms: frozenset[SampledForm], settled: SettledForm | None
+) -> Finding | None:
+    what = f"{entity.topic}: column {column} of entity {entity.name}"
+    arrives = f"{what} arrives without a schema, as"
+    if "unread" in forms:
+        return warning(f"{arrives} Debezium's bytes: these records become dead letters", BYTES_CURE)
+    if settled is not None and not entity.settles(column):
+        return None
+    if settled is not None:
+        text = f"{what} has `decimals: {settled.form}` since the record {settled.since}"
+        if not ({"text", "bytes"} & forms) - {settled.form}:
+            return ok(text)
+        cure = "declare in the entity the `decimals` that the connector writes; that replaces what the record settled"
+        return warning(f"{text}, and records of the other form become dead letters", cure)
+    if {"text", "bytes"} <= forms:
+        cure = "declare `decimals` as the newer records are; those of the other form become dead letters"
+        return warning(f"{arrives} digits in some records and as Debezium's bytes in others", cure)
+    for form in ("text", "bytes"):
+        if form in forms:
+            text = f"{arrives} {WORDS[form]}: the first such record settles the form; before, text that may be either is refused"
+            return warning(text, f"declare `decimals: {form}` in the entity")
+    if forms:
+        text = f"{arrives} text that may be digits or Debezium's bytes: these records become dead letters"
+        return warning(text, "declare `decimals: text` if decimal.handling.mode is string, else `decimals: bytes`")
+    return None
+
+
+def untold_forms(records: Iterable[Record], entity: Entity) -> Mapping[str, frozenset[SampledForm]]:
+    """The number columns of which the entity does not say how their text arrives -> the forms of text in these records."""
+    columns = [name for name in entity.columns if _is_untold(entity, name)]
+    found: dict[str, set[SampledForm]] = {}
+    for image in _new_images(records, entity) if columns else ():
+        for name in columns:
+            if image.schemas is None or name not in image.schemas:
+                found.setdefault(name, set()).update(_forms(image, name, entity.columns[name]))
+    return {name: frozenset(forms) for name, forms in found.items() if forms}
+
+
+def _is_untold(entity: Entity, column: str) -> bool:
+    """Whether a column takes text of numbers, and the entity does not say its form."""
+    return entity.columns[column].name in ("decimal", "float") and entity.decimal_form(column) is None
+
+
+def _forms(image: DebeziumImage, column: str, column_type: ColumnType) -> Iterator[SampledForm]:
+    """The forms in one row. A plain row, and a column without a scale, have numbers in their text."""
+    value: Value = image.row.get(column)
+    digits = image.reading is not DEBEZIUM or column_type.scale is None
+    for text in value if isinstance(value, list) else [value]:
+        form = text_form(text, column_type) if isinstance(text, str) else None
+        if form is not None and not digits:
+            yield "either" if form == "letters" else form
+        elif form in ("bytes", "letters"):
+            yield "unread"
+
+
+def _new_images(records: Iterable[Record], entity: Entity) -> Iterator[DebeziumImage]:
+    """The new rows in the records that are JSON, without those that become dead letters."""
+    for record in records:
+        if record.value is None or is_framed(record.value):
+            continue
+        try:
+            value = canonical_json.loads(record.value)
+            image = read_image(value, entity)
+            if not isinstance(image, DebeziumImage) or image.deleted or image.refusal:
+                continue
+            check_row(value, image, entity)
+        except ValueError:
+            continue
+        yield image
+
+
+def shows_null(records: Iterable[Record], entity: Entity, columns: Collection[str]) -> bool:
+    """Whether a record has null in one of the columns."""
+    images = _new_images(records, entity)
+    return any(name in image.row and image.row[name] is None for image in images for name in columns)
+
+
+def _absent_findings(records: Iterable[Record], plan: EntityPlan) -> Iterator[Finding]:
+    """The declared columns that records lack, and of which the entity does not say `absent`."""
+    entity, images = plan.entity, list(_new_images(records, plan.entity))
+    sure = [image for image in images if image.schemas is not None or image.reading is DEBEZIUM]
+    for name in entity.columns:
+        if name in entity.key or entity.absent_choice(name) is not None:
+            continue
+        without = sum(name not in image.row and name not in (image.schemas or ()) for image in sure)
+        if not without and len(images) >= ENOUGH and not any(name in image.row for image in images):
+            without = len(images)
+        if without:
+            text = f"{entity.topic}: {without} of the last {len(images)} records lack column {name} of entity {entity.name}"
+            cure = "correct `columns` if the source renamed or dropped it; else declare `absent` of the column"
+            loud = sure and name not in plan.unread
+            yield failure(f"{text}: documents show null", cure) if loud else warning(text, cure)
+
+
+def _format_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Finding]:
+    """The kinds of records that become dead letters, the tables that share a topic, and flags that may be deletes."""
+    found: Counter[tuple[ReasonCode, str]] = Counter()
+    for record in records:
+        decoded = decode(record, entity)
+        if isinstance(decoded, Rejected) and decoded.code in _CODES:
+            found[decoded.code, decoded.plain] += 1
+    for (code, reason), count in found.items():
+        text = f"{entity.topic}: {count} of the last {len(records)} records become dead letters of entity {entity.name}: {reason}"
+        yield (failure if code in ("other-format", "other-registry") else warning)(text, REASONS[code].cure)
+    payloads = list(_payloads(records, entity))
+    tables = Counter(stated[-1] for payload in payloads if (stated := stated_tables(payload)))
+    if len(tables) > 1 and not entity.table:
+        text = f"{entity.topic}: its records are of the tables {', '.join(sorted(tables))}, and entity {entity.name} takes all"
+        yield warning(text, "write `table` in the entity, the table whose records count; the job ignores the others")
+    soft = {name for name in _SOFT if name not in entity.columns and not entity.deleted}
+    for name in sorted({name for payload in payloads for name in soft if payload.get(name) in (True, 1, "true")}):
+        text = f"{entity.topic}: rows have {name!r}, which entity {entity.name} does not declare, and the job stores them as rows"
+        yield warning(
+            text, f"declare {name} if it is a column, or write `deleted: {{column: {name}}}` if it says a delete"
+        )
+
+
+def _payloads(records: Iterable[Record], entity: Entity) -> Iterator[dict[str, object]]:
+    """The values of the records that are JSON objects."""
+    for record in records:
+        try:
+            value = None if record.value is None or is_framed(record.value) else canonical_json.loads(record.value)
+        except ValueError:
+            continue
+        payload, _ = unwrap(value, entity)
+        if type(payload) is dict:
+            yield payload
+
+
+def _transaction_topic_findings(entities: Iterable[Entity], topics: "Mapping[str, TopicState]") -> Iterator[Finding]:
+    """Of the topics that entities name in `transactions`."""
+    for name in sorted({entity.transactions for entity in entities} - {""}):
+        topic = topics.get(name)
+        if topic is None:
+            text = f"{name}: no such topic, and `transactions` of entities names it: no transaction counts as complete"
+            yield warning(text, f"set {SETTING} in the connector, or correct `transactions`")
+        elif topic.rights is not None and "READ" not in topic.rights:
+            text = f"{name}: this user lacks READ: no transaction counts as complete"
+            yield failure(text, f"give this user an ACL that allows READ; {SETTING} fills the topic")
+        else:
+            yield ok(f"{name}: the topic of transactions is there")
+
+
+def _transaction_findings(entity: Entity, records: Iterable[Record]) -> Iterator[Finding]:
+    """Of the newest record of an entity that must name its transaction: no tombstone, and none of a snapshot."""
+    if not entity.transactions:
+        return
+    payloads = (_change(record, entity) for record in sorted(records, key=lambda one: one.timestamp, reverse=True))
+    newest = next((payload for payload in payloads if payload is not None), None)
+    if newest is not None and read_transaction(newest) is None:
+        text = f"{entity.topic}: entity {entity.name} has `transactions`, and its last record names no transaction"
+        cure = f"set {SETTING} in the connector, or remove `transactions`"
+        if "op" not in newest:
+            cure = f"set {SETTING}, and let add.fields of ExtractNewRecordState have {FLATTENED}"
+        yield warning(text, cure)
+
+
+def _change(record: Record, entity: Entity) -> Mapping[str, Any] | None:
+    """The value of a JSON record of a change; None for any other."""
+    if record.value is None or is_framed(record.value):
+        return None
+    try:
+        payload, _ = unwrap(canonical_json.loads(record.value), entity)
+    except ValueError:
+        return None
+    if type(payload) is not dict or payload.get("op", "c") not in STREAMED:
+        return None
+    snapshot = "__transaction_id" in payload and payload["__transaction_id"] is None
+    return None if snapshot or payload.get("__op", "c") not in STREAMED else payload

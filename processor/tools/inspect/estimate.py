@@ -1,0 +1,240 @@
+"""Estimates the cost of events if joins find more than one row, from the one-row price and the statistics of the state.
+
+The one-row price is that in a batch of `BATCH` events, because a busy job has large batches.
+
+    documents     the distinct roots above the row: the mean rows on the way up by each join that reads a changed column, twice
+                  if the row moves to another join key. Embeds that go up by the same joins lead to the same roots
+    write units   the one-row price, plus the further kilobytes of the row and, if the event changes what the indexes show, of its
+                  entry in each slot, plus one for each further root and ledger group of products whose documents it rebuilds
+    read units    the one-row price for each root whose documents it rebuilds, plus the units of its further rows: of entries in
+                  an index, and of whole rows by key
+
+Estimates assume: joins are independent, so their means are multiplied, up to the number of all roots. Several rows on one way up
+may lead to the same root, and the estimate counts it for each of them. Every document is published, except on a replay. The
+events of a batch change different documents. A join or an entity without statistics counts as in the one-row price.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, inf
+from typing import NamedTuple
+
+from processor.engine.plan.access import EdgeRead, SlotRead
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.planning import join_of
+from processor.engine.plan.product_plan import JoinPlan, ProductPlan
+from processor.engine.plan.tree import RootTree
+from processor.engine.protocol.ledger import group_partition
+from processor.tools.inspect.event_kinds import WORLD, Event, World
+from processor.tools.inspect.price import Cost
+from registry.model import Direction, EntityStatistics, JoinSpec, JoinStatistics, Statistics
+from registry.text import column_of
+from statestore.metered import READ_BYTES, WRITE_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """The estimate of one kind of event: the documents that it rebuilds, and all its units."""
+
+    entity: str
+    event: str
+    documents: float
+    write_units: float
+    read_units: float
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsIndex:
+    """Statistics by entity, and by join and direction."""
+
+    entities: Mapping[str, EntityStatistics]
+    joins: Mapping[tuple[JoinSpec, Direction], JoinStatistics]
+
+    def bytes(self, entity: str) -> float:
+        """The mean bytes of a row of an entity; 0 without statistics."""
+        return self.entities[entity].mean_bytes if entity in self.entities else 0.0
+
+    def entry_bytes(self, entity: str) -> float:
+        """The mean bytes of what an index shows of a row; those of the row where nobody knows."""
+        known = self.entities[entity].entry_bytes if entity in self.entities else None
+        return self.bytes(entity) if known is None else known
+
+    def rows(self, entity: str) -> float:
+        """The rows of an entity; infinite without statistics, or without rows."""
+        return (self.entities[entity].rows if entity in self.entities else 0) or inf
+
+    def mean(self, node: JoinPlan, direction: Direction) -> float:
+        """The mean rows that a join finds; 1 without statistics."""
+        join = self.joins.get((join_of(node), direction))
+        return 1.0 if join is None else join.mean
+
+
+def index_statistics(statistics: Statistics, plan: Plan) -> StatisticsIndex:
+    """The statistics, indexed. The rows of an entity have no undeclared columns, if the plan stores none."""
+    bare = {name for name, entity in plan.entities.items() if not entity.entity.keeps_undeclared}
+    return StatisticsIndex(
+        entities={one.entity: _without_undeclared(one) if one.entity in bare else one for one in statistics.entities},
+        joins={(join.join, join.direction): join for join in statistics.joins},
+    )
+
+
+def _without_undeclared(entity: EntityStatistics) -> EntityStatistics:
+    return replace(entity, mean_bytes=entity.mean_bytes - (entity.undeclared_bytes or 0.0), undeclared_bytes=0.0)
+
+
+def estimate_events(plan: Plan, costs: Sequence[Cost], index: StatisticsIndex) -> tuple[Estimate, ...]:
+    """The estimate of each event that was priced. `costs`: of `price_events` for the same plan."""
+    world = World(plan)
+    fans = {root: _fan(tree, index) for root, tree in plan.trees.items()}
+    events = [(event, _changed(world, event), cost) for event, cost in zip(world.events(), costs, strict=True)]
+    return tuple(
+        _estimate(
+            cost,
+            fans=fans,
+            touched=list(_touched(plan, fans, event, changed, index)),
+            published=not event.replay,
+            larger=_further_units(plan, event, changed, index),
+        )
+        for event, changed, cost in events
+    )
+
+
+def _further_units(plan: Plan, event: Event, changed: frozenset[str] | None, index: StatisticsIndex) -> int:
+    """The write units of the further kilobytes of a row, and of its entries in the indexes that the event writes."""
+    entity = plan.entities[event.entity]
+    entries = 0 if event.replay or not entity.concerns_indexes(changed) else len(entity.slots)
+    row, entry = (max(0, ceil(n / WRITE_BYTES) - 1) for n in (index.bytes(entity.name), index.entry_bytes(entity.name)))
+    return row + entries * entry
+
+
+class _Reads(NamedTuple):
+    """The reads of a join for a document: `asked` requests of `units` read units each. All documents together send at most `most`
+    requests; `once`: the units in the one-row world."""
+
+    asked: float
+    units: float
+    most: float
+    once: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Fan:
+    """The fan-out of a tree. `above`: the roots above a row of each node; `reads`: of the joins for a root, each with the
+    products that need it."""
+
+    above: list[float]
+    reads: list[tuple[Collection[str], _Reads]]
+
+    def further(self, roots: float, products: Collection[str]) -> float:
+        """The read units of so many roots beyond those of the one-row world, for the documents of some products. A row of several
+        roots is read once."""
+        needed = [reads for users, reads in self.reads if any(name in users for name in products)]
+        return sum(min(roots * asked, most) * units - roots * once for asked, units, most, once in needed)
+
+
+def _fan(tree: RootTree, index: StatisticsIndex) -> _Fan:
+    above: list[float] = []
+    below: list[float] = []
+    roots = index.rows(tree.root)
+    reads: list[tuple[Collection[str], _Reads]] = []
+    for place in tree.nodes:
+        node = place.join
+        asked, up = (1.0, 1.0) if node.parent is None else (below[node.parent], above[node.parent])
+        mean = index.mean(node, "up")
+        above.append(mean if node.parent is None else min(roots, mean * up))
+        below.append(asked * index.mean(node, "down"))
+        name = node.join.entity
+        row = index.bytes(name) / READ_BYTES
+        if isinstance(node.down, SlotRead):
+            entry = index.entry_bytes(name) / READ_BYTES
+            reads.append((place.users, _Reads(max(asked, below[-1] * entry), 0.5, inf, 0.5)))
+        else:
+            reads.append((place.users, _Reads(max(asked, below[-1]), max(1.0, row), index.rows(name), 1)))
+        if isinstance(node.down, EdgeRead):
+            reads.append((place.users, _Reads(asked, 1, inf, 1)))
+    return _Fan(above, reads)
+
+
+@dataclass(frozen=True, slots=True)
+class _Touched:
+    """The documents of a product that an event rebuilds. `once`: their number in the one-row world; `bare`: their root joins no
+    row."""
+
+    product: ProductPlan
+    documents: float
+    once: int
+    bare: bool
+
+
+def _changed(world: World, event: Event) -> frozenset[str] | None:
+    """The columns that an event changes; None if the row is new, deleted or replayed."""
+    before, after = world.row(event.entity, WORLD), event.row
+    if after is None or event.replay or event.new:
+        return None
+    return frozenset(column for column in before if after[column] != before[column])
+
+
+def _touched(
+    plan: Plan, fans: Mapping[str, _Fan], event: Event, changed: frozenset[str] | None, statistics: StatisticsIndex
+) -> Iterator[_Touched]:
+    found: dict[str, dict[tuple[JoinSpec, ...], tuple[float, int]]] = {}
+    for root, place in plan.places[event.entity]:
+        tree = plan.trees[root]
+        node = None if place is None else tree.nodes[place].join
+        if event.new and node is not None and node.own_slot is None:
+            continue  # no row has the new key as its join key yet
+        moves = node is not None and changed is not None and changed & set(map(column_of, node.child_columns))
+        route = _route(tree, place)
+        for name in tree.reading(place, changed):
+            routes = found.setdefault(name, {})
+            times = max(2 if moves else 1, routes.get(route, (0, 0))[1])
+            routes[route] = (1.0 if place is None else fans[root].above[place], times)
+    for name, routes in found.items():
+        product = plan.products[name]
+        roots = statistics.rows(product.product.root)
+        yield _Touched(
+            product=product,
+            documents=min(roots, sum(above * times for above, times in routes.values())),
+            once=max(times for _, times in routes.values()),
+            bare=(event.new or event.row is None) and product.product.root == event.entity,
+        )
+
+
+def _route(tree: RootTree, place: int | None) -> tuple[JoinSpec, ...]:
+    """The joins from a node up to the root."""
+    joins: list[JoinSpec] = []
+    while place is not None:
+        node = tree.nodes[place].join
+        joins.append(join_of(node))
+        place = node.parent
+    return tuple(joins)
+
+
+def _estimate(
+    cost: Cost, *, fans: Mapping[str, _Fan], touched: Sequence[_Touched], published: bool, larger: float
+) -> Estimate:
+    """The estimate of one event. `larger`: the write units of further kilobytes. Products of one root share its reads,
+    and those of one group its ledger item."""
+    items, roots = _most(touched, lambda p: group_partition(p.ledger)), _most(touched, lambda p: p.product.root)
+    once = sum(count for _, count in roots.values())
+    reads = float(cost.batch_read_units) * (sum(many for many, _ in roots.values()) / once if once else 1)
+    further = sum(many for many, _ in items.values()) - min(cost.documents, sum(count for _, count in items.values()))
+    joined: dict[str, set[str]] = {root: set() for root in roots}
+    for one in touched:
+        joined[one.product.product.root] |= set() if one.bare else {one.product.product.name}
+    return Estimate(
+        entity=cost.entity,
+        event=cost.event,
+        documents=sum(one.documents for one in touched),
+        write_units=float(cost.batch_write_units) + larger + (further if published else 0),
+        read_units=reads + sum(fans[root].further(many, joined[root]) for root, (many, _) in roots.items()),
+    )
+
+
+def _most(touched: Iterable[_Touched], part: Callable[[ProductPlan], str]) -> dict[str, tuple[float, int]]:
+    """The most documents of one product in each part, and the most in the one-row world."""
+    found: dict[str, tuple[float, int]] = {}
+    for one in touched:
+        many, once = found.get(part(one.product), (0.0, 0))
+        found[part(one.product)] = max(many, one.documents), max(once, one.once)
+    return found

@@ -1,0 +1,317 @@
+"""The application of `statestore console`: a page, its JSON under `/api`, and the edit of its form, for each screen. With the
+look of all pages, the files that they load, the proof that a form comes from a page of this console, and the problem of an error.
+"""
+
+import hmac
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from importlib.resources import files
+from secrets import token_bytes, token_urlsafe
+from threading import Lock
+from typing import Any, Final
+from urllib.parse import parse_qs, quote, urlencode
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from processor.tools.web.console.costs import COSTS
+from processor.tools.web.console.documents import DOCUMENTS
+from processor.tools.web.console.edits import EDIT
+from processor.tools.web.console.history import HISTORY
+from processor.tools.web.console.letters import LETTERS
+from processor.tools.web.console.overview import OVERVIEW
+from processor.tools.web.console.people import OPERATOR, READER, PersonRules
+from processor.tools.web.console.products import PRODUCTS
+from processor.tools.web.console.screen import ConsoleParts, Content, Person, Screen, Visit
+from processor.tools.web.console.slots import SLOTS
+from processor.tools.web.guard import HEADERS_OF, Guard, GuardRules, problem_answer
+from processor.tools.web.problem import LookUpProblem, problem_of
+from processor.tools.web.rendering import open_templates
+from processor.values import canonical_json
+from registry.errors import RegistryBusy, RegistryError, RegistryMissing, RegistryUnreachable, RoleNotGranted
+
+FIELD = "form_token"
+
+
+@dataclass(frozen=True, slots=True)
+class FormTokens:
+    """The tokens of one process, one for each person. A form of this console has its token, which no other site knows (CSRF)."""
+
+    _secret: bytes = field(default_factory=lambda: token_bytes(32))
+
+    def token_for(self, name: str) -> str:
+        """The token in the forms of this person."""
+        return hmac.new(self._secret, name.encode(), "sha256").hexdigest()
+
+    def check(self, visit: Visit, headers: Mapping[str, str]) -> None:
+        """Raises LookUpProblem for a form of another site, or of a page from before this process began."""
+        if headers.get("sec-fetch-site", "same-origin") != "same-origin":
+            raise LookUpProblem(403, "the form comes from another site, so nothing was changed")
+        if not hmac.compare_digest(visit.asked(FIELD).encode(), self.token_for(visit.person.name).encode()):
+            raise LookUpProblem(
+                403, "the console began again after this page, so nothing was changed: open the page again"
+            )
+
+
+MOST_NOTES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PageNotes:
+    """What the console says once to a person, on the page that follows an edit: the last notes, each with the name of its person.
+    This process keeps them, so no address can forge one."""
+
+    _notes: OrderedDict[str, tuple[str, str]] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def keep(self, name: str, text: str) -> str:
+        """Keeps a note for a person. Returns its number in an address."""
+        number = token_urlsafe(9)
+        with self._lock:
+            self._notes[number] = (name, text)
+            while len(self._notes) > MOST_NOTES:
+                self._notes.popitem(last=False)
+        return number
+
+    def of(self, name: str, number: str) -> str:
+        """The note of this number, if it is for this person; else empty."""
+        with self._lock:
+            whose, text = self._notes.get(number, ("", ""))
+        return text if whose == name else ""
+
+
+TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+NAMES: Final = ("console.css", "console.js", "htmx.min.js", "icon.svg")
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """A file. `tag`: names its content, so that a browser keeps it until the next release."""
+
+    content: bytes
+    type: str
+    tag: str
+
+
+def static_files() -> dict[str, StaticFile]:
+    """The files that the pages load, by name: a style sheet, htmx, and a few lines of script. All come with the package."""
+    folder = files("processor.tools.web.console") / "static"
+    found = {name: (folder / name).read_bytes() for name in NAMES}
+    return {
+        name: StaticFile(content, TYPES[name.rpartition(".")[2]], sha256(content).hexdigest()[:12])
+        for name, content in found.items()
+    }
+
+
+def console_problem(error: Exception) -> LookUpProblem:
+    """The problem. A refused edit is a conflict, and an edit beyond the rights of the database's role is forbidden."""
+    match error:
+        case RegistryMissing():
+            return LookUpProblem(503, f"{error}; then open this page again")
+        case RoleNotGranted():
+            return LookUpProblem(503, str(error))
+        case RegistryUnreachable() | RegistryBusy():
+            return problem_of(error)
+        case RegistryError() if "permission denied" in str(error):
+            return LookUpProblem(403, f"the database refused the edit to your role, and nothing was changed: {error}")
+        case RegistryError():
+            return LookUpProblem(409, str(error))
+    return problem_of(error)
+
+
+class ConsolePage:
+    """The look of all pages. `screens`: the first of each name is in the menu; `static`: the files that pages load."""
+
+    def __init__(self, screens: Sequence[Screen], static: Mapping[str, StaticFile]) -> None:
+        self._render = open_templates("processor.tools.web.console", "console")
+        menu: dict[str, str] = {}
+        for one in screens:
+            menu.setdefault(one.menu, one.path)
+        self._always = {
+            "menu": menu,
+            "files": {name: f"/static/{name}?v={file.tag}" for name, file in static.items()},
+            "form_field": FIELD,
+            "url": _url,
+        }
+
+    def page(
+        self,
+        screen: Screen,
+        content: Content,
+        visit: Visit,
+        *,
+        here: str,
+        token: str,
+        message: str,
+        problem: LookUpProblem | None,
+    ) -> str:
+        """The page of a screen. `message`: what an edit before it did; `problem`: why an edit was refused."""
+        return self._text(
+            screen.template,
+            it=content,
+            of_menu=screen.menu,
+            here=here,
+            person=visit.person,
+            why=visit.asked("why"),
+            token=token,
+            message=message,
+            problem=None if problem is None else str(problem),
+        )
+
+    def problem(self, problem: LookUpProblem, *, here: str) -> str:
+        """The page in place of one that cannot be shown."""
+        return self._text("problem.html", of_menu="", here=here, person=None, message="", problem=str(problem), it={})
+
+    def _text(self, template: str, **values: Any) -> str:
+        now = datetime.now(UTC)
+        return self._render(template, made_at=f"{now:%Y-%m-%d %H:%M:%S} UTC", **self._always, **values)
+
+
+def _url(path: str, **query: object) -> str:
+    """An address, with each part of the query escaped; empty parts are left out."""
+    parts = "&".join(f"{name}={quote(text, safe='')}" for name, value in query.items() if (text := str(value)))
+    return f"{path}?{parts}" if parts else path
+
+
+SCREENS: Final[tuple[Screen, ...]] = (OVERVIEW, SLOTS, EDIT, *PRODUCTS, *DOCUMENTS, *LETTERS, *HISTORY, COSTS)
+
+
+MOST_FIELDS: Final = 600
+CONTENT_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "Cache-Control": "private, no-store",
+    "Content-Security-Policy": CONTENT_POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+}
+API: Final = "/api"
+
+
+def console_app(parts: ConsoleParts, screens: Sequence[Screen], people: PersonRules, rules: GuardRules) -> Guard:
+    """The application over these screens, behind the rules and those of people."""
+    static = static_files()
+    parts_of = {role: parts.acting_as(role) for role in (None, READER, OPERATOR)}
+    answers = _Answers(parts_of, people, FormTokens(), PageNotes(), ConsolePage(screens, static))
+    routes = [Route(f"/static/{name}", _static(one), methods=["GET"]) for name, one in static.items()]
+    for screen in screens:
+        routes.append(Route(API + screen.path, partial(answers.data, screen), methods=["GET"]))
+        routes.append(Route(screen.path, partial(answers.page, screen), methods=["GET"]))
+        if screen.act is not None:
+            routes.append(Route(screen.path, partial(answers.acted, screen), methods=["POST"]))
+    app = Starlette(routes=routes)
+    app.router.redirect_slashes = False  # it leads to the Host of the request
+    app.add_exception_handler(HTTPException, answers.refused)
+    return Guard(app, replace(rules, refuses=people.refuses))
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """The endpoints of the screens. `parts_of`: by the role of a person."""
+
+    parts_of: Mapping[str | None, ConsoleParts]
+    people: PersonRules
+    tokens: FormTokens
+    notes: PageNotes
+    look: ConsolePage
+
+    async def acted(self, screen: Screen, request: Request) -> Response:
+        try:
+            form = await _form(request)
+        except LookUpProblem as problem:
+            return self._problem(request, problem)
+        return await run_in_threadpool(self._act, screen, request, form)
+
+    async def refused(self, request: Request, error: Exception) -> Response:
+        """A path that there is not, or a method that it does not take."""
+        assert isinstance(error, HTTPException)
+        problem = LookUpProblem(error.status_code, error.detail)
+        if request.scope["path"].startswith(f"{API}/"):
+            return problem_answer(problem)
+        return await run_in_threadpool(self._problem, request, problem)
+
+    def data(self, screen: Screen, request: Request) -> Response:
+        try:
+            visit = self._visit(request)
+            content = screen.show(self.parts_of[visit.person.role], visit)
+        except Exception as error:
+            return problem_answer(console_problem(error))
+        return Response(canonical_json.dumps(dict(content)), media_type="application/json")
+
+    def page(self, screen: Screen, request: Request) -> Response:
+        try:
+            visit = self._visit(request)
+            return self._shown(screen, request, visit, message=self.notes.of(visit.person.name, visit.asked("note")))
+        except Exception as error:
+            return self._problem(request, console_problem(error))
+
+    def _act(self, screen: Screen, request: Request, form: dict[str, list[str]]) -> Response:
+        """Makes the edit. A problem shows the page again, with the plan as it is now."""
+        assert screen.act is not None
+        try:
+            visit = replace(self._visit(request), form=form)
+            self.tokens.check(visit, request.headers)
+            done = screen.act(self.parts_of[visit.person.role], visit)
+        except Exception as error:
+            problem = console_problem(error)
+            if problem.status not in (400, 409):
+                return self._problem(request, problem)
+            problem = LookUpProblem(problem.status, f"nothing was changed: {problem}")
+            try:
+                return self._shown(screen, request, visit, problem=problem)
+            except Exception:  # the plan itself is no longer possible: the problem alone says why
+                return self._problem(request, problem)
+        note = self.notes.keep(visit.person.name, done.message)
+        return RedirectResponse(f"{done.to}{'&' if '?' in done.to else '?'}note={note}", 303, headers=HEADERS)
+
+    def _shown(
+        self, screen: Screen, request: Request, visit: Visit, *, message: str = "", problem: LookUpProblem | None = None
+    ) -> Response:
+        content = screen.show(self.parts_of[visit.person.role], visit)
+        token = self.tokens.token_for(visit.person.name)
+        text = self.look.page(
+            screen, content, visit, here=_here(request), token=token, message=message, problem=problem
+        )
+        return Response(text, problem.status if problem else 200, headers=HEADERS, media_type="text/html")
+
+    def _problem(self, request: Request, problem: LookUpProblem) -> Response:
+        text = self.look.problem(problem, here=_here(request))
+        headers = HEADERS | HEADERS_OF.get(problem.status, {})
+        return Response(text, problem.status, headers=headers, media_type="text/html")
+
+    def _visit(self, request: Request) -> Visit:
+        known = self.people.person(request.scope)
+        may_edit = self.parts_of[known.role].registry.may_edit()
+        person = Person(name=known.name, role=known.role, may_edit=may_edit)
+        return Visit(person=person, query=dict(request.query_params))
+
+
+def _here(request: Request) -> str:
+    """The address of a page without its note, which the page says once."""
+    query = [(name, value) for name, value in request.query_params.multi_items() if name != "note"]
+    path: str = request.scope["path"]
+    return path + (f"?{urlencode(query)}" if query else "")
+
+
+async def _form(request: Request) -> dict[str, list[str]]:
+    """The fields of the form. Raises LookUpProblem for one that cannot be read."""
+    try:
+        return parse_qs((await request.body()).decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise LookUpProblem(400, f"the form cannot be read, or has more than {MOST_FIELDS} fields") from None
+
+
+def _static(file: StaticFile) -> Callable[[Request], Response]:
+    headers = {"Cache-Control": "public, max-age=31536000, immutable", "ETag": f'"{file.tag}"'}
+    return lambda _: Response(file.content, headers=headers, media_type=file.type)

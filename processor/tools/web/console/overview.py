@@ -1,0 +1,157 @@
+"""The overview: what runs, how far it is behind, what is wrong with its cure, what waits, and how old these numbers are."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from time import time
+from typing import Any, Final
+
+from processor.engine.rounds.troubles import degraded_lines
+from processor.job.landing.landing_states import LandingState
+from processor.job.metrics.status import (
+    freshness_text,
+    gate_lines,
+    lag_text,
+    missing_text,
+    moment,
+    oldest_text,
+    requests_json,
+    status_json,
+    wrong_lines,
+)
+from processor.text import duration_text
+from processor.tools.inspect.spending import spending_line
+from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit
+from registry.board import board_json
+from registry.edits.edit import pending_lines
+from registry.model import ENDS, JobStatus, RunEnd
+
+
+def show_overview(parts: ConsoleParts, _: Visit) -> Content:
+    """The content of the overview."""
+    registry = parts.registry
+    snapshot, bound = registry.snapshot(), registry.binding().job
+    jobs = [job for job in registry.jobs() if bound in ("", job.job)]
+    wrong = [line for job in jobs for line in wrong_lines(job)]
+    degraded = [line for job in jobs if job.alive for line in degraded_lines(job.report or {})]
+    walks = board_json(snapshot, walks=registry.progress())["walks"]
+    landings = parts.landings()
+    return status_json(snapshot, jobs, wrong, degraded) | {
+        "products": len(snapshot.products) + len(snapshot.waiting),
+        "cards": [_card(job) for job in jobs],
+        "walks": [walk | _words(walk) for walk in walks if not walk["done"]],
+        "pending": list(pending_lines(snapshot)),
+        "landings": [_landing(one) for one in landings.states],
+        "landings_unknown": landings.why,
+        "landings_age": None if landings.age is None else duration_text(landings.age),
+        "replay_requests": requests_json(registry.replays.waiting()),
+    }
+
+
+def _card(job: JobStatus) -> dict[str, Any]:
+    """A job in words. `tiles`: empty where it does not run, or has reported nothing yet."""
+    report = job.report if job.alive else None
+    doing = "does not run" if not job.alive else report["doing"] if report else "has reported nothing yet"
+    return {
+        "job": job.job,
+        "doing": doing,
+        "line": "; ".join(_facts(job)),
+        "tiles": dict(_tiles(report)) if report else {},
+        "facts": dict(_times(report)) if report else {},
+        "gates": list(gate_lines(report)) if report else [],
+        "charts": list(_charts(report)) if report else [],
+        "topics": list(_topics(report)) if report else [],
+        "spent": spending_line(report["counts"]) if report and report.get("counts") else "",
+    }
+
+
+def _facts(job: JobStatus) -> Iterator[str]:
+    if not job.alive:
+        yield f"last registry version {job.applied_version}"
+        yield from (_end(end) for end in (job.last_end,) if end)
+        return
+    yield f"runs as {job.owner}" + (f" since {moment(job.acquired_at)}" if job.acquired_at else "")
+    yield f"registry version {job.applied_version}"
+    if job.report is not None:
+        yield f"these numbers are {duration_text(job.report_age or 0)} old"
+    yield from (f"the run before {_end(end)}" for end in (job.ended,) if end)
+
+
+def _end(end: RunEnd) -> str:
+    return f"{end.owner} {ENDS[end.how]} at {moment(end.at)}"
+
+
+def _tiles(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "events a second", f"{report['events_per_second']:g}"
+    yield "documents a second", f"{report['documents_per_second']:g}"
+    yield "open changes", f"{report['open_changes']:,}"
+    yield "fan-outs", f"{report['fan_outs']:,}"
+    yield "backlog of roots", f"{report['backlog']:,}"
+    yield "dead letters", f"{report['dead_letters']:,}"
+
+
+def _times(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    freshness = freshness_text(report.get("counts", {})).removeprefix("freshness ")
+    yield "age of documents when published", freshness or "none published yet"
+    yield "oldest change without its documents", oldest_text(report)
+    if batch := report["last_batch"]:
+        at = moment(datetime.fromtimestamp(batch["at"]))
+        yield "last batch", f"{at}, {batch['records']:,} records, {batch['documents']:,} documents"
+    if letter := report["last_dead_letter"]:
+        yield "last dead letter", letter
+
+
+def _charts(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The last hour of the run, once it has two samples."""
+    if len(samples := report.get("samples", ())) > 1:
+        times, *columns = zip(*samples, strict=True)
+        for name, values in zip(("events a second", "documents a second", "backlog of roots"), columns, strict=True):
+            yield small_chart(name, times, values)
+
+
+def _topics(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for topic in report["topics"]:
+        yield {"topic": topic, "behind": lag_text(report, topic), "missing": False}
+    for topic in report["missing_topics"]:
+        yield {"topic": topic, "behind": missing_text(report, topic), "missing": True}
+    for topic in report["paused_topics"]:
+        yield {"topic": topic, "behind": "paused: the job reads no records of it", "missing": True}
+
+
+def _landing(one: LandingState) -> dict[str, Any]:
+    """A landing, as `status --json` has it, with its age."""
+    landed = "unknown" if one.landed_at is None else f"{duration_text(time() - one.landed_at)} ago"
+    return {**one._asdict(), "landed": landed}
+
+
+def _words(walk: Mapping[str, Any]) -> dict[str, str]:
+    of = f" of about {walk['of']:,}" if walk["of"] else ""
+    left = walk["seconds_left"]
+    known = "unknown" if left is None else f"about {duration_text(left)}"
+    return {"rows_text": f"{walk['rows']:,}{of}", "left": known}
+
+
+WIDTH: Final = 240
+HEIGHT: Final = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallChart:
+    """A chart. `points`: of the line, for SVG; `text`: what the chart shows, in words."""
+
+    name: str
+    points: str
+    text: str
+
+
+def small_chart(name: str, times: Sequence[float], values: Sequence[float]) -> dict[str, Any]:
+    """The chart of these values at these times; at least two of them."""
+    begin, length, most = times[0], max(times[-1] - times[0], 1.0), max(*values, 1.0)
+    places = [
+        (WIDTH * (at - begin) / length, HEIGHT - HEIGHT * value / most) for at, value in zip(times, values, strict=True)
+    ]
+    text = f"{name} in the last {duration_text(length)}: {min(values):g} to {max(values):g}, {values[-1]:g} at the end"
+    return asdict(SmallChart(name=name, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in places), text=text))
+
+
+OVERVIEW = Screen(path="/", menu="Overview", template="overview.html", show=show_overview)

@@ -1,0 +1,183 @@
+"""Writes dead letters as messages, and reads them. A message has the record's own bytes; its headers name the source, the
+reason, and the job that refused it. Where the topic takes no message of that size, the message keeps a part of the bytes, and
+the size and hash of all."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import chain
+from typing import NamedTuple
+
+from processor.values.message import Message
+from processor.values.record import CutRecord, Record, Rejected
+from processor.values.reject_reasons import known_code
+
+Headers = tuple[tuple[str, bytes | None], ...]
+HEADER_PREFIX = "statestore.reject."
+FIRST_FACT = f"{HEADER_PREFIX}reason"
+REASON_CHARACTERS = 300
+"""The reason of a cut dead letter ends here."""
+SMALLEST_LIMIT = 4096
+"""Every cut dead letter fits into so many bytes: its headers name a topic (at most 249 bytes), a reason, and some numbers."""
+
+
+class RefusedBy(NamedTuple):
+    """The job that refused a record: the release of statestore, and the version of the registry."""
+
+    release: str
+    registry_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A dead letter of the dead letter topic. `kept_since`: when the topic got it first; `last_seen`: when a job refused it
+    last, both in seconds since 1970. `refused_by`: the job that did, None for a letter of a release that did not name itself.
+    `refused_again`: the reason of the last replay that refused it, without values of the record."""
+
+    rejected: Rejected
+    kept_since: float
+    last_seen: float = 0.0
+    refused_by: RefusedBy | None = None
+    refused_again: str = ""
+
+
+def reject_message(
+    rejected: Rejected, topic: str, limit: int | None = None, refused_by: RefusedBy | None = None
+) -> Message:
+    """The message that keeps a refused record in the dead letter topic. `limit`: the most bytes of a message there. A larger
+    message keeps only the beginning of its value, and if need be no headers and only the beginning of its key."""
+    record = rejected.record
+    facts = _facts(rejected, refused_by)
+    message = _message(topic, record, facts)
+    if limit is None or message_bytes(message) <= limit:
+        return message
+    size = sum(len(part or b"") for part in (record.key, record.value, *chain.from_iterable(_headers(record))))
+    facts |= {"reason": facts["reason"][:REASON_CHARACTERS], "size": str(size), "sha256": record_hash(record)}
+    bare = replace(record, value=record.value and b"")
+    for parts, kept in (
+        ("value", bare),
+        ("value, headers", replace(bare, headers=())),
+        ("value, headers, key", replace(bare, headers=(), key=record.key and b"")),
+    ):
+        message = _message(topic, kept, facts | {"cut": parts})
+        room = limit - message_bytes(message)
+        if room >= 0:
+            break
+    if kept.key != record.key:
+        return message._replace(key=record.key and record.key[: max(room, 0)])
+    return message._replace(value=record.value and record.value[:room])
+
+
+def message_bytes(message: Message) -> int:
+    """The most bytes that a message takes in a topic: as the only record of an uncompressed batch (61 bytes of its own)."""
+    headers = sum(len(name.encode()) + len(value or b"") + 10 for name, value in message.headers)
+    return 61 + 36 + len(message.key or b"") + len(message.value or b"") + headers
+
+
+def record_hash(record: Record) -> str:
+    """The SHA-256 of a record's key, value and headers, each with its length in 8 bytes (-1 for null) before it."""
+    hashed = sha256()
+    for part in (record.key, record.value, *chain.from_iterable(_headers(record))):
+        hashed.update((-1 if part is None else len(part)).to_bytes(8, "big", signed=True))
+        hashed.update(part or b"")
+    return hashed.hexdigest()
+
+
+def _headers(record: Record) -> list[tuple[bytes, bytes | None]]:
+    return [(name.encode(), value) for name, value in record.headers]
+
+
+def _facts(rejected: Rejected, refused_by: RefusedBy | None) -> dict[str, str]:
+    record = rejected.record
+    facts = {
+        "reason": rejected.reason,
+        "code": rejected.code,
+        "topic": record.topic,
+        "partition": str(record.partition),
+        "offset": str(record.offset),
+        "epoch": str(record.epoch),
+        "timestamp": str(record.timestamp),
+    }
+    if rejected.entity:
+        facts["entity"] = rejected.entity
+    if refused_by is not None:
+        facts |= {"release": refused_by.release, "registry_version": str(refused_by.registry_version)}
+    return facts
+
+
+def _message(topic: str, record: Record, facts: Mapping[str, str]) -> Message:
+    headers = (*record.headers, *((HEADER_PREFIX + name, text.encode()) for name, text in facts.items()))
+    return Message(topic=topic, key=record.key, value=record.value, headers=headers)
+
+
+def rejected_record(message: Message) -> Rejected:
+    """The refused record that a message keeps, or the part of it, with its reason. Raises KeyError or ValueError for a message
+    that is no dead letter."""
+    headers, facts = _split_headers(message)
+    record = Record(
+        topic=facts["topic"],
+        partition=_natural(facts["partition"]),
+        offset=_natural(facts["offset"]),
+        epoch=_natural(facts["epoch"]),
+        timestamp=int(facts["timestamp"]),
+        key=message.key,
+        value=message.value,
+        headers=headers,
+    )
+    cut = None
+    if "cut" in facts:
+        cut = CutRecord(parts=facts["cut"], size=int(facts["size"]), sha256=facts["sha256"])
+    return Rejected(
+        record=record,
+        reason=facts["reason"],
+        code=known_code(facts.get("code", "")),
+        entity=facts.get("entity", ""),
+        cut=cut,
+    )
+
+
+def _refused_by(message: Message) -> RefusedBy | None:
+    _, facts = _split_headers(message)
+    if "release" not in facts or "registry_version" not in facts:
+        return None
+    return RefusedBy(facts["release"], _natural(facts["registry_version"]))
+
+
+def _split_headers(message: Message) -> tuple[Headers, dict[str, str]]:
+    """The headers of the record, and the facts that follow them. The reason is the first fact; a record that was a dead letter
+    before, and came again, has such headers of its own. Raises KeyError for a message without a reason."""
+    names = [name for name, _ in message.headers]
+    if FIRST_FACT not in names:
+        raise KeyError(FIRST_FACT)
+    first = len(names) - 1 - names[::-1].index(FIRST_FACT)
+    facts = {name.removeprefix(HEADER_PREFIX): (text or b"").decode() for name, text in message.headers[first:]}
+    return message.headers[:first], facts
+
+
+def _natural(text: str) -> int:
+    """The number of a position. Raises ValueError for text that is not one."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise ValueError(f"{text[:40]!r} is not a position")
+    return int(text)
+
+
+def read_dead_letters(records: Iterable[Record], foreign: list[Record] | None = None) -> list[DeadLetter]:
+    """The dead letters among the records of their topic, in the order of their source positions. Each comes once, as it was
+    refused last, with its earliest and its latest time. Records that are no dead letters are left out, and added to `foreign`."""
+    found: dict[tuple[str, int, int, int], DeadLetter] = {}
+    for kept in records:
+        message = Message(topic=kept.topic, key=kept.key, value=kept.value, headers=kept.headers)
+        try:
+            rejected, refused_by = rejected_record(message), _refused_by(message)
+        except (KeyError, ValueError):  # another program wrote to the topic
+            if foreign is not None:
+                foreign.append(kept)
+            continue
+        source, at = rejected.record, kept.timestamp / 1000
+        position = (source.topic, source.epoch, source.partition, source.offset)
+        letter = DeadLetter(rejected=rejected, kept_since=at, last_seen=at, refused_by=refused_by)
+        if (before := found.get(position)) is not None:
+            last = letter if at >= before.last_seen else before
+            letter = replace(last, kept_since=min(at, before.kept_since))
+        found[position] = letter
+    return [found[position] for position in sorted(found)]

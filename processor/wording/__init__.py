@@ -1,1 +1,0 @@
-"""Words for people that many rooms write: durations, lists cut short, the nearest name, tables."""

@@ -1,0 +1,114 @@
+"""The tables of docs/types.md, and the captured values that they describe."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+from processor.values import canonical_json
+from processor.values.entity import DecimalForm
+from processor.values.record import Record
+from processor.values.recorded_topics import read_records
+from tests.capture import mariadb_types, postgres_types
+
+ROOT = Path(__file__).parents[4]
+PAGE = ROOT / "docs" / "types.md"
+SAMPLES = ROOT / "tests" / "data" / "debezium"
+SERVERS = {"PostgreSQL": ("postgres", postgres_types), "MariaDB": ("mariadb", mariadb_types)}
+COLUMNS = {
+    server: {name: (kind, value) for name, kind, value in types.COLUMNS} for server, (_, types) in SERVERS.items()
+}
+SAME_UNDER_ALL = ("type", "value", "arrives as", "declare", "published")
+"""The columns of a table whose rows arrive in the same form under every setting, with schemas and without."""
+WITHOUT_SCHEMA = ("type", "value", "setting", "arrives as", "declare", "published")
+"""The columns of a table whose rows arrive in the same form with schemas and without."""
+FORMS: dict[str, DecimalForm] = {form: form for form in get_args(DecimalForm)}
+SCHEMAS = {"without": (False,), "with": (True,), "both": (False, True)}
+
+
+class TypeRow(NamedTuple):
+    """A row of a table: `value` of a column of `type` arrives under `settings` as `arrives`. `published`: JSON, or the reason of
+    the dead letter after `dead letter: `. `declare`: the type of the column; `decimals`: what the entity says of its decimals."""
+
+    line: int
+    decimals: DecimalForm | None
+    server: str
+    setting: str
+    type: str
+    value: str
+    settings: str
+    schema: str
+    arrives: str
+    declare: str
+    published: str
+
+
+class Captured(NamedTuple):
+    """A captured record, the name of the column with the value, and the row that arrived."""
+
+    record: Record
+    column: str
+    row: Mapping[str, Any]
+
+
+def type_rows() -> Iterator[TypeRow]:
+    """The rows of the page."""
+    server = setting = ""
+    for number, line in enumerate(PAGE.read_text(encoding="utf-8").splitlines(), start=1):
+        if line.startswith("## "):
+            server = next((name for name in SERVERS if name in line), "")
+        elif line.startswith("### "):
+            setting = next(iter(re.findall(r"`([a-z.]+\.(?:mode|datatypes))`", line)), "")
+        elif server and line.startswith("| `"):
+            cells = [cell.strip().strip("`") for cell in line.strip("|").split(" | ")]
+            if len(cells) == len(SAME_UNDER_ALL):
+                cells[2:2] = ["any", "both"]
+            elif len(cells) == len(WITHOUT_SCHEMA):
+                cells[3:3] = ["both"]
+            cells[5], _, form = cells[5].partition("`, `decimals: ")
+            yield TypeRow(number, FORMS.get(form), server, setting, *cells)
+
+
+def files(row: TypeRow) -> list[str]:
+    """The captures that the row describes: of each of its modes, with and without a schema."""
+    prefix, types = SERVERS[row.server]
+    modes = [mode for mode, settings in types.MODES.items() if row.settings == "any" or _has(settings, row)]
+    return [file_of(prefix, mode, schema) for mode in modes for schema in SCHEMAS[row.schema]]
+
+
+def captured_records(row: TypeRow) -> list[Captured]:
+    """The records that the row describes."""
+    return [captured_values(row.server, file)[row.type, row.value] for file in files(row)]
+
+
+def file_of(prefix: str, mode: str, schema: bool) -> str:
+    """The name of the capture of a mode."""
+    return f"{prefix}-types-{mode}{'-schema' if schema else ''}"
+
+
+@lru_cache(maxsize=64)
+def captured_values(server: str, file: str) -> dict[tuple[str, str], Captured]:
+    """The streamed records of a capture, by type and value of the column that they show."""
+    found: dict[tuple[str, str], Captured] = {}
+    columns, special = COLUMNS[server], SERVERS[server][1].SPECIAL
+    for record in read_records(str(SAMPLES / f"{file}.jsonl.gz")):
+        row = after(record)
+        if row["id"] == 2:
+            found |= {place: Captured(record, name, row) for name, place in columns.items()}
+        elif row["id"] > 2:
+            name, value = special[row["id"] - 3]
+            found[columns[name][0], value] = Captured(record, name, row)
+    return found
+
+
+def after(record: Record) -> Mapping[str, Any]:
+    """The row in the record of a capture."""
+    value = canonical_json.loads(record.value or b"")
+    value = value.get("payload", value)
+    row: Mapping[str, Any] = value.get("after", value)
+    return row
+
+
+def _has(settings: Mapping[str, str], row: TypeRow) -> bool:
+    return settings[row.setting] in row.settings.split(", ")

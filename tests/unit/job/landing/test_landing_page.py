@@ -1,0 +1,45 @@
+"""What the port of a landing shows."""
+
+from threading import Event
+from typing import Any, cast
+
+from processor.engine.rounds.job_event import no_report
+from processor.engine.rounds.troubles import Troubles
+from processor.job.landing.landing import Landing
+from processor.job.landing.landing_page import LANDING_PAGES, landing_state
+from processor.job.landing.target import LandedTopic, Target
+
+
+class Place:
+    place = "table <p> at host"
+
+
+def test_the_page_and_the_metrics() -> None:
+    landing = Landing(
+        topic=LandedTopic("p", "t", "id"),
+        target=cast(Target, Place()),
+        look=cast(Any, None),
+        ends=cast(Any, None),
+        join=cast(Any, None),
+        note=cast(Any, None),
+        troubles=Troubles(no_report),
+        report=no_report,
+        stopping=Event(),
+        goal={},
+        once=False,
+    )
+    landing.tally.update(landed=5, deleted=1, foreign=2)
+    landing.behind = 7
+    landing.troubles.begin("target", "it does not answer", "start it")
+    state = landing_state(landing)()
+    page = LANDING_PAGES.page(state.report, state.wrong, state.degraded)
+    assert "landing of p in table &lt;p&gt; at host\n5 documents landed, 1 deleted" in page
+    assert "degraded: target: it does not answer: start it" in page
+    assert state.report is not None
+    metrics = LANDING_PAGES.metrics(state.report).decode()
+    assert 'statestore_landing_messages_total{outcome="landed"} 5.0' in metrics
+    assert "statestore_landing_lag_messages 7.0" in metrics
+    assert 'statestore_landing_troubles{part="target"} 1.0' in metrics
+    assert "\nstatestore_landing_last_seconds " not in metrics
+    landing.landed_at = 0.0
+    assert "\nstatestore_landing_last_seconds " in LANDING_PAGES.metrics(landing_state(landing)().report or {}).decode()

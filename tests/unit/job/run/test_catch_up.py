@@ -1,0 +1,50 @@
+"""A job with a new checkpoint over stored rows writes rows first."""
+
+from typing import Any
+
+import pytest
+
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
+from processor.job.run.catch_up import CatchUp
+from processor.job.run.source import OffsetRanges
+from processor.values.record import Record
+from tests.unit.engine.rounds.logged_job import PLAN
+
+
+class Ends:
+    """The ends of the partitions of each topic."""
+
+    def __init__(self, end: int) -> None:
+        self.end = end
+
+    def ends(self, _: str) -> dict[int, int]:
+        return {0: self.end}
+
+
+def catch_up(*, rows: int = 1, end: int = 5, **settings: Any) -> CatchUp:
+    """A job over so many stored rows, whose topics have records up to this offset."""
+    trial = Trial(plan=PLAN, settings=Settings(**settings))
+    trial.driver.start()
+    trial.driver.adopt(PLAN)
+    for n in range(rows):
+        value = b'{"id": 1, "name": "ada"}'
+        trial.batch([Record(topic="user", partition=0, offset=n, epoch=1, key=b'{"id": 1}', value=value)])
+    made = CatchUp(driver=trial.driver, admin=Ends(end))  # type: ignore[arg-type]
+    made.begin_again(["user"])
+    return made
+
+
+def test_a_new_checkpoint_over_stored_rows_holds_the_products_until_the_last_batch() -> None:
+    job = catch_up()
+    assert job.driver.progress.walks.held == {"profile"}
+    job.look(OffsetRanges(ranges={("user", 0): (0, 4)}))
+    assert job.driver.progress.walks.held == {"profile"}
+    job.look(OffsetRanges(ranges={("user", 0): (4, 5)}))
+    assert job.driver.progress.walks.held == frozenset()
+    assert job.driver.pending
+
+
+@pytest.mark.parametrize("changes", [{"rows": 0}, {"end": 0}, {"catch_up_records": 0}], ids=str)
+def test_a_job_without_rows_or_records_publishes_at_once(changes: dict[str, int]) -> None:
+    assert catch_up(**changes).driver.progress.walks.held == frozenset()

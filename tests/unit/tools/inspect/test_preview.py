@@ -1,0 +1,194 @@
+"""The output of `plan`: golden texts (`golden/plan_*.txt`), refusals with the slots that could be freed, and exit statuses.
+
+After an intended change of wording: `UPDATE_GOLDEN=1 pytest tests/unit/tools/inspect/test_preview.py`, then read the diff.
+"""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from processor.cli.chosen_plan import empty_registry
+from processor.cli.main import main
+from processor.cli.printing.plan_details import detail_lines
+from processor.cli.printing.plan_text import plan_lines
+from processor.engine.plan.planning import requirements_of
+from processor.environment.settings.settings import Settings
+from processor.language.definitions.load import load, read_directory
+from processor.language.product.product import Definitions
+from processor.tools.inspect.preview import preview
+from processor.tools.inspect.price_list import DEFAULT
+from registry.edits.apply import apply
+from registry.edits.edit import edited
+from registry.errors import DefinitionChanged, NoSlot
+from registry.model import Snapshot, Statistics
+from tests.unit.tools.inspect.previews import ENTITIES, FORKS, SAME, STARS, definitions, statistics, stored
+
+GOLDEN = Path(__file__).parent / "golden"
+EXAMPLE = Path(__file__).parents[4] / "examples" / "github"
+
+
+def plan_text(definitions: Definitions, registry: Snapshot, statistics: Statistics | None = None) -> str:
+    found = replace(preview(definitions, registry, frozenset(), Settings(), statistics), plan="ID")
+    return "\n".join(plan_lines(found, DEFAULT, detail_lines(found, DEFAULT))) + "\n"
+
+
+def compare(name: str, text: str) -> None:
+    """Compares with a golden file, or writes it."""
+    file = GOLDEN / f"plan_{name}.txt"
+    if "UPDATE_GOLDEN" in os.environ:
+        file.write_text(text)
+    assert text == file.read_text()
+
+
+def test_the_text_of_a_hundred_products_is_bounded() -> None:
+    stars = STARS.replace("limit: 10, ", "")
+    files = {f"p{n}.yaml": stars.replace("product: stars", f"product: p{n}") for n in range(100)}
+    wanted = load({"entities.yaml": ENTITIES, **files})
+    found = preview(wanted, empty_registry(Settings()), frozenset())
+    lines = list(plan_lines(found, DEFAULT, detail_lines(found, DEFAULT)))
+    assert [line for line in lines if "more" in line] == [
+        "  user: p0, p1, p10 and 97 more",
+        "  and 81 more: `plan --json` shows all",
+    ]
+    assert len([line for line in lines if not line.startswith("  + product p")]) < 70
+    registry = edited(
+        empty_registry(Settings()), apply(empty_registry(Settings()), requirements_of(wanted), frozenset())
+    )
+    one = preview(load({"entities.yaml": ENTITIES, "forks.yaml": FORKS}), registry, frozenset())
+    lines = list(plan_lines(one, DEFAULT))
+    assert len(lines) < 50
+    kept = "\n".join(lines).partition("  not named here")[2].partition("\n\n")[0]
+    assert " ".join(kept.split()) == (
+        ", and kept: "
+        + ", ".join(f"product {name}" for name in sorted(files)[:10]).replace(".yaml", "")
+        + " and 90 more"
+    )
+
+
+def test_each_line_is_at_most_100_columns_wide_and_no_line_is_there_twice() -> None:
+    """The examples, and a hundred products with long names, with prices and all details."""
+    long = "a_product_with_a_name_as_long_as_a_topic_may_be_" * 3
+    many = {f"p{n}.yaml": STARS.replace("product: stars", f"product: p{n}{long}") for n in range(100)}
+    sets = [load(read_directory(path.parent)) for path in sorted(EXAMPLE.parent.glob("*/entities.yaml"))]
+    for wanted in (*sets, load({"entities.yaml": ENTITIES, **many})):
+        registry, nothing = stored(wanted), empty_registry(Settings())
+        priced = preview(wanted, registry, frozenset(), Settings(), statistics(registry, {}))
+        for found in (priced, preview(wanted, nothing, frozenset())):
+            lines = list(plan_lines(found, DEFAULT, detail_lines(found, DEFAULT)))
+            assert max(map(len, lines)) <= 100
+            changes = [line for line in lines if line.startswith("  + ")]
+            assert len(changes) == len({*changes})
+
+
+def test_a_hundred_products_have_their_prices_in_one_table_by_product() -> None:
+    files = {f"p{n}.yaml": STARS.replace("product: stars", f"product: p{n}") for n in range(100)}
+    found = preview(
+        load({"entities.yaml": ENTITIES, **files}), empty_registry(Settings()), frozenset(), Settings(), None
+    )
+    lines = list(plan_lines(found, DEFAULT))
+    assert lines[0] == (
+        "3 entities and 100 products to add, 2 slots to add; 100 products: $0.7 to $9.3 a million events"
+    )
+    (head,) = [number for number, line in enumerate(lines) if line.split() == ["product", "from", "to"]]
+    table = lines[head + 1 :][:100]
+    assert [line.split()[0] for line in table] == sorted(f"p{n}" for n in range(100))
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "registry"),
+    [
+        ("first", load(read_directory(EXAMPLE)), empty_registry(Settings())),
+        ("nothing", definitions(STARS, FORKS), stored(definitions(STARS, FORKS))),
+        ("another_product", definitions(STARS, SAME), stored(definitions(STARS, FORKS))),
+        ("changed_product", definitions(STARS.replace("who: name", "ok: ok")), stored(definitions(STARS))),
+    ],
+)
+def test_a_plan_prints_its_changes_its_slots_and_the_cost_of_events(
+    name: str, wanted: Definitions, registry: Snapshot
+) -> None:
+    compare(name, plan_text(wanted, registry))
+
+
+def test_a_plan_with_statistics_prints_estimates_and_warnings() -> None:
+    example = load(read_directory(EXAMPLE))
+    registry = stored(example)
+    found = statistics(
+        registry,
+        {
+            ("star", "down"): (40, 9_000, "octocat"),
+            ("star", "up"): (1, 1, "octocat"),
+            ("repo", "down"): (1, 1, "acme#tool"),
+            ("repo", "up"): (25.5, 120_000, "acme#tool"),
+            ("pull_request", "down"): (3, 200, "hubot"),
+            ("pull_request", "up"): (0.9, 1, "octocat"),
+        },
+    )
+    compare("statistics", plan_text(example, registry, found))
+
+
+def test_a_plan_says_what_changes_in_an_entity_and_in_a_product() -> None:
+    registry = stored(definitions(STARS))
+    other = STARS.replace("root: user", "root: user\n    where: ok").replace(
+        "limit: 10, fields: [id]", "fields: [who, id]"
+    )
+    wanted = definitions(other, entities=ENTITIES.replace("ok: bool, city: string", "ok: bool, city: json"))
+    found = preview(wanted, registry, frozenset())
+    lines = list(plan_lines(found, DEFAULT))
+    assert lines[:8] == [
+        "1 entity and 1 product to change",
+        "",
+        "  ~ entity user",
+        "      columns.city: string -> json",
+        "  ~ product stars, version 2",
+        "      embed.stars.limit: removed, was 10",
+        "      embed.stars.fields.who: added, who",
+        "      where: added, ok",
+    ]
+
+
+def test_a_plan_without_changes_shows_no_slots() -> None:
+    registry = stored(definitions(STARS, FORKS))
+    lines = list(plan_lines(preview(definitions(STARS, FORKS), registry, frozenset()), DEFAULT))
+    assert lines == ["nothing would change"]
+
+
+def test_a_plan_can_leave_prices_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--offline", "--no-price", "--definitions", str(EXAMPLE)]) == 0
+    out = capsys.readouterr().out
+    assert "price" not in out
+    assert "GSI_1 of user holds username" in out
+
+
+def test_a_refusal_names_the_slots_that_could_be_freed() -> None:
+    registry = stored(definitions(STARS), slots=1)
+    with pytest.raises(NoSlot, match="retire and free one of these"):
+        preview(definitions(STARS.replace("who: name", "ok: ok")), registry, frozenset(), Settings())
+
+
+def test_a_change_of_the_shards_of_stored_rows_is_refused() -> None:
+    sharded = definitions(STARS, entities=ENTITIES.replace("user: {", "user: {shards: 2, "))
+    with pytest.raises(DefinitionChanged, match="the number of shards was 1 and is now 2"):
+        preview(sharded, stored(definitions(STARS)), frozenset(), Settings())
+
+
+def test_the_command_prints_json_and_exits_with_1_on_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--offline", "--json", "--definitions", str(EXAMPLE)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["errors"] == []
+    assert found["slots"][1]["together"] == ["star"]
+    assert found["prices"] == {"region": "us-east-1", "date": "2026-11", "write": "0.625", "read": "0.125"}
+    cost = next(c for c in found["costs"] if (c["entity"], c["event"]) == ("star", "update of nothing that is used"))
+    assert (cost["dollars_per_million"], cost["batch_dollars_per_million"]) == (0.6875, 0.6875)
+    star = next(c for c in found["costs"] if (c["entity"], c["event"]) == ("star", "first seen"))
+    assert (star["dollars_per_million"], star["batch_dollars_per_million"]) == (5.0625, pytest.approx(3.19, abs=0.01))
+    (tmp_path / "entities.yaml").write_text("user: {key: [idd], columns: {id: int}}\n")
+    assert main(["plan", "--offline", "--json", "--definitions", str(tmp_path)]) == 1
+    errors = json.loads(capsys.readouterr().out)["errors"]
+    assert errors == [
+        f"{tmp_path}/entities.yaml:1: entity `user` has no column `idd` for its `key`; did you mean 'id'?"
+    ]
+    assert main(["plan", "--offline", "--definitions", str(EXAMPLE), "--slots", "1"]) == 1
+    assert "no slot is free for" in capsys.readouterr().err
