@@ -17,7 +17,7 @@ from processor.language.product.product import Definitions
 from processor.language.product.sql_printer import product_sql
 from processor.tools.inspect.explain import explain, explanation_lines
 from processor.tools.inspect.preview import preview
-from processor.tools.inspect.price_list import DEFAULT
+from processor.tools.inspect.prices import DEFAULT
 from processor.values import canonical_json
 from processor.values.record import Record
 from registry.errors import RegistryError

@@ -26,8 +26,7 @@ from processor.engine.rounds.publish_stage import encoded_document
 from processor.errors import StatestoreError
 from processor.language.product.sql_printer import product_sql
 from processor.text import visible, visible_line, visible_lines
-from processor.tools.inspect.explain import explain, explanation_lines, mermaid_lines
-from processor.tools.inspect.lineage import lineage, lineage_lines
+from processor.tools.inspect.explain import explain, explanation_lines, lineage, lineage_lines, mermaid_lines
 from processor.tools.inspect.rows import former_topics
 from processor.values import canonical_json
 

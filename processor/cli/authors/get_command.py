@@ -16,7 +16,7 @@ from processor.engine.protocol.ledger import group_key, read_entry
 from processor.engine.protocol.wait import wait_text
 from processor.engine.rounds.publish_stage import encoded_document
 from processor.text import visible_line
-from processor.tools.inspect.lineage import lineage, lost_lines
+from processor.tools.inspect.explain import lineage, lost_lines
 from processor.values import canonical_json
 
 

@@ -32,7 +32,7 @@ from processor.language.definitions.load import load, read_directory
 from processor.language.product.product import Definitions
 from processor.tools.inspect.diff import DiffReport
 from processor.tools.inspect.preview import Preview, preview
-from processor.tools.inspect.price_list import DEFAULT, read_prices
+from processor.tools.inspect.prices import DEFAULT, read_prices
 from processor.values import canonical_json
 from registry.edits.apply import apply
 from registry.edits.edit import edited

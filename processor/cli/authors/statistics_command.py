@@ -13,7 +13,7 @@ from processor.cli.chosen_plan import stored_state
 from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
 from processor.environment.settings.open_registry import open_registry
 from processor.text import table_lines, visible
-from processor.tools.inspect.statistics import take_statistics
+from processor.tools.inspect.estimate import take_statistics
 from registry.model import Statistics
 
 SAMPLE = 200

@@ -21,7 +21,7 @@ from processor.environment.settings.open_registry import open_registry
 from processor.text import visible_line
 from processor.tools.inspect.estimate import index_statistics
 from processor.tools.inspect.preview import backfill_text, row_effects
-from processor.tools.inspect.price_list import DEFAULT
+from processor.tools.inspect.prices import DEFAULT
 from registry.edits.advance import completed
 from registry.edits.edit import plan_id
 from registry.errors import PlanOutdated

@@ -8,7 +8,7 @@ from processor.cli.arguments import positive
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.environment.settings.open_registry import open_registry
 from processor.text import visible
-from processor.tools.inspect.history_lines import history_lines
+from processor.tools.inspect.changes import history_lines
 
 LIMIT = 20
 

@@ -29,7 +29,7 @@ from processor.job.metrics.status import (
     wrong_lines,
 )
 from processor.text import duration_text, visible_lines
-from processor.tools.inspect.spending import spending_line, throttled
+from processor.tools.inspect.prices import spending_line, throttled
 from registry.edits.edit import pending_lines
 from registry.model import ENDS, JobStatus, RunEnd, Snapshot
 

@@ -15,7 +15,7 @@ from processor.cli.printing.diff_text import (
 )
 from processor.text import visible_line
 from processor.tools.inspect.diff import DiffReport, ProductDiff
-from processor.tools.inspect.price_list import Prices
+from processor.tools.inspect.prices import Prices
 
 
 def markdown_lines(plan: Sequence[str], report: DiffReport | None, prices: Prices) -> Iterator[str]:

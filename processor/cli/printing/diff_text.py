@@ -8,7 +8,7 @@ from processor.cli.printing.colour import coloured
 from processor.cli.printing.plan_text import WIDTH, counted
 from processor.text import shortened, visible_line, wrapped_lines
 from processor.tools.inspect.diff import ChangeGroup, DiffReport, DocumentSizes, JoinFinding, ProductDiff
-from processor.tools.inspect.price_list import Prices
+from processor.tools.inspect.prices import Prices
 from processor.values import canonical_json
 from processor.values.record import Value
 

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from processor.cli.printing.plan_text import WIDTH, served_joins
 from processor.text import fitted_to, table_lines, visible_line, wrapped_lines
-from processor.tools.inspect.costs import estimated_dollars
 from processor.tools.inspect.estimate import Estimate
-from processor.tools.inspect.preview import Preview
+from processor.tools.inspect.preview import Preview, estimated_dollars
 from processor.tools.inspect.price import BATCH, REQUESTS, Cost
-from processor.tools.inspect.price_list import Prices
+from processor.tools.inspect.prices import Prices
 from statestore.items import slot_name
 
 REQUEST_NAMES = {"UpdateItem": "update", "BatchGetItem": "get", "Query": "query", "DeleteItem": "delete"}

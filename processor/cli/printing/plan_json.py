@@ -4,9 +4,8 @@ from dataclasses import asdict
 from decimal import Decimal
 
 from processor.cli.printing.plan_text import summary
-from processor.tools.inspect.costs import estimated_dollars, product_prices
-from processor.tools.inspect.preview import Preview
-from processor.tools.inspect.price_list import Prices
+from processor.tools.inspect.preview import Preview, estimated_dollars, product_prices
+from processor.tools.inspect.prices import Prices
 
 
 def plan_json(found: Preview, prices: Prices) -> dict[str, object]:

@@ -6,11 +6,10 @@ from decimal import Decimal
 
 from processor.cli.printing.colour import coloured
 from processor.text import first_of, fitted_to, table_lines, visible_line, wrapped_lines
-from processor.tools.inspect.costs import ProductPrice, product_prices
-from processor.tools.inspect.planned_entries import EntryAction, PlannedEntry
-from processor.tools.inspect.preview import Backfill, Preview, SlotPreview, backfill_text
+from processor.tools.inspect.changes import EntryAction, PlannedEntry
+from processor.tools.inspect.preview import Backfill, Preview, ProductPrice, SlotPreview, backfill_text, product_prices
 from processor.tools.inspect.price import BATCH
-from processor.tools.inspect.price_list import Prices
+from processor.tools.inspect.prices import Prices
 from statestore.items import slot_name
 
 WIDTH = 100

@@ -19,7 +19,7 @@ from processor.language.product.expressions.expression import (
     node_of,
 )
 from processor.language.product.product import BareValue, Definitions, Fields, Join, Note, Product, WholeRow
-from processor.tools.inspect.planned_entries import PlannedEntry
+from processor.tools.inspect.changes import PlannedEntry
 from registry.model import HistoryEntry, Snapshot
 
 BARE = "(value)"

@@ -8,11 +8,9 @@ from typing import Any, Final
 from processor.counts import REQUEST, Count
 from processor.job.metrics.metrics import READS, WRITES
 from processor.text import duration_text
-from processor.tools.inspect.costs import estimated_dollars, product_prices, savings_without
-from processor.tools.inspect.preview import Preview
+from processor.tools.inspect.preview import Preview, estimated_dollars, product_prices, savings_without
 from processor.tools.inspect.price import BATCH
-from processor.tools.inspect.price_list import BILLING, MONTH_SECONDS, Prices
-from processor.tools.inspect.spending import LAST_DAY, LAST_HOUR, RunWindow, read_window
+from processor.tools.inspect.prices import BILLING, LAST_DAY, LAST_HOUR, MONTH_SECONDS, Prices, RunWindow, read_window
 from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit
 from processor.tools.web.problem import LookUpProblem
 from statestore.store import HALF_UNITS

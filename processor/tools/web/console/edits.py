@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, Final
 
 from processor.engine.plan.planning import plan_of
+from processor.tools.inspect.changes import history_lines
 from processor.tools.inspect.estimate import index_statistics
-from processor.tools.inspect.history_lines import history_lines
 from processor.tools.inspect.preview import backfill_text, row_effects
 from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, Screen, Visit
 from processor.tools.web.problem import LookUpProblem

@@ -20,7 +20,7 @@ from processor.job.metrics.status import (
     wrong_lines,
 )
 from processor.text import duration_text
-from processor.tools.inspect.spending import spending_line
+from processor.tools.inspect.prices import spending_line
 from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit
 from registry.board import board_json
 from registry.edits.edit import pending_lines

@@ -9,10 +9,9 @@ from processor.language.product.document_type import document_schema
 from processor.language.product.product import Definitions
 from processor.language.product.sql_printer import product_sql
 from processor.text import duration_text
-from processor.tools.inspect.costs import ProductPrice, product_prices
 from processor.tools.inspect.explain import explain
-from processor.tools.inspect.price_list import Prices
-from processor.tools.inspect.spending import LAST_DAY, LAST_HOUR, RunWindow, read_window
+from processor.tools.inspect.preview import ProductPrice, product_prices
+from processor.tools.inspect.prices import LAST_DAY, LAST_HOUR, Prices, RunWindow, read_window
 from processor.tools.web.catalogue.picture import lineage_picture
 from processor.tools.web.catalogue.product import document_members, product_versions
 from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit, diff_rows, value_lines

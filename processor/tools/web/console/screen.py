@@ -14,7 +14,7 @@ from processor.environment.settings.settings import Settings
 from processor.job.run.binding import look_up_stores, widen_table
 from processor.text import shortened
 from processor.tools.inspect.preview import Preview
-from processor.tools.inspect.price_list import DEFAULT, Prices
+from processor.tools.inspect.prices import DEFAULT, Prices
 from processor.tools.web.console.caches import KnownLandings, LetterPage
 from processor.tools.web.problem import LookUpProblem
 from processor.tools.web.serve.reader import StateReader, StorePool

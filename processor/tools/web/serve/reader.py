@@ -33,8 +33,7 @@ from processor.engine.rounds.publish_stage import encoded_document
 from processor.engine.rounds.step_runner import StepRunner
 from processor.language.product.document import read_root_key
 from processor.language.product.document_type import document_schema
-from processor.tools.inspect.explain import explain
-from processor.tools.inspect.lineage import lineage
+from processor.tools.inspect.explain import explain, lineage
 from processor.tools.inspect.rows import (
     FormerTopics,
     absence_text,

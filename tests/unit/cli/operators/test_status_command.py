@@ -9,7 +9,7 @@ import pytest
 from processor.cli.operators.status_command import status_text
 from processor.engine.rounds.troubles import degraded_lines
 from processor.job.metrics.status import status_json, wrong_lines
-from processor.tools.inspect.spending import spending_line
+from processor.tools.inspect.prices import spending_line
 from registry.model import How, JobStatus, RunEnd, Snapshot
 from tests.unit.cli.job_state import STATE
 

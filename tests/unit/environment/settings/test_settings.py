@@ -9,7 +9,7 @@ import pytest
 from processor.environment.settings.resolve_secrets import resolve_registry
 from processor.environment.settings.settings import Settings, read_settings
 from processor.errors import SettingError
-from processor.tools.inspect.price_list import read_prices
+from processor.tools.inspect.prices import read_prices
 
 
 @pytest.mark.parametrize("written", ["nan", "inf", "-inf", "1e999"])

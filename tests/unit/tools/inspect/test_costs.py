@@ -3,10 +3,9 @@
 from decimal import Decimal
 
 from processor.environment.settings.settings import Settings
-from processor.tools.inspect.costs import savings_without
-from processor.tools.inspect.event_kinds import columns_of
-from processor.tools.inspect.preview import preview
-from processor.tools.inspect.price_list import DEFAULT
+from processor.tools.inspect.preview import preview, savings_without
+from processor.tools.inspect.price import columns_of
+from processor.tools.inspect.prices import DEFAULT
 from tests.unit.tools.inspect.previews import FORKS, STARS, definitions, stored
 
 SETTINGS = Settings(slots=20)

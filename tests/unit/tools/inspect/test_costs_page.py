@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from processor.tools.inspect.price_list import DEFAULT
+from processor.tools.inspect.prices import DEFAULT
 
 PAGE = (Path(__file__).parents[4] / "docs" / "costs.md").read_text(encoding="utf-8").replace("\n  ", " ")
 HOURS = 730

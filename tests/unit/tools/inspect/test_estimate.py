@@ -15,9 +15,8 @@ from processor.engine.rounds.clock import VirtualClock
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load, read_directory
-from processor.tools.inspect.estimate import Estimate, estimate_events, index_statistics
+from processor.tools.inspect.estimate import Estimate, estimate_events, index_statistics, take_statistics
 from processor.tools.inspect.price import Cost, price_events
-from processor.tools.inspect.statistics import take_statistics
 from processor.values import canonical_json
 from processor.values.record import Record
 from statestore.metered import MeteredStore

@@ -11,8 +11,7 @@ from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.errors import PlanError
 from processor.language.definitions.load import load, read_directory
-from processor.tools.inspect.explain import explain, explanation_lines, mermaid_lines
-from processor.tools.inspect.lineage import lineage
+from processor.tools.inspect.explain import explain, explanation_lines, lineage, mermaid_lines
 from processor.values import canonical_json
 from processor.values.record import Record
 

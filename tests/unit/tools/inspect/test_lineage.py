@@ -13,7 +13,7 @@ from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load, read_directory
-from processor.tools.inspect.lineage import LEFT_OUT, Lineage, lineage, lineage_lines
+from processor.tools.inspect.explain import LEFT_OUT, Lineage, lineage, lineage_lines
 from processor.tools.inspect.rows import former_topics
 from processor.values import canonical_json
 from processor.values.record import Record

@@ -19,7 +19,7 @@ from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load, read_directory
 from processor.language.product.product import Definitions
 from processor.tools.inspect.preview import preview
-from processor.tools.inspect.price_list import DEFAULT
+from processor.tools.inspect.prices import DEFAULT
 from registry.edits.apply import apply
 from registry.edits.edit import edited
 from registry.errors import DefinitionChanged, NoSlot

@@ -7,7 +7,7 @@ import pytest
 from processor.cli.printing.plan_text import plan_lines
 from processor.environment.settings.settings import Settings
 from processor.tools.inspect.preview import preview
-from processor.tools.inspect.price_list import DEFAULT
+from processor.tools.inspect.prices import DEFAULT
 from registry.model import EntityStatistics
 from tests.unit.tools.inspect.previews import ENTITIES, SAME, SHARDED, STARS, definitions, statistics, stored
 

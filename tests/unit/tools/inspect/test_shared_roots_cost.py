@@ -12,9 +12,8 @@ from processor.engine.rounds.clock import VirtualClock
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
-from processor.tools.inspect.estimate import estimate_events, index_statistics
+from processor.tools.inspect.estimate import estimate_events, index_statistics, take_statistics
 from processor.tools.inspect.price import price_events
-from processor.tools.inspect.statistics import take_statistics
 from statestore.metered import MeteredStore
 from tests.unit.tools.inspect.test_estimate import record
 

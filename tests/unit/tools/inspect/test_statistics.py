@@ -11,7 +11,7 @@ from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
-from processor.tools.inspect.statistics import take_statistics
+from processor.tools.inspect.estimate import take_statistics
 from processor.values import canonical_json
 from processor.values.record import Record
 from registry.model import Statistics
