@@ -18,8 +18,7 @@ from processor.language.definitions.load import ENTITIES, load_directory
 from processor.language.definitions.schema_files import schema_line, write_schemas
 from processor.text import nearest, visible, visible_line
 from processor.tools.source.column_types import ConnectorModes, DecimalMode, TimeMode
-from processor.tools.source.draft import DraftEntity
-from processor.tools.source.text import drift_lines, entities_text, product_name, product_text
+from processor.tools.source.draft import DraftEntity, drift_lines, entities_text, product_name, product_text
 from processor.tools.source.topics import kafka_entities, recorded_entities
 
 SOURCES = "--database URL, --from FILE, or --bootstrap-servers"

@@ -36,7 +36,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(options: argparse.Namespace) -> int:
     from processor.environment.stores.kinds import open_store
-    from processor.tools.operate.rebuild_registry import rebuild_registry
+    from processor.tools.operate.registry import rebuild_registry
 
     definitions = load_definitions(options)
     with reachable_settings(options) as settings, open_registry(settings) as registry:

@@ -135,7 +135,7 @@ def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> 
     from processor.job.run.prepare_plan import prepare_plan
     from processor.job.run.run_to_end import run_to_end
     from processor.job.run.session_jars import session_jars
-    from processor.tools.demo.report import differing_keys
+    from processor.tools.demo.tour import differing_keys
     from processor.tools.inspect.oracle import oracle
     from processor.values import canonical_json
 
@@ -187,7 +187,7 @@ def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> 
 def _follow_event(settings: Settings, plan: "Plan", file: Path, recorded: "History") -> None:
     """Prints one event, its row, its query and its document, from the table of the run."""
     from processor.environment.stores.kinds import open_store
-    from processor.tools.demo.report import choose_star, describe_event
+    from processor.tools.demo.tour import choose_star, describe_event
     from processor.values.recorded_topics import read_records
 
     record = choose_star(read_records(str(file)), recorded.tables)

@@ -24,7 +24,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    from processor.tools.operate.run_backfill import run_backfill
+    from processor.tools.operate.erase import run_backfill
 
     with (
         reachable_settings(options) as given,

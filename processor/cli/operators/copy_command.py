@@ -31,7 +31,7 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 
 def run(options: argparse.Namespace) -> int:
-    from processor.tools.operate.copy_state import copy_state
+    from processor.tools.operate.registry import copy_state
 
     given = load_settings(options)
     with reachable_settings(options) as settings, open_registry(settings) as registry:

@@ -31,11 +31,11 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(options: argparse.Namespace) -> int:
     from processor.tools.doctor.checks import checks_of, examine
-    from processor.tools.doctor.surroundings import RealSurroundings
+    from processor.tools.doctor.context import CheckContext
 
     with ExitStack() as stack:
         settings, dead = _settings(options, stack)
-        around = RealSurroundings(settings, embedded=options.embedded)
+        around = CheckContext(settings, embedded=options.embedded)
         stack.callback(around.close)
         checks = [*checks_of(kind_of(settings.store), dead), *_source_checks(options)]
         found = list(examine(checks, around))

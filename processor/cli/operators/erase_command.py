@@ -30,8 +30,7 @@ from statestore import keys
 
 if TYPE_CHECKING:
     from processor.environment.settings.settings import Settings
-    from processor.tools.operate.letters_of_row import LetterPlace
-    from processor.tools.operate.run_erase import ErasureReport
+    from processor.tools.operate.erase import ErasureReport, LetterPlace
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -112,8 +111,7 @@ def _erase(
     key: tuple[Value, ...],
     chosen: "tuple[frozenset[LetterPlace], frozenset[LetterPlace]]",
 ) -> "ErasureReport":
-    from processor.tools.operate.letters_of_row import LetterChoice
-    from processor.tools.operate.run_erase import run_erase
+    from processor.tools.operate.erase import LetterChoice, run_erase
 
     log = JobLog(form=options.log, quiet=options.quiet)
     with open_registry(settings) as registry, StopSignals(log).handled() as signals:

@@ -120,7 +120,7 @@ def _compare(
 def _tables(session: "SourceSession", entities: Sequence[EntityPlan]) -> "list[ComparedTable]":
     """Raises StatestoreError for an entity that the source has no table for, or whose keys do not compare."""
     from processor.tools.source.compared_table import compare_with
-    from processor.tools.source.facts import read_source_tables, table_of
+    from processor.tools.source.session import read_source_tables, table_of
 
     tables, made = read_source_tables(session), []
     for entity in entities:

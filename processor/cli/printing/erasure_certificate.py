@@ -18,7 +18,7 @@ from processor.values.record import Value
 from statestore import keys
 
 if TYPE_CHECKING:
-    from processor.tools.operate.run_erase import ErasureReport
+    from processor.tools.operate.erase import ErasureReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

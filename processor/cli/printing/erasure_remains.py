@@ -13,7 +13,7 @@ from processor.values.record import Record
 
 if TYPE_CHECKING:
     from processor.job.landing.landing_states import LandingState
-    from processor.tools.operate.run_erase import ErasureReport
+    from processor.tools.operate.erase import ErasureReport
 
 FOR_EVER = "for ever"
 COMPACTION = ("cleanup.policy", "min.compaction.lag.ms", "max.compaction.lag.ms", "segment.ms", "delete.retention.ms")

@@ -12,9 +12,8 @@ from processor.engine.plan.plan import EntityPlan
 from processor.engine.protocol.decode import decode
 from processor.engine.protocol.form_notes import PARTITION, Forms, read_form, with_notes
 from processor.finding import Checks, Finding, failure, ok, warning
-from processor.tools.doctor.network import KAFKA
+from processor.tools.doctor.context import KAFKA, CheckContext
 from processor.tools.doctor.registry import existing_registry
-from processor.tools.doctor.surroundings import Surroundings
 from processor.values import canonical_json
 from processor.values.change_formats import DebeziumImage, check_row, read_image, stated_tables, unwrap
 from processor.values.entity import ColumnType, Entity
@@ -49,7 +48,7 @@ FLATTENED = "transaction.id, transaction.data_collection_order, source.schema (o
 
 
 @CHECKS.check("source records", "the last records of these topics", cure=KAFKA, needs=("source topics",))
-def check_records(around: Surroundings) -> Iterator[Finding]:
+def check_records(around: CheckContext) -> Iterator[Finding]:
     """Whether entities can store the records, and say how their decimals arrive, where a record does not. Whether records have
     all declared columns, and name their transactions, where the entity says so."""
     existing_registry(around)
@@ -83,7 +82,7 @@ def check_records(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"the last records of each topic show {shown}; looked at {SAMPLE} of each")
 
 
-def _settled_forms(around: Surroundings) -> Forms:
+def _settled_forms(around: CheckContext) -> Forms:
     """The forms that the table has; none without a table. Other checks name the failure of a table."""
     try:
         return with_notes({}, map(read_form, around.store.partition(PARTITION))) if around.table_state else {}

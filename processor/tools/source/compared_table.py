@@ -15,7 +15,7 @@ from hashlib import md5
 from typing import Any, Final, NamedTuple
 
 from processor.engine.plan.plan import EntityPlan
-from processor.tools.source.facts import SourceTable
+from processor.tools.source.session import SourceTable
 from processor.values import canonical_json
 from processor.values.entity import ColumnType
 from processor.values.record import Value

@@ -18,8 +18,7 @@ from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.kafka.reader import read_topic
-from processor.tools.operate.erase_letters import RemovedLetters, erase_letters
-from processor.tools.operate.letters_of_row import LetterChoice, RowLetters
+from processor.tools.operate.erase import LetterChoice, RemovedLetters, RowLetters, erase_letters
 from processor.values.dead_letters import reject_message, rejected_record
 from processor.values.entity import ColumnType, Entity
 from processor.values.framing import NO_SCHEMAS

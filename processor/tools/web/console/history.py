@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from processor.tools.inspect.changes import OF_DATABASE, entry_line
-from processor.tools.operate.undo_version import UndoPlan, plan_undo, undo
+from processor.tools.operate.registry import UndoPlan, plan_undo, undo
 from processor.tools.web.console.edits import PlanOutOfDate, plan_content
 from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, Screen, Visit, diff_rows
 from processor.tools.web.problem import LookUpProblem

@@ -10,7 +10,7 @@ from processor.cli.machine.demo_parts import kept_parts
 from processor.cli.main import main
 from processor.environment.programs.downloads import ShowProgress
 from processor.tools.demo import live
-from processor.tools.demo.report import readable_lines
+from processor.tools.demo.tour import readable_lines
 
 
 def test_a_step_says_how_many_there_are(capsys: Any) -> None:

@@ -14,9 +14,7 @@ from processor.cli.printing.erasure_certificate import Occasion, certificate_lin
 from processor.environment.settings.settings import Settings
 from processor.job.landing.landing_states import LandingState
 from processor.tools.inspect.rows import Reference
-from processor.tools.operate.erase_letters import RemovedLetters
-from processor.tools.operate.leftovers import Leftovers
-from processor.tools.operate.run_erase import ErasureReport
+from processor.tools.operate.erase import ErasureReport, Leftovers, RemovedLetters
 from processor.values.record import Record
 from statestore.items import Row
 from tests.unit.engine.protocol.example import PLAN, V, key

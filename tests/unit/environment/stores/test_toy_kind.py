@@ -23,7 +23,7 @@ from processor.environment.settings.store_address import settings_at
 from processor.environment.stores.kinds import KINDS, open_store
 from processor.errors import ForeignPart, PartError, SettingError
 from processor.job.run.outages.outside_parts import STORE, places
-from processor.tools.doctor import surroundings
+from processor.tools.doctor import context
 from registry.model import Binding
 from tests.unit.cli.operators.test_erase_command import OCCASION, REPORT
 from tests.unit.environment.stores.toy_kind import TABLES, TOY, ToyProbe
@@ -70,7 +70,7 @@ def test_doctor_runs_the_common_checks_and_its_own(
         TABLES["statestore"].create(20)
     probe: Any = ToyProbe(settings)
     made = Healthy(settings, table=probe, table_state=probe.state())
-    monkeypatch.setattr(surroundings, "RealSurroundings", lambda _, embedded: made)
+    monkeypatch.setattr(context, "CheckContext", lambda _, embedded: made)
     parser = argparse.ArgumentParser()
     doctor_command.add_parser(parser.add_subparsers())
     doctor_command.run(parser.parse_args(["doctor", "--json"]))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from processor.tools.operate.letters_of_row import LetterChoice, RowLetters, mentions_text
+from processor.tools.operate.erase import LetterChoice, RowLetters, mentions_text
 from processor.values.entity import ColumnType, Entity
 from processor.values.framing import NO_SCHEMAS, FramedReader
 from processor.values.record import Record, Rejected, Value

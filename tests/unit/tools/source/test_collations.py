@@ -2,7 +2,7 @@
 
 import pytest
 
-from processor.tools.source.facts import of_mysql, of_postgres
+from processor.tools.source.session import of_mysql, of_postgres
 from processor.values.entity import Compare
 
 ACCENTS, EXPANSIONS = (

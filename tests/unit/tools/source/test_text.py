@@ -5,8 +5,15 @@ import pytest
 
 from processor.language.definitions.load import load
 from processor.language.product.product import Join
-from processor.tools.source.draft import DraftColumn, DraftEntity, ForeignKey
-from processor.tools.source.text import drift_lines, entities_text, product_name, product_text
+from processor.tools.source.draft import (
+    DraftColumn,
+    DraftEntity,
+    ForeignKey,
+    drift_lines,
+    entities_text,
+    product_name,
+    product_text,
+)
 
 
 def table(name: str, **parents: str) -> DraftEntity:

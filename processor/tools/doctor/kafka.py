@@ -1,15 +1,20 @@
-"""The cluster of Kafka and its topics: those that the job reads, those that it publishes to, and the one for dead letters."""
+"""The cluster of Kafka and its topics: those that the job reads, those that it publishes to, and the one for dead letters.
+
+And the schema registry of Avro and Protobuf, where the settings name one, with the products that need it.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from processor.engine.protocol.epochs import last_topic
+from processor.environment.settings.resolve_secrets import resolve_schema_registry
 from processor.errors import BoundaryError
 from processor.finding import Checks, Finding, NothingToCheck, failure, is_this_machine, ok, warning
-from processor.tools.doctor.network import KAFKA, shown_address, unreachable
+from processor.job.kafka.document_schemas import avro_products
+from processor.job.kafka.open_schemas import open_client
+from processor.tools.doctor.context import KAFKA, CheckContext, shown_address, unreachable
 from processor.tools.doctor.registry import existing_registry
-from processor.tools.doctor.surroundings import Surroundings
 from processor.values.dead_letters import SMALLEST_LIMIT
 from processor.values.message import MAX_MESSAGE_BYTES
 
@@ -25,7 +30,7 @@ READ_RIGHTS, WRITE_RIGHTS = ("READ", "DESCRIBE"), ("WRITE", "READ", "DESCRIBE")
 
 
 @READ.check("kafka login", "the settings of [kafka]", cure=KAFKA, needs=("kafka",))
-def check_login_to_kafka(around: Surroundings) -> Iterator[Finding]:
+def check_login_to_kafka(around: CheckContext) -> Iterator[Finding]:
     """Whether a broker takes the settings of [kafka]."""
     brokers = around.kafka.cluster().brokers
     protocol = dict(around.settings.kafka).get("security.protocol", "PLAINTEXT")
@@ -36,7 +41,7 @@ def check_login_to_kafka(around: Surroundings) -> Iterator[Finding]:
 
 
 @READ.check("brokers", "the way to each broker", cure=KAFKA, needs=("kafka login",))
-def check_brokers(around: Surroundings) -> Iterator[Finding]:
+def check_brokers(around: CheckContext) -> Iterator[Finding]:
     """The way to each broker of the cluster, by the address that the broker itself gives to clients."""
     brokers = around.kafka.cluster().brokers
     wrong = list(unreachable(around, brokers, "`advertised.listeners` of this broker, or the network"))
@@ -46,7 +51,7 @@ def check_brokers(around: Surroundings) -> Iterator[Finding]:
 
 
 @READ.check("transactions", "the broker's limit for transactions", cure=KAFKA, needs=("kafka login",))
-def check_cluster(around: Surroundings) -> Iterator[Finding]:
+def check_cluster(around: CheckContext) -> Iterator[Finding]:
     """The broker's limit for transactions, and the user's rights in the cluster."""
     cluster, seconds = around.kafka.cluster(), around.settings.transaction_seconds
     if "transaction.max.timeout.ms" not in cluster.config:
@@ -60,7 +65,7 @@ def check_cluster(around: Surroundings) -> Iterator[Finding]:
 
 
 @READ.check("source topics", "the topics of entities", cure=KAFKA, needs=("kafka login", "definitions"))
-def check_sources(around: Surroundings) -> Iterator[Finding]:
+def check_sources(around: CheckContext) -> Iterator[Finding]:
     """The topics of the entities."""
     existing_registry(around)
     readers = {one.entity.topic: name for name, one in around.plan.entities.items()}
@@ -78,7 +83,7 @@ def check_sources(around: Surroundings) -> Iterator[Finding]:
 
 
 @WRITTEN.check("product topics", "the topics of products", cure=KAFKA, needs=("kafka login", "definitions"))
-def check_products(around: Surroundings) -> Iterator[Finding]:
+def check_products(around: CheckContext) -> Iterator[Finding]:
     """The topics of the products."""
     existing_registry(around)
     names = sorted(product.product.topic for product in around.plan.products.values())
@@ -91,7 +96,7 @@ def check_products(around: Surroundings) -> Iterator[Finding]:
 
 
 @WRITTEN.check("dead letters", "the topic for dead letters", cure=KAFKA, needs=("kafka login",))
-def check_dead_letters(around: Surroundings) -> Iterator[Finding]:
+def check_dead_letters(around: CheckContext) -> Iterator[Finding]:
     """The topic for dead letters."""
     name = around.settings.rejects_topic
     topic = around.kafka.topics([name]).get(name)
@@ -99,7 +104,7 @@ def check_dead_letters(around: Surroundings) -> Iterator[Finding]:
 
 
 @WRITTEN.check("landings", "the processes of `land`", cure=KAFKA, needs=("kafka login", "registry"))
-def check_landings(around: Surroundings) -> Iterator[Finding]:
+def check_landings(around: CheckContext) -> Iterator[Finding]:
     """The landings of documents."""
     from processor.job.landing.landing_states import PREFIX, landings_of
 
@@ -144,14 +149,14 @@ def _hidden(topic: "TopicState", needed: Iterable[str]) -> list[Finding]:
     return []
 
 
-def _missing_source(around: Surroundings, name: str, entity: str) -> Finding:
+def _missing_source(around: CheckContext, name: str, entity: str) -> Finding:
     if last_topic(around.registry.epochs([name], [entity]), entity) == name:
         cure = f"create it again, `statestore epoch {name}`, and start with a new --checkpoint"
         return failure(f"the topic is gone, and entity {entity} has read it", cure)
     return warning("does not exist: the job reads it once it is there", "create it, or correct `topic` of the entity")
 
 
-def _changed(around: Surroundings, name: str, entity: str, topic: "TopicState") -> list[Finding]:
+def _changed(around: CheckContext, name: str, entity: str, topic: "TopicState") -> list[Finding]:
     """The finding of a topic that is not the recorded one."""
     from processor.job.kafka.admin import TopicDescription
     from processor.job.run.topic_epochs import new_boundaries
@@ -168,7 +173,7 @@ def _changed(around: Surroundings, name: str, entity: str, topic: "TopicState") 
     return []
 
 
-def _truncate_findings(around: Surroundings, entity: str, topic: "TopicState") -> Iterator[Finding]:
+def _truncate_findings(around: CheckContext, entity: str, topic: "TopicState") -> Iterator[Finding]:
     """Whether the job can follow a truncate: of several partitions, no order is known."""
     if around.plan.entities[entity].entity.truncate == "delete" and topic.partitions > 1:
         text = (
@@ -252,3 +257,41 @@ def _days(config: Mapping[str, str], name: str) -> float:
 
 def _shown(days: float) -> str:
     return "ever" if days == float("inf") else f"{days:g} day{'' if days == 1 else 's'}"
+
+
+FORMATS = Checks()
+SCHEMAS = "correct [schema_registry] in the settings file (docs/schema-registry.md), or start the registry"
+
+
+@FORMATS.check("schemas", "the registry of Avro and Protobuf", cure=SCHEMAS)
+def check_schema_registry(around: CheckContext) -> Iterator[Finding]:
+    """Whether the registry takes the settings, and the packages of the formats are here."""
+    access = resolve_schema_registry(around.settings.schema_registry)
+    if not access:
+        yield ok("the settings name none, so the job reads JSON without a registry")
+        return
+    client = open_client(access)
+    try:
+        yield ok(f"{dict(access)['url']} knows {', '.join(client.kinds())}")
+    finally:
+        client.close()
+
+
+@FORMATS.check(
+    "avro products", "whether Avro documents have a registry", cure=SCHEMAS, needs=("definitions", "schemas")
+)
+def check_avro_products(around: CheckContext) -> Iterator[Finding]:
+    """Whether the products whose documents are Avro have a registry for their schemas."""
+    existing_registry(around)
+    products = avro_products(around.plan)
+    if not products:
+        yield ok("the documents of all products are JSON")
+        return
+    names = ", ".join(sorted(product.name for product in products))
+    if around.settings.schema_registry:
+        yield ok(f"the job registers the schemas of {names}")
+    else:
+        yield failure(
+            f"the documents of {names} are Avro, and the settings name no schema registry: the job stops these products",
+            "give [schema_registry] in the settings file (docs/schema-registry.md)",
+        )

@@ -1,17 +1,20 @@
-"""All questions that the checks ask the world. Each client is made when a check first needs it, and tries only once."""
+"""All questions that the checks ask the world. Each client is made when a check first needs it, and tries only once.
+
+And the way to each part: a name without an address, a closed port, no answer and a failure of TLS are different findings.
+"""
 
 import importlib.util
 import os
 import re
 import socket
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_of
@@ -21,77 +24,18 @@ from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import kind_of, open_store
 from processor.environment.stores.postgres_kind import PostgresProbe
 from processor.environment.stores.store_kind import Effort
-from processor.finding import CONNECT_SECONDS
-from processor.values.record import Record
-from registry.model import Binding, EpochBoundary, JobStatus, KnownLanding, RegistryState, Snapshot
+from processor.errors import SettingError
+from processor.finding import CONNECT_SECONDS, Checks, Finding, NothingToCheck, failure, no_way, ok, warning
 from statestore.store import Store
 from statestore.table import TableState
 
 if TYPE_CHECKING:
-    from processor.job.kafka.cluster_probe import ClusterProbe, ClusterState, TopicState
-    from processor.job.kafka.group_states import GroupState
+    from processor.job.kafka.cluster_probe import ClusterProbe
     from registry.repository import Registry
     from statestore.postgres.durability import Durability
 
 
-class RegistryQuestions(Protocol):
-    """The registry, as far as the checks read it."""
-
-    def addresses(self) -> list[tuple[str, int]]: ...
-    def state(self) -> RegistryState: ...
-    def snapshot(self) -> Snapshot: ...
-    def binding(self) -> Binding: ...
-    def jobs(self) -> tuple[JobStatus, ...]: ...
-    def epochs(self, topics: Collection[str], entities: Collection[str] = ()) -> Sequence[EpochBoundary]: ...
-    @property
-    def landings(self) -> "LandingQuestions": ...
-
-
-class LandingQuestions(Protocol):
-    """The landings of the registry."""
-
-    def all(self) -> Sequence[KnownLanding]: ...
-
-
-class KafkaQuestions(Protocol):
-    """The brokers and the topics."""
-
-    def cluster(self) -> "ClusterState": ...
-    def topics(self, names: Sequence[str]) -> "Mapping[str, TopicState]": ...
-    def last_records(self, topic: str, most: int) -> Sequence[Record]: ...
-    def groups(self, prefix: str) -> "Sequence[GroupState]": ...
-
-
-class Surroundings(Protocol):
-    """The settings, this machine, and each part. `embedded`: the parts are those of this machine."""
-
-    settings: Settings
-    embedded: bool
-
-    @property
-    def registry(self) -> RegistryQuestions: ...
-    @property
-    def table(self) -> Any: ...
-    @property
-    def table_state(self) -> TableState | None: ...
-    @property
-    def registry_durability(self) -> "Durability": ...
-    @property
-    def store(self) -> Store: ...
-    @property
-    def plan(self) -> Plan: ...
-    @property
-    def kafka(self) -> KafkaQuestions: ...
-    def variables(self) -> Mapping[str, str]: ...
-    def now(self) -> float: ...
-    def python(self) -> tuple[int, int]: ...
-    def spark(self) -> str | None: ...
-    def java(self) -> str: ...
-    def has_connector(self) -> bool: ...
-    def reach(self, host: str, port: int) -> None: ...
-
-
-class RealSurroundings:
+class CheckContext:
     """This machine, and the parts that the settings name."""
 
     def __init__(self, settings: Settings, *, embedded: bool) -> None:
@@ -177,3 +121,61 @@ class RealSurroundings:
         for name in ("registry", "store"):
             if name in self.__dict__:
                 getattr(self, name).close()
+
+
+WAYS = Checks()
+POSTGRES = "correct --registry, the PG* variables, or the role in Postgres"
+KAFKA = "correct [kafka] in the settings file (docs/kafka.md), or --bootstrap-servers"
+KAFKA_PORT = 9092
+Address = tuple[str, int]
+
+
+@WAYS.check("postgres", "the way to Postgres", cure=POSTGRES)
+def check_registry_way(around: CheckContext) -> Iterator[Finding]:
+    """The way to Postgres."""
+    found = [address for address in around.registry.addresses() if not address[0].startswith("/")]
+    if not found:
+        raise NothingToCheck("Postgres answers on a socket of this machine")
+    yield from _reach_some(around, found, "--registry, or PGHOST and PGPORT")
+
+
+@WAYS.check("kafka", "the way to Kafka", cure=KAFKA)
+def check_broker_way(around: CheckContext) -> Iterator[Finding]:
+    """The way to the brokers that the settings name."""
+    if not around.settings.bootstrap_servers:
+        yield failure("the settings name no broker", "--bootstrap-servers HOST:PORT, or STATESTORE_BOOTSTRAP_SERVERS")
+        return
+    yield from _reach_some(around, list(_brokers(around.settings.bootstrap_servers)), "--bootstrap-servers")
+
+
+def _reach_some(around: CheckContext, addresses: list[Address], setting: str) -> Iterator[Finding]:
+    """One address that answers is enough; each other one is a warning."""
+    wrong = list(unreachable(around, addresses, setting))
+    if len(wrong) == len(addresses):
+        yield from wrong
+        return
+    yield from (warning(finding.text, finding.cure) for finding in wrong)
+    if not wrong:
+        yield ok(", ".join(map(shown_address, addresses)))
+
+
+def unreachable(around: CheckContext, addresses: Iterable[Address], setting: str) -> Iterator[Finding]:
+    """A finding for each address without a connection."""
+    for address in addresses:
+        try:
+            around.reach(*address)
+        except OSError as error:
+            yield no_way(shown_address(address), error, setting)
+
+
+def _brokers(servers: str) -> Iterator[Address]:
+    for one in servers.split(","):
+        host, colon, port = one.strip().rpartition("://")[2].rpartition(":")
+        if colon and not port.isdecimal():
+            raise SettingError(f"{one.strip()!r} is not HOST:PORT")
+        yield ((host or port).strip("[]"), int(port) if colon else KAFKA_PORT)
+
+
+def shown_address(address: Address) -> str:
+    """The address as HOST:PORT."""
+    return f"{address[0]}:{address[1]}"
