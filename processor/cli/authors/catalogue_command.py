@@ -14,9 +14,9 @@ from processor.language.definitions.product_tests import read_cases
 from processor.text import visible_line
 from processor.tools.inspect.preview import planned_state, preview
 from processor.tools.inspect.prices import DEFAULT, read_prices
+from processor.tools.web.answers import open_templates
 from processor.tools.web.catalogue.product import product_versions
 from processor.tools.web.catalogue.site import Catalogue, example_of, site_files, write_site
-from processor.tools.web.rendering import open_templates
 from registry.model import HistoryEntry, Snapshot
 
 

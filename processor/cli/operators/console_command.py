@@ -2,7 +2,6 @@
 its connection to the registry. For a person whom a token or a proxy names, it takes the role of this person in the database."""
 
 import argparse
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,8 +14,8 @@ from processor.environment.settings.open_registry import open_registry
 from processor.errors import SettingError
 
 if TYPE_CHECKING:
-    from processor.tools.web.console.people import PersonRules
-    from processor.tools.web.guard import GuardRules
+    from processor.tools.web.console.app import PersonRules
+    from processor.tools.web.server import GuardRules
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -43,11 +42,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run(options: argparse.Namespace) -> int:
     require_packages("console", *CONSOLE_PACKAGES)
-    from processor.tools.web.console.app import SCREENS, console_app
-    from processor.tools.web.console.caches import DeadLetterCache, LandingCache, PriceCache
-    from processor.tools.web.console.people import READER
-    from processor.tools.web.console.screen import ConsoleParts, LazyReader, SlotWidening
-    from processor.tools.web.listener import Listener
+    from processor.tools.web.console.app import READER, SCREENS, console_app, console_parts
+    from processor.tools.web.server import Listener
 
     people, known = _people(options), bool(options.tokens or options.proxy)
     listener = Listener(
@@ -62,19 +58,8 @@ def run(options: argparse.Namespace) -> int:
     with (
         reachable_settings(options) as settings,
         open_registry(settings) as registry,
-        closing(LazyReader(shared := registry.acting_as(READER) if known else registry, settings)) as table,
+        console_parts(registry, settings, registry.acting_as(READER) if known else None) as parts,
     ):
-        prices = PriceCache(shared, settings)
-        parts = ConsoleParts(
-            registry=registry,
-            settings=settings,
-            open_reader=table.reader,
-            letters=DeadLetterCache(settings, table.reader).letters,
-            event_prices=prices.prices,
-            known_prices=prices.known,
-            landings=LandingCache(settings, shared.landings.all).landings,
-            widening=SlotWidening(settings),
-        )
         parts.preload()
         app = console_app(parts, SCREENS, people, rules)
         listener.run(app, lambda address: print_progress(f"the console is at {address}/"))
@@ -83,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _people(options: argparse.Namespace) -> "PersonRules":
     """How the console knows people. Raises SettingError where flags contradict, or others reach it unnamed."""
-    from processor.tools.web.console.people import OwnUser, ProxyPeople, TokenPeople, read_operators, read_tokens
+    from processor.tools.web.console.app import OwnUser, ProxyPeople, TokenPeople, read_operators, read_tokens
 
     if not options.group_separator.strip():
         raise SettingError("--group-separator is empty: give the text that the proxy writes between two groups")
@@ -112,7 +97,7 @@ def _people(options: argparse.Namespace) -> "PersonRules":
 def name_rules(options: argparse.Namespace) -> "GuardRules":
     """The names that the Host of a request may have. A page of another site could lead its own name to this machine, and state a
     person as the proxy does. People with tokens need no such rule: no other site knows a token."""
-    from processor.tools.web.guard import GuardRules
+    from processor.tools.web.server import GuardRules
 
     if options.tokens and not is_loopback(options.host):
         return GuardRules(names=())

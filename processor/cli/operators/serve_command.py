@@ -48,9 +48,8 @@ def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
 
 def run_serve(options: argparse.Namespace) -> int:
     require_packages("serve", "uvicorn")
-    from processor.tools.web.guard import GuardRules
-    from processor.tools.web.listener import Listener
     from processor.tools.web.serve.app import document_app
+    from processor.tools.web.server import GuardRules, Listener
 
     token = token_of(options)
     listener = Listener(
@@ -82,8 +81,7 @@ def run_mcp(options: argparse.Namespace) -> int:
 @contextmanager
 def _reader(options: argparse.Namespace, settings: Settings) -> Iterator["StateReader"]:
     from processor.job.run.binding import look_up_stores
-    from processor.tools.web.serve.reader import StateReader, StorePool
-    from processor.tools.web.serve.views import PlanView
+    from processor.tools.web.serve.reader import PlanView, StateReader, StorePool
 
     limits = {"": MOST_ROWS} | dict(options.most_rows)
     with open_registry(settings) as registry, look_up_stores(settings, registry, options.look_ups) as stores:

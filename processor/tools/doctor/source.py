@@ -11,13 +11,13 @@ from processor.text import first_of
 from processor.tools.doctor.context import CheckContext
 from processor.tools.doctor.records import SAMPLE, shows_null
 from processor.tools.source.column_types import ConnectorModes, declared_type
+from processor.tools.source.compared_table import SourceTable
 from processor.tools.source.session import (
     ALWAYS,
     AS_IT_IS,
     Equalities,
     MysqlFacts,
     PostgresFacts,
-    SourceTable,
     TableFacts,
     read_equalities,
     read_mysql_facts,

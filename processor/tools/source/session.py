@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, create_engine, exc, make_url, text
 
 from processor.errors import SettingError, StatestoreError
+from processor.tools.source.compared_table import SourceTable
 from processor.values.entity import Compare, CompareWord, Entity
 
 DRIVERS: Final = {
@@ -229,23 +230,6 @@ _MYSQL_COLUMNS: Final = """
       AND c.table_schema NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')
     ORDER BY 1, 2, c.ordinal_position
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceTable:
-    """A table of the source."""
-
-    schema: str
-    name: str
-    columns: Mapping[str, str]
-    """Name -> type as the source writes it."""
-    key: tuple[str, ...]
-    """The columns of the primary key, in its order; empty: the table has none."""
-    nearby: bool
-    """Whether the table is in the schema (MySQL: database) of the connection."""
-
-    def __str__(self) -> str:
-        return f"{self.schema}.{self.name}"
 
 
 def read_source_tables(session: "SourceSession") -> list[SourceTable]:

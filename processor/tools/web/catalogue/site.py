@@ -26,9 +26,15 @@ from processor.tools.inspect.explain import AccessPath, ExplainedJoin, explain
 from processor.tools.inspect.preview import Preview, ProductPrice, product_prices
 from processor.tools.inspect.price import BATCH
 from processor.tools.inspect.prices import Prices
-from processor.tools.web.catalogue.picture import lineage_picture
-from processor.tools.web.catalogue.product import Member, ProductVersions, document_members, join_text, levels_of
-from processor.tools.web.rendering import RenderPage
+from processor.tools.web.answers import RenderPage
+from processor.tools.web.catalogue.product import (
+    Member,
+    ProductVersions,
+    document_members,
+    join_text,
+    levels_of,
+    lineage_picture,
+)
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from statestore.items import slot_name

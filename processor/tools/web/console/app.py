@@ -1,10 +1,14 @@
-"""The application of `statestore console`: a page, its JSON under `/api`, and the edit of its form, for each screen. With the
-look of all pages, the files that they load, the proof that a form comes from a page of this console, and the problem of an error.
+"""The application of `statestore console`: a page, its JSON under `/api`, and the edit of its form, for each screen.
+
+With the look of all pages, the files that they load, the proof that a form comes from a page of this console, and the problem of
+an error. And the people who reach the console: who sends a request, and with which role of the registry. It is the user of this
+process, the person of a token, or the person whom a proxy names. The person who starts the console names the operators.
 """
 
 import hmac
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -12,31 +16,205 @@ from hashlib import sha256
 from importlib.resources import files
 from secrets import token_bytes, token_urlsafe
 from threading import Lock
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import parse_qs, quote, urlencode
 
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import Scope
 
-from processor.tools.web.console.costs import COSTS
+from processor.environment.settings.settings import Settings
+from processor.errors import SettingError
+from processor.tools.web.answers import LookUpProblem, open_templates, problem_of
 from processor.tools.web.console.documents import DOCUMENTS
-from processor.tools.web.console.edits import EDIT
-from processor.tools.web.console.history import HISTORY
-from processor.tools.web.console.letters import LETTERS
-from processor.tools.web.console.overview import OVERVIEW
-from processor.tools.web.console.people import OPERATOR, READER, PersonRules
-from processor.tools.web.console.products import PRODUCTS
-from processor.tools.web.console.screen import ConsoleParts, Content, Person, Screen, Visit
-from processor.tools.web.console.slots import SLOTS
-from processor.tools.web.guard import HEADERS_OF, Guard, GuardRules, problem_answer
-from processor.tools.web.problem import LookUpProblem, problem_of
-from processor.tools.web.rendering import open_templates
-from processor.values import canonical_json
+from processor.tools.web.console.edits import EDIT, HISTORY, SLOTS
+from processor.tools.web.console.letters import LETTERS, DeadLetterCache
+from processor.tools.web.console.overview import OVERVIEW, LandingCache
+from processor.tools.web.console.products import COSTS, PRODUCTS, PriceCache
+from processor.tools.web.console.screen import ConsoleParts, Content, LazyReader, Person, Screen, SlotWidening, Visit
+from processor.tools.web.server import (
+    HEADERS_OF,
+    Guard,
+    GuardRules,
+    guarded,
+    json_answer,
+    problem_answer,
+    read_credentials,
+    route_problem,
+)
 from registry.errors import RegistryBusy, RegistryError, RegistryMissing, RegistryUnreachable, RoleNotGranted
+
+if TYPE_CHECKING:
+    from registry.repository import Registry
+
+READER: Final = "reader"
+OPERATOR: Final = "operator"
+GROUP: Final = "group:"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorNames:
+    """The operators: names of people, and `group:NAME` for a group. Everybody else is a reader: the proxy or a token let them in,
+    and the least role that works is enough to look."""
+
+    names: frozenset[str] = frozenset()
+
+    def name_groups(self) -> bool:
+        """Whether a group is among them."""
+        return any(name.startswith(GROUP) for name in self.names)
+
+    def role_of(self, name: str, groups: Iterable[str] = ()) -> str:
+        """The role of a person of these groups."""
+        stated = {f"{GROUP}{group.strip()}" for group in groups}
+        if not name.startswith(GROUP):
+            stated.add(name)
+        return READER if self.names.isdisjoint(stated) else OPERATOR
+
+
+def read_operators(text: str, separator: str = ",") -> OperatorNames:
+    """The operators in a list. `separator`: of its names."""
+    return OperatorNames(frozenset(name.strip() for name in text.split(separator) if name.strip()))
+
+
+LEAST_TOKEN: Final = 16
+"""Characters of a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersonTokens:
+    """The names of people by the SHA-256 of their tokens."""
+
+    names: Mapping[bytes, str]
+
+    def name_of(self, token: str) -> str:
+        """The person of a token; empty for nobody. Compares it with every token, each in constant time."""
+        shown, found = _hash(token), ""
+        for kept, name in self.names.items():
+            if hmac.compare_digest(kept, shown):
+                found = name
+        return found
+
+
+def read_tokens(text: str, place: str) -> PersonTokens:
+    """The tokens in a text from this place. Raises SettingError, which names a line and no token."""
+    names: dict[bytes, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        name, _, token = (part.strip() for part in line.partition("="))
+        if not name or len(token) < LEAST_TOKEN:
+            raise SettingError(
+                f"--tokens: line {number} of {place} is not NAME=TOKEN, with a random token of {LEAST_TOKEN} characters or more"
+            )
+        if _hash(token) in names:
+            raise SettingError(
+                f"--tokens: line {number} of {place} has the token of another line: give each person a token"
+            )
+        names[_hash(token)] = name
+    if not names:
+        raise SettingError(f"--tokens: {place} is empty: write a line NAME=TOKEN for each person")
+    return PersonTokens(names)
+
+
+def _hash(token: str) -> bytes:
+    return sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+MOST_NAME: Final = 100
+"""Characters of a name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownPerson:
+    """A person. `role`: of the registry, as which the console works for the person; None for that of its connection."""
+
+    name: str
+    role: str | None = None
+
+
+class PersonRules(Protocol):
+    """How the console knows the person of a request."""
+
+    def refuses(self, scope: Scope) -> LookUpProblem | None:
+        """The problem of a request of nobody."""
+
+    def person(self, scope: Scope) -> KnownPerson:
+        """The person of a request that `refuses` lets through."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnUser:
+    """The user of this process, whose browser is on this machine."""
+
+    name: str
+
+    def refuses(self, _: Scope) -> LookUpProblem | None:
+        """Refuses nobody: the guard takes only requests of this machine."""
+        return None
+
+    def person(self, _: Scope) -> KnownPerson:
+        """Always the user."""
+        return KnownPerson(name=self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenPeople:
+    """People with a token each. The token alone says who a person is: another name with it counts for nothing."""
+
+    tokens: PersonTokens
+    operators: OperatorNames
+
+    def refuses(self, scope: Scope) -> LookUpProblem | None:
+        """The problem of a request without a token of somebody."""
+        if self._name(scope):
+            return None
+        return LookUpProblem(
+            401, "the request needs your token: `Authorization: Bearer TOKEN`, or as the password of a user"
+        )
+
+    def person(self, scope: Scope) -> KnownPerson:
+        """The person of the token."""
+        name = self._name(scope)
+        return KnownPerson(name=name, role=self.operators.role_of(name))
+
+    def _name(self, scope: Scope) -> str:
+        return self.tokens.name_of(read_credentials(Headers(scope=scope).get("authorization", "")).token)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyPeople:
+    """People whom the proxy at `address` has signed in. `header`: has the name; `group_header`: the groups, or is empty.
+    `separator`: of the groups. A name that has it would count as several groups, such as `cn=ops,ou=people` with a comma."""
+
+    address: str
+    header: str
+    group_header: str
+    operators: OperatorNames
+    separator: str = ","
+
+    def refuses(self, scope: Scope) -> LookUpProblem | None:
+        """The problem of a request that does not come from the proxy, or without a name."""
+        if (scope.get("client") or ("",))[0] != self.address:
+            return LookUpProblem(
+                403, f"only the proxy at {self.address} may ask this console: open the proxy's address"
+            )
+        if not self._name(scope):
+            return LookUpProblem(401, f"the proxy states no name in the header {self.header}: sign in there")
+        return None
+
+    def person(self, scope: Scope) -> KnownPerson:
+        """The person of the header."""
+        name = self._name(scope)
+        lists = Headers(scope=scope).getlist(self.group_header) if self.group_header else []
+        groups = [group for one in lists for group in one.split(self.separator)]
+        return KnownPerson(name=name, role=self.operators.role_of(name, groups))
+
+    def _name(self, scope: Scope) -> str:
+        return Headers(scope=scope).get(self.header, "").strip()[:MOST_NAME]
+
 
 FIELD = "form_token"
 
@@ -181,6 +359,25 @@ def _url(path: str, **query: object) -> str:
     return f"{path}?{parts}" if parts else path
 
 
+@contextmanager
+def console_parts(registry: "Registry", settings: Settings, shared: "Registry | None" = None) -> Iterator[ConsoleParts]:
+    """The parts of a console over this registry, inside the block. `shared`: the registry as those see it for whom the caches
+    read, where the roles of people differ."""
+    reads = shared or registry
+    with closing(LazyReader(reads, settings)) as table:
+        prices = PriceCache(reads, settings)
+        yield ConsoleParts(
+            registry=registry,
+            settings=settings,
+            open_reader=table.reader,
+            letters=DeadLetterCache(settings, table.reader).letters,
+            event_prices=prices.prices,
+            known_prices=prices.known,
+            landings=LandingCache(settings, reads.landings.all).landings,
+            widening=SlotWidening(settings),
+        )
+
+
 SCREENS: Final[tuple[Screen, ...]] = (OVERVIEW, SLOTS, EDIT, *PRODUCTS, *DOCUMENTS, *LETTERS, *HISTORY, COSTS)
 
 
@@ -210,10 +407,7 @@ def console_app(parts: ConsoleParts, screens: Sequence[Screen], people: PersonRu
         routes.append(Route(screen.path, partial(answers.page, screen), methods=["GET"]))
         if screen.act is not None:
             routes.append(Route(screen.path, partial(answers.acted, screen), methods=["POST"]))
-    app = Starlette(routes=routes)
-    app.router.redirect_slashes = False  # it leads to the Host of the request
-    app.add_exception_handler(HTTPException, answers.refused)
-    return Guard(app, replace(rules, refuses=people.refuses))
+    return guarded(routes, replace(rules, refuses=people.refuses), answers.refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,9 +428,7 @@ class _Answers:
         return await run_in_threadpool(self._act, screen, request, form)
 
     async def refused(self, request: Request, error: Exception) -> Response:
-        """A path that there is not, or a method that it does not take."""
-        assert isinstance(error, HTTPException)
-        problem = LookUpProblem(error.status_code, error.detail)
+        problem = route_problem(error)
         if request.scope["path"].startswith(f"{API}/"):
             return problem_answer(problem)
         return await run_in_threadpool(self._problem, request, problem)
@@ -247,7 +439,7 @@ class _Answers:
             content = screen.show(self.parts_of[visit.person.role], visit)
         except Exception as error:
             return problem_answer(console_problem(error))
-        return Response(canonical_json.dumps(dict(content)), media_type="application/json")
+        return json_answer(dict(content))
 
     def page(self, screen: Screen, request: Request) -> Response:
         try:

@@ -3,24 +3,33 @@
 
 A plan shows the changes, the rows that the edit lets the job write with their price, and the work that it leaves. A person
 confirms exactly this plan: where the registry changed meanwhile, the console refuses the edit, and overwrites nothing.
+
+The history of the registry: who changed what, when and why; each version with its differences, and its undo with a plan.
+
+The slot board: entities by slots, each cell with its columns, its state, the joins and products that it serves, its fill and
+its size; the walks, and the last edits.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any, Final
 
 from processor.engine.plan.planning import plan_of
-from processor.tools.inspect.changes import history_lines
+from processor.tools.inspect.changes import OF_DATABASE, entry_line, history_lines
 from processor.tools.inspect.estimate import index_statistics
 from processor.tools.inspect.preview import backfill_text, row_effects
-from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, Screen, Visit
-from processor.tools.web.problem import LookUpProblem
+from processor.tools.operate.undo import UndoPlan, plan_undo, undo
+from processor.tools.web.answers import LookUpProblem
+from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, Screen, Visit, diff_rows
+from registry.board import board_json
 from registry.edits import operations
-from registry.edits.advance import completed
-from registry.edits.edit import Edit, edited, pending_lines, plan_id
+from registry.edits.advance import WHY, completed
+from registry.edits.edit import Edit, Signature, edited, pending_lines, plan_id
+from registry.edits.history import NoUndo
 from registry.errors import RegistryError
-from registry.model import Snapshot
+from registry.model import MAX_SLOTS, AssignedPath, HistoryEntry, Snapshot, Statistics
 
 Operation = Callable[[Snapshot], Edit]
 
@@ -225,3 +234,166 @@ def _messages(parts: ConsoleParts, stored: Snapshot, product: str) -> Iterator[s
 
 
 EDIT = Screen(path="/edit", menu="Slots", template="edit.html", show=show_edit, act=make_edit)
+
+FIRST: Final = 60
+MOST: Final = 2_000
+"""Entries on a page, first and at most."""
+
+
+def show_history(parts: ConsoleParts, visit: Visit) -> Content:
+    """The last versions, the newest first."""
+    limit = min(visit.number("limit") if visit.asked("limit") else FIRST, MOST)
+    entries = parts.registry.history(limit)
+    more = len(entries) == limit < MOST
+    return {"versions": list(versions_of(entries)), "more": min(limit * 4, MOST) if more else None}
+
+
+def show_version(parts: ConsoleParts, visit: Visit) -> Content:
+    """One version: its entries with their differences, and what an undo of it does."""
+    version = visit.number("of")
+    changed = [entry for entry in parts.registry.history() if entry.version == version]
+    if not changed:
+        raise LookUpProblem(404, f"the history has no version {version}")
+    (head,) = versions_of(changed)
+    entries = [
+        {"line": entry_line(e), "open": e.operation == "update", "diff": diff_rows(_row(e.old), _row(e.new))}
+        for e in changed
+    ]
+    return head | {"entries": entries} | _undo(parts, visit, version)
+
+
+def undo_version(parts: ConsoleParts, visit: Visit) -> EditDone:
+    """Makes the undo that the page showed."""
+    by, version = visit.signature(), visit.number("of")
+    plan = plan_undo(parts.registry, version)
+    if plan_id(plan.after) != visit.asked("plan"):
+        raise PlanOutOfDate
+    _check_typed(visit, plan)
+    reason = Signature(by.who, f"undo of version {version}: {by.why}")
+    applied = undo(parts.registry, plan, parts.settings.rejects_topic, reason)
+    return EditDone(
+        to="/history", message=f"Registry version {applied.version} undoes {version}: {'; '.join(applied.changes)}"
+    )
+
+
+def _check_typed(visit: Visit, plan: UndoPlan) -> None:
+    if plan.removed and visit.asked("typed") != " ".join(plan.removed):
+        raise LookUpProblem(400, f"type `{' '.join(plan.removed)}`, since the undo deletes its documents")
+
+
+def versions_of(entries: Iterable[HistoryEntry]) -> Iterator[dict[str, Any]]:
+    """The versions of these entries as JSON values: when, who, why, and a line for each entry."""
+    for version, changed in groupby(entries, key=lambda entry: entry.version):
+        first, *others = changed
+        yield {
+            "version": version,
+            "at": f"{first.at:%Y-%m-%d %H:%M:%S %Z}",
+            "who": first.who,
+            "why": first.why or "",
+            "of_job": first.why == WHY,
+            "lines": [entry_line(entry) for entry in (first, *others)],
+        }
+
+
+def _row(row: Any) -> Any:
+    return None if row is None else {name: value for name, value in row.items() if name not in OF_DATABASE}
+
+
+def _undo(parts: ConsoleParts, visit: Visit, version: int) -> dict[str, Any]:
+    """The plan of the undo, or why there is none."""
+    try:
+        plan = plan_undo(parts.registry, version)
+    except (NoUndo, RegistryError) as error:
+        return {"undo": None, "no_undo": str(error)}
+    has_run = parts.registry.snapshot_for_apply()[1]
+    content = plan_content(parts, visit, (plan.stored, has_run), plan.after, plan.changes)
+    kept = [f"entity {name} stays as it is: other products and stored rows may need it" for name in plan.kept]
+    content["effects"] += kept
+    return {"undo": content | {"must_type": " ".join(plan.removed)}, "no_undo": ""}
+
+
+HISTORY = (
+    Screen(path="/history", menu="History", template="history.html", show=show_history),
+    Screen(path="/history/version", menu="History", template="version.html", show=show_version, act=undo_version),
+)
+
+ENTRIES: Final = 60
+LAST: Final = 5
+"""The versions below the board, and the entries of the history that hold them."""
+
+
+def show_slots(parts: ConsoleParts, _: Visit) -> Content:
+    """The board, as `slots --json` has it, with a cell for each slot."""
+    registry = parts.registry
+    snapshot, statistics = registry.snapshot(), registry.statistics.last()
+    board = board_json(snapshot, registry.jobs(), registry.progress())
+    walks = {walk["walk"]: walk for walk in board["walks"] if not walk["done"]}
+    last = max((one.slot for one in snapshot.assignments), default=0)
+    board["shown"] = min(last + 1, snapshot.slots)
+    for entity in board["entities"]:
+        entity["rows"] = _rows(statistics, entity["entity"])
+        cells = {one["slot"]: _cell(snapshot, entity, one, statistics, walks) for one in entity["assignments"]}
+        entity["cells"] = [cells.get(slot) for slot in range(1, board["shown"] + 1)]
+        entity["free"] = free_slots(snapshot, entity["entity"])
+    return board | {
+        "pending": list(pending_lines(snapshot)),
+        "widening": parts.widening.message,
+        "more": list(range(snapshot.slots + 1, MAX_SLOTS + 1)),
+        "last": list(versions_of(registry.history(ENTRIES)))[:LAST],
+        "counted_at": statistics.taken_at.isoformat(timespec="seconds") if statistics else None,
+    }
+
+
+def _cell(
+    snapshot: Snapshot,
+    entity: Mapping[str, Any],
+    one: Mapping[str, Any],
+    statistics: Statistics | None,
+    walks: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    name, state = entity["entity"], one["state"]
+    fill = walks.get(f"fill {name}") if state in ("writing", "backfilling") else None
+    return {
+        **one,
+        "products": _products(snapshot, name, one["slot"]),
+        "fill": {"rows": min(fill["rows"], fill["of"]), "of": fill["of"]} if fill and fill["of"] else None,
+        "size": _size(statistics, name),
+        "most": _most(snapshot, statistics, name, one["slot"]),
+        "may_move": state == "serving",
+        "may_retire": not one["serves"] and state != "retiring",
+    }
+
+
+def _products(snapshot: Snapshot, entity: str, slot: int) -> list[str]:
+    """The products whose joins read the slot."""
+    joins = {access.join for access in snapshot.joins if any(_is(p, entity, slot) for p in (access.down, access.up))}
+    return sorted({one.name for one in (*snapshot.products, *snapshot.waiting) if joins.intersection(one.joins)})
+
+
+def _is(path: AssignedPath, entity: str, slot: int) -> bool:
+    return (getattr(path, "entity", None), getattr(path, "slot", None)) == (entity, slot)
+
+
+def _rows(statistics: Statistics | None, entity: str) -> int | None:
+    return next((one.rows for one in statistics.entities if one.entity == entity), None) if statistics else None
+
+
+def _size(statistics: Statistics | None, entity: str) -> int | None:
+    """The bytes of all entries of an index for this entity."""
+    found = [one for one in statistics.entities if one.entity == entity and one.entry_bytes] if statistics else []
+    return round(found[0].rows * (found[0].entry_bytes or 0)) if found else None
+
+
+def _most(snapshot: Snapshot, statistics: Statistics | None, entity: str, slot: int) -> int | None:
+    """The most rows that one value of the slot finds: the heat of its hottest key."""
+    joins = {
+        (access.join, direction)
+        for access in snapshot.joins
+        for direction, path in (("down", access.down), ("up", access.up))
+        if _is(path, entity, slot)
+    }
+    found = [one.most for one in statistics.joins if (one.join, one.direction) in joins] if statistics else []
+    return max(found, default=None)
+
+
+SLOTS = Screen(path="/slots", menu="Slots", template="slots.html", show=show_slots)

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from functools import partial
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from processor.environment.settings.settings import Settings
+from processor.job.landing.landing_states import LandingState
 from processor.job.run.binding import look_up_stores, widen_table
+from processor.job.run.letter_fates import LetterFate
 from processor.text import shortened
 from processor.tools.inspect.preview import Preview
 from processor.tools.inspect.prices import DEFAULT, Prices
-from processor.tools.web.console.caches import KnownLandings, LetterPage
-from processor.tools.web.problem import LookUpProblem
-from processor.tools.web.serve.reader import StateReader, StorePool
-from processor.tools.web.serve.views import PlanView
+from processor.tools.web.answers import LookUpProblem
+from processor.tools.web.serve.reader import PlanView, StateReader, StorePool
 from processor.values import canonical_json
 from registry.edits import operations
 from registry.edits.edit import Signature
@@ -126,6 +126,24 @@ class SlotWidening:
 LOOK_UPS: Final = 2
 """Look-ups that read at the same time."""
 OpenReader = Callable[[], StateReader]
+
+
+class LetterPage(NamedTuple):
+    """The letters among some messages of the topic, in the order of their positions. `messages`: that the topic has at most;
+    `earlier`: the place of the page of the messages before these, empty where there are none."""
+
+    letters: list[LetterFate]
+    messages: int
+    earlier: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownLandings:
+    """The last answer. `why`: why the landings are unknown; `age`: of the answer, in seconds, None before the first."""
+
+    states: tuple[LandingState, ...] = ()
+    why: str = ""
+    age: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -14,10 +12,9 @@ from starlette.routing import Route
 from processor.engine.plan.plan import Plan
 from processor.environment.settings.installed_release import statestore_version
 from processor.language.product.document_type import document_schema
-from processor.tools.web.guard import Guard, GuardRules, problem_answer
-from processor.tools.web.problem import LookUpProblem, problem_of
+from processor.tools.web.answers import LookUpProblem, problem_of
 from processor.tools.web.serve.reader import StateReader
-from processor.values import canonical_json
+from processor.tools.web.server import Guard, GuardRules, guarded, json_answer, problem_answer, route_problem
 
 Answer = Callable[[Request], Response]
 _WAITS = "a newer state waits at the gate of the product"
@@ -27,17 +24,18 @@ _DIFFERS = "a newer state waits, or the product publishes Avro"
 def document_app(reader: StateReader, rules: GuardRules) -> Guard:
     """The application over a reader, behind the rules."""
     answers: dict[str, Answer] = {
-        "/health": lambda _: _json({"registry": reader.plan().version}),
-        "/products": lambda _: _json(reader.products()),
-        "/products/{product}/schema": lambda request: _json(reader.schema(_part(request, "product"))),
-        "/openapi.json": lambda _: _json(openapi(reader.plan())),
+        "/health": lambda _: json_answer({"registry": reader.plan().version}),
+        "/products": lambda _: json_answer(reader.products()),
+        "/products/{product}/schema": lambda request: json_answer(reader.schema(_part(request, "product"))),
+        "/openapi.json": lambda _: json_answer(openapi(reader.plan())),
         "/documents/{product}/{key:path}": lambda request: _document(reader, request),
-        "/rows/{entity}/{key:path}": lambda request: _json(reader.row(_part(request, "entity"), _part(request, "key"))),
+        "/rows/{entity}/{key:path}": lambda request: json_answer(
+            reader.row(_part(request, "entity"), _part(request, "key"))
+        ),
     }
-    app = Starlette(routes=[Route(path, _endpoint(answer), methods=["GET"]) for path, answer in answers.items()])
-    app.router.redirect_slashes = False  # it leads to the Host of the request, and a key may end with a slash
-    app.add_exception_handler(HTTPException, _http_problem)
-    return Guard(app, rules)
+    return guarded(
+        [Route(path, _endpoint(answer), methods=["GET"]) for path, answer in answers.items()], rules, _refuse
+    )
 
 
 def _endpoint(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
@@ -91,15 +89,9 @@ def _matches(header: str, etag: str) -> bool:
     return "*" in given or etag in given
 
 
-def _json(value: object) -> Response:
-    return Response(canonical_json.dumps(value), media_type="application/json")
-
-
-async def _http_problem(_: Request, error: Exception) -> Response:
-    """A path that there is not, or another method than GET and HEAD."""
-    assert isinstance(error, HTTPException)
-    answer = problem_answer(LookUpProblem(error.status_code, error.detail))
-    answer.headers.update(error.headers or {})
+async def _refuse(_: Request, error: Exception) -> Response:
+    answer = problem_answer(route_problem(error))
+    answer.headers.update(getattr(error, "headers", None) or {})
     return answer
 
 

@@ -19,9 +19,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from processor.environment.listeners.connections import ConnectionLimits, ConnectionTable
 from processor.environment.programs.program import free_port
 from processor.errors import SettingError
-from processor.tools.web import listener as module
-from processor.tools.web.guard import Guard, GuardRules
-from processor.tools.web.listener import FewLines, Listener
+from processor.tools.web import server as module
+from processor.tools.web.server import FewLines, Guard, GuardRules, Listener
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.9", "::1", "localhost"])

@@ -11,10 +11,10 @@ import pytest
 from openapi_spec_validator import validate
 from starlette.testclient import TestClient
 
-from processor.tools.web.guard import GuardRules
-from processor.tools.web.serve import reader, views
+from processor.tools.web.serve import reader as look_ups
 from processor.tools.web.serve.app import document_app
 from processor.tools.web.serve.reader import StorePool
+from processor.tools.web.server import GuardRules
 from statestore.errors import Transient
 from statestore.keys import Key
 from statestore.memory import MemoryStore
@@ -36,7 +36,7 @@ def state() -> ServedState:
 
 @pytest.fixture
 def client(state: ServedState, monkeypatch: pytest.MonkeyPatch) -> TestClient:
-    monkeypatch.setattr(views, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(look_ups, "LOOK_SECONDS", 0.0)
     return TestClient(document_app(state.reader(), GuardRules()), base_url=LOCAL)
 
 
@@ -321,6 +321,6 @@ def test_an_unexpected_error_shows_no_value(state: ServedState, monkeypatch: pyt
     def fails(*_: Any) -> Any:
         raise ZeroDivisionError("ada's secret")
 
-    monkeypatch.setattr(reader, "encoded_document", fails)
+    monkeypatch.setattr(look_ups, "encoded_document", fails)
     client = TestClient(document_app(state.reader(), GuardRules()), base_url=LOCAL)
     assert problem(client.get("/documents/person/ada")) == (500, "unexpected ZeroDivisionError: please report it")

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from processor.engine.protocol.segment import OpenChange, changes_key, make_segments
-from processor.tools.web.problem import LookUpProblem
-from processor.tools.web.serve import views
-from processor.tools.web.serve.views import Cached, OpenView, state_age
+from processor.tools.web import answers
+from processor.tools.web.answers import LookUpProblem
+from processor.tools.web.serve import reader as views
+from processor.tools.web.serve.reader import OpenView, state_age
 from registry.model import JobStatus
 from statestore.item_attributes import write_note
 from statestore.keys import Key
@@ -47,7 +48,8 @@ class OpenedTable:
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> OpenedTable:
     table = OpenedTable(MeteredStore(3), OpenView())
-    monkeypatch.setattr(views, "monotonic", lambda: table.now)
+    for module in (answers, views):
+        monkeypatch.setattr(module, "monotonic", lambda: table.now)
     return table
 
 
@@ -134,18 +136,3 @@ def test_the_newest_report_counts() -> None:
 )
 def test_without_a_report_of_each_topic_the_age_is_unknown(jobs: list[JobStatus]) -> None:
     assert state_age(jobs, {"user"}) is None
-
-
-def test_a_value_is_read_again_after_its_seconds_and_an_error_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, answers = [0.0], iter(["old", "new"])
-    monkeypatch.setattr(views, "monotonic", lambda: now[0])
-    cached = Cached[str]()
-
-    def fails() -> str:
-        raise LookUpProblem(503, "no answer")
-
-    seen = [cached.get(1.0, lambda: next(answers)) for now[0] in (0.0, 0.9)]
-    now[0] = 1.0
-    with pytest.raises(LookUpProblem):
-        cached.get(1.0, fails)
-    assert [*seen, cached.get(1.0, lambda: next(answers))] == ["old", "old", "new"]

@@ -1,7 +1,8 @@
-"""The landings on the overview: a broker that is slow or away holds no page up."""
+"""Answers that a page keeps: their age and their number; a broker that is slow holds no page up."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -10,8 +11,11 @@ import pytest
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError
 from processor.job.landing.landing_states import LandingState
-from processor.tools.web.console import caches
-from processor.tools.web.console.caches import KnownLandings, LandingCache
+from processor.tools.web import answers
+from processor.tools.web.answers import Cached, LookUpProblem
+from processor.tools.web.console import overview
+from processor.tools.web.console.overview import LandingCache
+from processor.tools.web.console.screen import KnownLandings
 from registry.model import KnownLanding
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
@@ -23,10 +27,10 @@ Answer = Callable[[], list[LandingState]]
 @pytest.fixture
 def cache_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer], LandingCache]:
     """Makes a cache whose broker answers so; a look never finds the last answer new enough."""
-    monkeypatch.setattr(caches, "FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(overview, "FRESH_SECONDS", -1.0)
 
     def make(answer: Answer) -> LandingCache:
-        monkeypatch.setattr(caches, "landing_states", lambda *_: answer())
+        monkeypatch.setattr(overview, "landing_states", lambda *_: answer())
         return made
 
     made = LandingCache(Settings(bootstrap_servers="127.0.0.1:9092"), lambda: [KNOWN])
@@ -36,7 +40,7 @@ def cache_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer], LandingCache
 def settled(cache: LandingCache) -> KnownLandings:
     """What the cache knows once the broker has answered."""
     cache.landings()
-    cache._asking.wait()
+    cache._answers.wait()
     return cache.landings()
 
 
@@ -68,3 +72,58 @@ def test_a_broker_that_never_answered_hides_no_landing(cache_of: Any) -> None:
 def test_without_a_broker_only_the_registry_is_asked() -> None:
     (one,) = settled(LandingCache(Settings(), lambda: [KNOWN])).states
     assert (one.id, one.landed_at, one.processes) == ("f00", None, 0)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time of the cache, which a test sets."""
+    now = [0.0]
+    monkeypatch.setattr(answers, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_value_is_read_again_after_its_seconds_and_an_error_is_not_kept(clock: list[float]) -> None:
+    values, cached = iter(["old", "new"]), Cached[str]()
+
+    def fails() -> str:
+        raise LookUpProblem(503, "no answer")
+
+    seen = [cached.get(1.0, lambda: next(values)) for clock[0] in (0.0, 0.9)]
+    clock[0] = 1.0
+    with pytest.raises(LookUpProblem):
+        cached.get(1.0, fails)
+    assert cached.last is None
+    assert [*seen, cached.get(1.0, lambda: next(values))] == ["old", "old", "new"]
+
+
+def kept(read: list[int], key: int) -> int:
+    """A read that counts itself."""
+    read.append(key)
+    return key
+
+
+def test_of_many_keys_the_newest_answers_stay(clock: list[float]) -> None:
+    read, cached = list[int](), Cached[int](most=2)
+    for key in (1, 2, 1, 3, 2, 1):
+        cached.get(5.0, partial(kept, read, key), key)
+    assert read == [1, 2, 3, 1]
+    assert cached.last == (0.0, 1)
+
+
+def test_while_a_refresh_works_the_old_answer_stays_and_no_other_begins() -> None:
+    go, begun, cached = Event(), list[str](), Cached[str]()
+    cached.put("old")
+
+    def ask() -> None:
+        begun.append("new")
+        go.wait(30)
+        cached.put("new")
+
+    for _ in range(2):
+        cached.refresh(-1.0, ask)
+    assert (cached.last or (0, ""))[1] == "old"
+    go.set()
+    cached.wait()
+    assert ((cached.last or (0, ""))[1], begun) == ("new", ["new"])
+    cached.refresh(60.0, ask)
+    assert begun == ["new"]
