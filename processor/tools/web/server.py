@@ -121,8 +121,8 @@ class GuardRules:
     """The Host of a request has one of them, so no site in a browser reads it under a name of its own; empty for every Host."""
     other_name: str = "the Host of the request is not this machine"
     """The problem of another Host."""
-    refuses: Callable[[Scope], LookUpProblem | None] = lambda _: None
-    """A further rule of the application."""
+    check: Callable[[Scope], object] = lambda _: None
+    """A further rule of the application. Raises LookUpProblem."""
     rate: int = 200
     """Requests a second."""
     at_once: int = 16
@@ -176,8 +176,7 @@ class Guard:
                 401,
                 "the request needs the header `Authorization: Bearer TOKEN`, or the token as the password of a user",
             )
-        if refused := self._rules.refuses(scope):
-            raise refused
+        self._rules.check(scope)
         if not self._allowed():  # after the token, so that a stranger takes none of the requests of others
             raise LookUpProblem(429, f"more than {self._rules.rate} requests a second: ask again in a second")
 

@@ -136,24 +136,17 @@ class KnownPerson:
 
 
 class PersonRules(Protocol):
-    """How the console knows the person of a request."""
-
-    def refuses(self, scope: Scope) -> LookUpProblem | None:
-        """The problem of a request of nobody."""
+    """How the console knows people."""
 
     def person(self, scope: Scope) -> KnownPerson:
-        """The person of a request that `refuses` lets through."""
+        """The person of a request. Raises LookUpProblem for a request of nobody."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnUser:
-    """The user of this process, whose browser is on this machine."""
+    """The user of this process, whose browser is on this machine: the guard takes only requests of this machine."""
 
     name: str
-
-    def refuses(self, _: Scope) -> LookUpProblem | None:
-        """Refuses nobody: the guard takes only requests of this machine."""
-        return None
 
     def person(self, _: Scope) -> KnownPerson:
         """Always the user."""
@@ -167,53 +160,39 @@ class TokenPeople:
     tokens: PersonTokens
     operators: OperatorNames
 
-    def refuses(self, scope: Scope) -> LookUpProblem | None:
-        """The problem of a request without a token of somebody."""
-        if self._name(scope):
-            return None
-        return LookUpProblem(
-            401, "the request needs your token: `Authorization: Bearer TOKEN`, or as the password of a user"
-        )
-
     def person(self, scope: Scope) -> KnownPerson:
-        """The person of the token."""
-        name = self._name(scope)
+        """The person of the token. Raises LookUpProblem without a token of somebody."""
+        name = self.tokens.name_of(read_credentials(Headers(scope=scope).get("authorization", "")).token)
+        if not name:
+            cure = "`Authorization: Bearer TOKEN`, or as the password of a user"
+            raise LookUpProblem(401, f"the request needs your token: {cure}")
         return KnownPerson(name=name, role=self.operators.role_of(name))
-
-    def _name(self, scope: Scope) -> str:
-        return self.tokens.name_of(read_credentials(Headers(scope=scope).get("authorization", "")).token)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyPeople:
-    """People whom the proxy at `address` has signed in. `header`: has the name; `group_header`: the groups, or is empty.
-    `separator`: of the groups. A name that has it would count as several groups, such as `cn=ops,ou=people` with a comma."""
+    """People whom a proxy has signed in."""
 
     address: str
+    """Of the proxy."""
     header: str
+    """Has the name."""
     group_header: str
+    """Has the groups, or is empty."""
     operators: OperatorNames
     separator: str = ","
-
-    def refuses(self, scope: Scope) -> LookUpProblem | None:
-        """The problem of a request that does not come from the proxy, or without a name."""
-        if (scope.get("client") or ("",))[0] != self.address:
-            return LookUpProblem(
-                403, f"only the proxy at {self.address} may ask this console: open the proxy's address"
-            )
-        if not self._name(scope):
-            return LookUpProblem(401, f"the proxy states no name in the header {self.header}: sign in there")
-        return None
+    """Of the groups. A name that has it would count as several groups, such as `cn=ops,ou=people` with a comma."""
 
     def person(self, scope: Scope) -> KnownPerson:
-        """The person of the header."""
-        name = self._name(scope)
-        lists = Headers(scope=scope).getlist(self.group_header) if self.group_header else []
+        """The person of the header. Raises LookUpProblem for a request that does not come from the proxy, or without a name."""
+        headers = Headers(scope=scope)
+        if (scope.get("client") or ("",))[0] != self.address:
+            raise LookUpProblem(403, f"only the proxy at {self.address} may ask this console: open the proxy's address")
+        if not (name := headers.get(self.header, "").strip()[:MOST_NAME]):
+            raise LookUpProblem(401, f"the proxy states no name in the header {self.header}: sign in there")
+        lists = headers.getlist(self.group_header) if self.group_header else []
         groups = [group for one in lists for group in one.split(self.separator)]
         return KnownPerson(name=name, role=self.operators.role_of(name, groups))
-
-    def _name(self, scope: Scope) -> str:
-        return Headers(scope=scope).get(self.header, "").strip()[:MOST_NAME]
 
 
 FIELD = "form_token"
@@ -407,7 +386,7 @@ def console_app(parts: ConsoleParts, screens: Sequence[Screen], people: PersonRu
         routes.append(Route(screen.path, partial(answers.page, screen), methods=["GET"]))
         if screen.act is not None:
             routes.append(Route(screen.path, partial(answers.acted, screen), methods=["POST"]))
-    return guarded(routes, replace(rules, refuses=people.refuses), answers.refused)
+    return guarded(routes, replace(rules, check=people.person), answers.refused)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ its size; the walks, and the last edits.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import groupby
 from typing import Any, Final
@@ -40,10 +40,12 @@ class OperatorEdit:
 
     title: str
     """With places for the fields of the visit."""
-    needs: tuple[str, ...]
-    """The fields of the visit."""
-    operation: Callable[[Visit], Operation]
-    """The function of the registry with these fields."""
+    edit: Callable[..., Edit]
+    """The function of the registry."""
+    fields: Mapping[str, str]
+    """The fields of the visit -> the arguments of the function."""
+    more: Mapping[str, bool] = field(default_factory=dict)
+    """Its further arguments."""
     to: str
     """The page that shows its effect."""
     types: str = ""
@@ -55,51 +57,43 @@ class OperatorEdit:
 
     def titled(self, visit: Visit) -> str:
         """The title of the page."""
-        return self.title.format(**{name: visit.asked(name) for name in self.needs})
+        return self.title.format(**{name: visit.asked(name) for name in self.fields})
+
+    def operation(self, visit: Visit) -> Operation:
+        """The function with the fields of the visit."""
+        given = {to: visit.number(at) if at in NUMBERS else visit.asked(at) for at, to in self.fields.items()}
+        return partial(self.edit, **given, **self.more)
 
 
-def _move(visit: Visit) -> Operation:
-    return partial(
-        operations.move, entity=visit.asked("entity"), slot=visit.number("slot"), target=visit.number("target")
-    )
-
-
-def _retire(visit: Visit) -> Operation:
-    return partial(operations.retire, entity=visit.asked("entity"), slot=visit.number("slot"))
-
-
-def _paused(*, paused: bool) -> Callable[[Visit], Operation]:
-    return lambda visit: partial(operations.pause, name=visit.asked("product"), paused=paused)
-
-
+NUMBERS: Final = ("slot", "target", "number")
+_SLOT: Final = {"entity": "entity", "slot": "slot"}
+_PRODUCT: Final = {"product": "name"}
 EDITS: Final[Mapping[str, OperatorEdit]] = {
     "move": OperatorEdit(
-        title="Move GSI_{slot} of {entity}", needs=("entity", "slot", "target"), operation=_move, to="/slots"
+        title="Move GSI_{slot} of {entity}", edit=operations.move, fields=_SLOT | {"target": "target"}, to="/slots"
     ),
-    "retire": OperatorEdit(
-        title="Retire GSI_{slot} of {entity}", needs=("entity", "slot"), operation=_retire, to="/slots"
-    ),
+    "retire": OperatorEdit(title="Retire GSI_{slot} of {entity}", edit=operations.retire, fields=_SLOT, to="/slots"),
     "add-slots": OperatorEdit(
-        title="Add slots up to GSI_{number}",
-        needs=("number",),
-        operation=lambda visit: partial(operations.add_slots, slots=visit.number("number")),
-        to="/slots",
+        title="Add slots up to GSI_{number}", edit=operations.add_slots, fields={"number": "slots"}, to="/slots"
     ),
-    "pause": OperatorEdit(title="Pause {product}", needs=("product",), operation=_paused(paused=True), to="/products"),
+    "pause": OperatorEdit(
+        title="Pause {product}", edit=operations.pause, fields=_PRODUCT, more={"paused": True}, to="/products"
+    ),
     "resume": OperatorEdit(
-        title="Resume {product}", needs=("product",), operation=_paused(paused=False), to="/products"
+        title="Resume {product}", edit=operations.pause, fields=_PRODUCT, more={"paused": False}, to="/products"
     ),
     "republish": OperatorEdit(
         title="Publish all documents of {product} again",
-        needs=("product",),
-        operation=lambda visit: partial(operations.republish, name=visit.asked("product")),
+        edit=operations.republish,
+        fields=_PRODUCT,
         to="/products",
         publishes=True,
     ),
     "remove": OperatorEdit(
         title="Retire {product}",
-        needs=("product",),
-        operation=lambda visit: partial(operations.remove, name=visit.asked("product"), tombstones=True),
+        edit=operations.remove,
+        fields=_PRODUCT,
+        more={"tombstones": True},
         to="/products",
         types="product",
         destroys="The job replaces every document of this product by a tombstone, then removes the product.",
@@ -181,7 +175,7 @@ def _meanwhile(parts: ConsoleParts, visit: Visit, version: int) -> list[str]:
 def show_edit(parts: ConsoleParts, visit: Visit) -> Content:
     """The plan of the edit that the address names. A move without a target asks for it first."""
     kind, edit = _edit(visit)
-    given = {name: visit.asked(name) for name in edit.needs}
+    given = {name: visit.asked(name) for name in edit.fields}
     content: dict[str, Any] = {
         "edit": kind,
         "title": edit.titled(visit),

@@ -1,7 +1,8 @@
 """The application of `statestore serve`: its paths, the answers to them, and their description in OpenAPI 3.1."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from starlette.concurrency import run_in_threadpool
@@ -19,23 +20,6 @@ from processor.tools.web.server import Guard, GuardRules, guarded, json_answer, 
 Answer = Callable[[Request], Response]
 _WAITS = "a newer state waits at the gate of the product"
 _DIFFERS = "a newer state waits, or the product publishes Avro"
-
-
-def document_app(reader: StateReader, rules: GuardRules) -> Guard:
-    """The application over a reader, behind the rules."""
-    answers: dict[str, Answer] = {
-        "/health": lambda _: json_answer({"registry": reader.plan().version}),
-        "/products": lambda _: json_answer(reader.products()),
-        "/products/{product}/schema": lambda request: json_answer(reader.schema(_part(request, "product"))),
-        "/openapi.json": lambda _: json_answer(openapi(reader.plan())),
-        "/documents/{product}/{key:path}": lambda request: _document(reader, request),
-        "/rows/{entity}/{key:path}": lambda request: json_answer(
-            reader.row(_part(request, "entity"), _part(request, "key"))
-        ),
-    }
-    return guarded(
-        [Route(path, _endpoint(answer), methods=["GET"]) for path, answer in answers.items()], rules, _refuse
-    )
 
 
 def _endpoint(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
@@ -95,6 +79,49 @@ async def _refuse(_: Request, error: Exception) -> Response:
     return answer
 
 
+_OBJECT: Mapping[str, Any] = {"type": "object"}
+
+
+class LookUp(NamedTuple):
+    """A path with its answer in JSON."""
+
+    path: str
+    """In OpenAPI's form."""
+    summary: str
+    answer: Callable[..., object]
+    """Gets the reader, and the parts of the path."""
+    schema: Mapping[str, Any] = _OBJECT
+    parts: tuple[str, ...] = ()
+
+
+LOOK_UPS = (
+    LookUp("/health", "Whether the registry answers", lambda reader: {"registry": reader.plan().version}),
+    LookUp("/products", "The products", StateReader.products, {"type": "array", "items": _OBJECT}),
+    LookUp("/products/{product}/schema", "The JSON Schema of a product", StateReader.schema, _OBJECT, ("product",)),
+    LookUp(
+        "/rows/{entity}/{key}",
+        "A stored row, also the marker of a deleted one",
+        StateReader.row,
+        _OBJECT,
+        ("entity", "key"),
+    ),
+)
+
+
+def document_app(reader: StateReader, rules: GuardRules) -> Guard:
+    """The application over a reader, behind the rules."""
+    answers: dict[str, Answer] = {one.path: partial(_answer, reader, one) for one in LOOK_UPS}
+    answers["/openapi.json"] = lambda _: json_answer(openapi(reader.plan()))
+    answers["/documents/{product}/{key}"] = partial(_document, reader)
+    # a key may have a slash
+    routes = [Route(p.replace("{key}", "{key:path}"), _endpoint(one), methods=["GET"]) for p, one in answers.items()]
+    return guarded(routes, rules, _refuse)
+
+
+def _answer(reader: StateReader, look_up: LookUp, request: Request) -> Response:
+    return json_answer(look_up.answer(reader, *(_part(request, name) for name in look_up.parts)))
+
+
 PUBLISHED = (
     "`published`: only the document that the topic of the product has. The table keeps its hash and its sequence, not its text, "
     "so the server compares the hash of the present document. If they differ, a newer state waits for its publication, and the "
@@ -110,14 +137,7 @@ _PROBLEM = {"$ref": "#/components/responses/Problem"}
 
 def openapi(plan: Plan) -> dict[str, Any]:
     """The description for this version of the registry."""
-    paths: dict[str, Any] = {
-        "/health": _path("Whether the registry answers", {"type": "object"}),
-        "/products": _path("The products", {"type": "array", "items": {"type": "object"}}),
-        "/products/{product}/schema": _path("The JSON Schema of a product", {"type": "object"}, "product"),
-        "/rows/{entity}/{key}": _path(
-            "A stored row, also the marker of a deleted one", {"type": "object"}, "entity", "key"
-        ),
-    }
+    paths: dict[str, Any] = {one.path: _path(one.summary, one.schema, *one.parts) for one in LOOK_UPS}
     schemas: dict[str, Any] = {}
     for name, planned in sorted(plan.products.items()):
         schemas[name] = document_schema(planned.product, plan.declared_entities)
@@ -140,7 +160,7 @@ def openapi(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _path(summary: str, schema: dict[str, Any], *names: str) -> dict[str, Any]:
+def _path(summary: str, schema: Mapping[str, Any], *names: str) -> dict[str, Any]:
     ok = {"description": summary, "content": {"application/json": {"schema": schema}}}
     parameters = [{"name": name, "in": "path", "required": True, "schema": _TEXT} for name in names]
     return {"get": {"summary": summary, "parameters": parameters, "responses": {"200": ok, "default": _PROBLEM}}}
