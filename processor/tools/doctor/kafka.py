@@ -45,9 +45,7 @@ def check_brokers(around: CheckContext) -> Iterator[Finding]:
     """The way to each broker of the cluster, by the address that the broker itself gives to clients."""
     brokers = around.kafka.cluster().brokers
     wrong = list(unreachable(around, brokers, "`advertised.listeners` of this broker, or the network"))
-    yield from wrong
-    if not wrong:
-        yield ok(f"{len(brokers)} in reach: {', '.join(map(shown_address, brokers))}")
+    yield from wrong or [ok(f"{len(brokers)} in reach: {', '.join(map(shown_address, brokers))}")]
 
 
 @READ.check("transactions", "the broker's limit for transactions", cure=KAFKA, needs=("kafka login",))
@@ -182,55 +180,47 @@ def _truncate_findings(around: CheckContext, entity: str, topic: "TopicState") -
         yield warning(text, "let the connector write the table to a topic of one partition, or set `truncate: ignore`")
 
 
-def _source_findings(topic: "TopicState", marker_days: int) -> Iterator[Finding]:
+def _source_findings(topic: "TopicState", marker_days: int) -> list[Finding]:
     """Whether the topic outlasts a stop of the job, and the delete markers outlast a topic that is read again."""
     deletes, compacts = _policy(topic.config)
     kept, tombstones = _days(topic.config, "retention.ms"), _days(topic.config, "delete.retention.ms")
-    fine = True
+    found: list[Finding] = []
     if deletes and kept < SAFE_STOP_DAYS:
-        fine = False
         text = f"keeps records for {_shown(kept)}: a job that stops for longer loses changes, and fails"
-        yield warning(text, f"raise its retention.ms to {SAFE_STOP_DAYS * DAY} or more")
+        found.append(warning(text, f"raise its retention.ms to {SAFE_STOP_DAYS * DAY} or more"))
     if compacts and tombstones < SAFE_STOP_DAYS:
-        fine = False
         text = f"keeps tombstones for {_shown(tombstones)}: a job that stops for longer misses deletes"
-        yield warning(text, f"raise its delete.retention.ms to {SAFE_STOP_DAYS * DAY} or more")
+        found.append(warning(text, f"raise its delete.retention.ms to {SAFE_STOP_DAYS * DAY} or more"))
     if deletes and not compacts and kept > marker_days:
-        fine = False
         text = (
             f"keeps records for {_shown(kept)}, and delete markers live for {marker_days} days: a job that reads "
             "the topic again may show deleted rows for a while"
         )
-        yield warning(text, f"set its cleanup.policy=compact, or its retention.ms below {marker_days} days")
-    if fine:
-        policy = topic.config.get("cleanup.policy", "")
-        yield ok(f"{topic.partitions} partitions, {policy}" + (f", {_shown(kept)}" if deletes else ""))
+        found.append(warning(text, f"set its cleanup.policy=compact, or its retention.ms below {marker_days} days"))
+    policy = f"{topic.config.get('cleanup.policy', '')}{f', {_shown(kept)}' if deletes else ''}"
+    return found or [ok(f"{topic.partitions} partitions, {policy}")]
 
 
-def _product_findings(topic: "TopicState") -> Iterator[Finding]:
+def _product_findings(topic: "TopicState") -> list[Finding]:
     """Whether the topic keeps the last document of each root, and takes large ones."""
     deletes, compacts = _policy(topic.config)
-    kept, largest = _days(topic.config, "retention.ms"), int(topic.config.get("max.message.bytes", MAX_MESSAGE_BYTES))
-    fine = True
+    kept, largest = _days(topic.config, "retention.ms"), _largest(topic)
+    found: list[Finding] = []
     if deletes and kept != float("inf"):
-        fine = False
         text = f"deletes documents after {_shown(kept)}: a consumer that starts later does not get them"
-        yield failure(text, "set its cleanup.policy=compact")
+        found.append(failure(text, "set its cleanup.policy=compact"))
     elif not compacts:
-        fine = False
-        yield warning("is not compacted: it keeps every message, and grows", "set its cleanup.policy=compact")
+        found.append(warning("is not compacted: it keeps every message, and grows", "set its cleanup.policy=compact"))
     if largest < MAX_MESSAGE_BYTES:
-        fine = False
         text = f"takes messages up to {largest} bytes: a larger document becomes a dead letter"
-        yield warning(text, f"set its max.message.bytes={MAX_MESSAGE_BYTES}")
-    if fine:
-        yield ok(f"{topic.partitions} partitions, compact")
+        found.append(warning(text, f"set its max.message.bytes={MAX_MESSAGE_BYTES}"))
+    return found or [ok(f"{topic.partitions} partitions, compact")]
 
 
 def _dead_letter_findings(topic: "TopicState") -> Iterator[Finding]:
     """Whether the topic keeps each dead letter until a person replays it."""
     _, compacts = _policy(topic.config)
-    kept, largest = _days(topic.config, "retention.ms"), int(topic.config.get("max.message.bytes", MAX_MESSAGE_BYTES))
+    kept, largest = _days(topic.config, "retention.ms"), _largest(topic)
     if compacts:
         text = "is compacted: a dead letter replaces the one before of the same key, which is lost"
         yield failure(text, "set its cleanup.policy=delete and retention.ms=-1")
@@ -241,6 +231,11 @@ def _dead_letter_findings(topic: "TopicState") -> Iterator[Finding]:
         yield warning(f"deletes dead letters after {_shown(kept)}, replayed or not", "set its retention.ms=-1")
     else:
         yield ok("not compacted, kept for ever")
+
+
+def _largest(topic: "TopicState") -> int:
+    """The bytes of the largest message that the topic takes."""
+    return int(topic.config.get("max.message.bytes", MAX_MESSAGE_BYTES))
 
 
 def _policy(config: Mapping[str, str]) -> tuple[bool, bool]:

@@ -87,13 +87,11 @@ def check_jars(around: CheckContext) -> Iterator[Finding]:
 @MACHINE.check("variables", "names of variables", cure="correct the variables")
 def check_variables(around: CheckContext) -> Iterator[Finding]:
     """The variables that look like settings, and are none."""
-    mistyped = mistyped_variables(around.variables())
-    for name, meant in mistyped.items():
-        yield warning(
-            f"no setting reads the variable {name}", f"did you mean {meant}? Rename the variable, or unset it"
-        )
-    if not mistyped:
-        yield ok("no variable STATESTORE_... has a mistyped name")
+    found = [
+        warning(f"no setting reads the variable {name}", f"did you mean {meant}? Rename the variable, or unset it")
+        for name, meant in mistyped_variables(around.variables()).items()
+    ]
+    yield from found or [ok("no variable STATESTORE_... has a mistyped name")]
 
 
 @MACHINE.check("waits", "W and S", cure="correct --wait-seconds")

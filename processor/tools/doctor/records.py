@@ -58,25 +58,20 @@ def check_records(around: CheckContext) -> Iterator[Finding]:
     yield from _transaction_topic_findings(entities, topics)
     untold = [entity for entity in entities if any(_is_untold(entity, name) for name in entity.columns)]
     forms = _settled_forms(around) if untold else {}
-    wrong = False
+    wrong: list[Finding] = []
     for entity in entities:
         topic, settled = topics.get(entity.topic), forms.get(entity.name, NO_FORMS)
         if topic is None or (topic.rights is not None and "READ" not in topic.rights):
             continue
         records = around.kafka.last_records(entity.topic, SAMPLE)
-        for finding in _absent_findings(records, around.plan.entities[entity.name]):
-            wrong = True
-            yield finding
-        for found_format in _format_findings(entity, records):
-            wrong = True
-            yield found_format
+        bad = [*_absent_findings(records, around.plan.entities[entity.name]), *_format_findings(entity, records)]
+        yield from bad
         yield from _transaction_findings(entity, records)
         found = untold_forms(records, entity)
-        for column in entity.columns:
-            of_decimal = _decimal_finding(entity, column, found.get(column, frozenset()), settled.get(column))
-            if of_decimal is not None:
-                wrong = wrong or of_decimal.state != "ok"
-                yield of_decimal
+        forms_of = (_decimal_finding(entity, c, found.get(c, frozenset()), settled.get(c)) for c in entity.columns)
+        decimals = [one for one in forms_of if one is not None]
+        yield from decimals
+        wrong += [*bad, *(one for one in decimals if one.state != "ok")]
     if not wrong:
         shown = "all columns, no other format, and no decimal whose form is unknown"
         yield ok(f"the last records of each topic show {shown}; looked at {SAMPLE} of each")
