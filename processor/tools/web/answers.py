@@ -48,14 +48,14 @@ RenderPage = Callable[..., str]
 
 
 def open_templates(room: str = "processor.tools.web.catalogue", extra: str = "catalogue") -> RenderPage:
-    """The function that renders the templates of a room. Raises StatestoreError where Jinja2 is not installed, and names the
-    extra that brings it."""
+    """The function that renders the templates of a room, which extend those that all pages share. Raises StatestoreError where
+    Jinja2 is not installed, and names the extra that brings it."""
     try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
+        from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
     except ImportError:
         raise StatestoreError(f"the pages need Jinja2: pip install 'statestore[{extra}]'") from None
     templates = Environment(
-        loader=PackageLoader(room),
+        loader=ChoiceLoader([PackageLoader(room), PackageLoader("processor.tools.web")]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_shown,
