@@ -102,7 +102,7 @@ def check_waits(around: CheckContext) -> Iterator[Finding]:
         text = f"W is {wait:g} s: an index may be later, and then a document stays old until its rows change again"
         yield warning(text, f"--wait-seconds {5}, or at least {SHORTEST_WAIT:g}")
     elif wait > LONGEST_WAIT:
-        text = f"W is {wait:g} s: each start after a failure waits so long, and each correction"
+        text = f"W is {wait:g} s: each start after a failure waits for W, and each correction"
         yield warning(text, f"--wait-seconds {5}, or at most {LONGEST_WAIT:g}")
     else:
         yield ok(f"W is {wait:g} s, S is {around.settings.settle_seconds:g} s")

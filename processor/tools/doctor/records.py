@@ -56,8 +56,8 @@ def check_records(around: CheckContext) -> Iterator[Finding]:
     named = {entity.topic for entity in entities} | {entity.transactions for entity in entities} - {""}
     topics = around.kafka.topics(sorted(named))
     yield from _transaction_topic_findings(entities, topics)
-    untold = [entity for entity in entities if any(_is_untold(entity, name) for name in entity.columns)]
-    forms = _settled_forms(around) if untold else {}
+    undeclared = [entity for entity in entities if any(_is_undeclared(entity, name) for name in entity.columns)]
+    forms = _settled_forms(around) if undeclared else {}
     wrong: list[Finding] = []
     for entity in entities:
         topic, settled = topics.get(entity.topic), forms.get(entity.name, NO_FORMS)
@@ -67,7 +67,7 @@ def check_records(around: CheckContext) -> Iterator[Finding]:
         bad = [*_absent_findings(records, around.plan.entities[entity.name]), *_format_findings(entity, records)]
         yield from bad
         yield from _transaction_findings(entity, records)
-        found = untold_forms(records, entity)
+        found = undeclared_forms(records, entity)
         forms_of = (_decimal_finding(entity, c, found.get(c, frozenset()), settled.get(c)) for c in entity.columns)
         decimals = [one for one in forms_of if one is not None]
         yield from decimals
@@ -113,9 +113,9 @@ def _decimal_finding(
     return None
 
 
-def untold_forms(records: Iterable[Record], entity: Entity) -> Mapping[str, frozenset[SampledForm]]:
+def undeclared_forms(records: Iterable[Record], entity: Entity) -> Mapping[str, frozenset[SampledForm]]:
     """The number columns of which the entity does not say how their text arrives -> the forms of text in these records."""
-    columns = [name for name in entity.columns if _is_untold(entity, name)]
+    columns = [name for name in entity.columns if _is_undeclared(entity, name)]
     found: dict[str, set[SampledForm]] = {}
     for image in _new_images(records, entity) if columns else ():
         for name in columns:
@@ -124,7 +124,7 @@ def untold_forms(records: Iterable[Record], entity: Entity) -> Mapping[str, froz
     return {name: frozenset(forms) for name, forms in found.items() if forms}
 
 
-def _is_untold(entity: Entity, column: str) -> bool:
+def _is_undeclared(entity: Entity, column: str) -> bool:
     """Whether a column takes text of numbers, and the entity does not say its form."""
     return entity.columns[column].name in ("decimal", "float") and entity.decimal_form(column) is None
 

@@ -107,7 +107,7 @@ def check_leases(around: CheckContext) -> Iterator[Finding]:
     elif lease.alive:
         yield ok(f"{lease.owner} runs the job {name}: a second start waits, or takes over with --take-over")
     else:
-        text = f"{lease.owner} ran the job {name}, gave no sign of life since {lease.renewed_at:%Y-%m-%d %H:%M:%S%z}"
+        text = f"{lease.owner} ran the job {name}, sent no heartbeat since {lease.renewed_at:%Y-%m-%d %H:%M:%S%z}"
         yield warning(f"{text}, and did not end in order", "see its log, then start the job again")
 
 

@@ -263,8 +263,8 @@ class _Fan:
     reads: list[tuple[Collection[str], _Reads]]
 
     def further(self, roots: float, products: Collection[str]) -> float:
-        """The read units of so many roots beyond those of the one-row world, for the documents of some products. A row of several
-        roots is read once."""
+        """The read units of roots beyond those of the one-row world, for the documents of some products. A row of several roots
+        is read once."""
         needed = [reads for users, reads in self.reads if any(name in users for name in products)]
         return sum(min(roots * asked, most) * units - roots * once for asked, units, most, once in needed)
 

@@ -162,7 +162,7 @@ def _shown_no_more(name: str, before: Plan, after: Plan) -> Iterator[str]:
 
 
 HOT_ROWS = 1_000
-"""A warning is due for a value that finds at least so many rows."""
+"""A warning is due for a value that finds at least this number of rows."""
 KAFKA_BYTES = 1024 * 1024
 """The largest message of Kafka, unless a topic or its broker is set otherwise."""
 NEAR_LIMIT = 0.75

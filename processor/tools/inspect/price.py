@@ -430,7 +430,7 @@ def price_gates(plan: Plan) -> Iterator[GatePrice]:
 
 
 def _units(planned: ProductPlan, plan: Plan, events: int) -> float:
-    """The write units of an event in a batch of so many."""
+    """The write units of an event in a batch of this size."""
     name = planned.product.name
     roots = [(name, sha256(b"%d" % n).hexdigest()[:16]) for n in range(events)]
     seen = {

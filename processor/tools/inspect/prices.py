@@ -34,7 +34,7 @@ class Prices:
     read: Decimal
 
     def dollars(self, write_units: int | Decimal, read_units: Decimal) -> Decimal:
-        """Dollars a million events, if one event takes so many units."""
+        """Dollars a million events, if one event takes these units."""
         return write_units * self.write + read_units * self.read
 
 

@@ -300,8 +300,8 @@ def _names_key(entry: HistoryEntry, key: tuple[Value, ...]) -> bool:
 
 
 def run_backfill(job: Job) -> tuple[str, ...]:
-    """Works until no work remains that can go on, or until an operator stops the job. Then gives the lease back. Returns why work
-    remains: nothing when all is done."""
+    """Works until no work remains that can continue, or until an operator stops the job. Then gives the lease back. Returns why
+    work remains: nothing when all is done."""
     try:
         finish_background_work(job)
         left = obstacles(job) or (("stopped on request",) if job.unsettled else ())

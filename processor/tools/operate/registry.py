@@ -1,7 +1,7 @@
 """Gives a state another registry or another table.
 
 **Rebuild** makes a new registry take over the table of a lost one: the definitions come from files, and the rows stay. The rows
-hold numbers of the lost registry: the epoch in each version, and the layout. Both must go on above those numbers. Else changes
+hold numbers of the lost registry: the epoch in each version, and the layout. Both must continue above those numbers. Else changes
 look older than the rows, and fills leave the slots of the lost registry in place. The notes of erased rows hold epochs, too. They
 also hold the topics' incarnations and offsets, by which they know the old records under the new epochs.
 
@@ -20,7 +20,7 @@ The first run then needs a new checkpoint: it reads all topics again.
     4. copy and compare all items
     5. write the identity into the target, then bind the registry to it: the source is foreign from now on
 
-A rebuild or a copy that broke off can be repeated. Until the end of a copy the job goes on with the source.
+A rebuild or a copy that broke off can be repeated. Until the end of a copy the job continues with the source.
 """
 
 from collections.abc import Callable

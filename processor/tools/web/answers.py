@@ -34,7 +34,7 @@ def problem_of(error: Exception) -> LookUpProblem:
         case LookUpProblem():
             return error
         case RegistryError() | StoreError() | Outage():
-            cure = "start the part again, or wait; this server goes on by itself"
+            cure = "start the part again, or wait; this server continues by itself"
             return LookUpProblem(503, f"{error}; {cure}")
         case PlanError():
             return LookUpProblem(503, str(error))

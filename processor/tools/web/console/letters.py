@@ -85,7 +85,7 @@ class DeadLetterCache:
         try:
             page = read_page(servers, more, topic, place, most=MOST_MESSAGES, most_bytes=MOST_BYTES)
         except KafkaError as error:
-            raise LookUpProblem(503, f"{error}; this page goes on when the broker answers") from None
+            raise LookUpProblem(503, f"{error}; this page works when the broker answers") from None
         return page, read_dead_letters(page.records, [])
 
 

@@ -115,7 +115,7 @@ class SlotWidening:
             widen_table(self.settings, registry, slots, self._progress)
             applied = registry.operate(by, operations.add_slots, slots)
         except Exception as error:  # of the store or the registry; the page shows it
-            self.message = f"slots up to GSI_{slots}: {error}; add them again, and the work goes on where it ended"
+            self.message = f"slots up to GSI_{slots}: {error}; add them again, and the work continues where it ended"
         else:
             self.message = f"registry version {applied.version}: {'; '.join(applied.changes) or 'nothing changed'}"
 

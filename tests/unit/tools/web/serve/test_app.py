@@ -180,7 +180,7 @@ def test_a_registry_that_is_away_and_back(client: TestClient, state: ServedState
     status, detail = problem(client.get("/health"))
     assert (status, detail) == (
         503,
-        "the registry at db:5432 does not answer; start the part again, or wait; this server goes on by itself",
+        "the registry at db:5432 does not answer; start the part again, or wait; this server continues by itself",
     )
     assert client.get("/documents/person/ada").status_code == 503
     state.away = False
@@ -254,7 +254,7 @@ def test_a_store_that_is_away_and_back(state: ServedState) -> None:
     for _ in range(2):
         assert problem(client.get("/rows/user/ada")) == (
             503,
-            "table t at db:5432: connection refused; start the part again, or wait; this server goes on by itself",
+            "table t at db:5432: connection refused; start the part again, or wait; this server continues by itself",
         )
     assert client.get("/products").status_code == 200
     away[0] = False
