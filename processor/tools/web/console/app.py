@@ -127,18 +127,10 @@ MOST_NAME: Final = 100
 """Characters of a name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownPerson:
-    """A person. `role`: of the registry, as which the console works for the person; None for that of its connection."""
-
-    name: str
-    role: str | None = None
-
-
 class PersonRules(Protocol):
     """How the console knows people."""
 
-    def person(self, scope: Scope) -> KnownPerson:
+    def person(self, scope: Scope) -> Person:
         """The person of a request. Raises LookUpProblem for a request of nobody."""
 
 
@@ -148,9 +140,9 @@ class OwnUser:
 
     name: str
 
-    def person(self, _: Scope) -> KnownPerson:
+    def person(self, _: Scope) -> Person:
         """Always the user."""
-        return KnownPerson(name=self.name)
+        return Person(name=self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,13 +152,13 @@ class TokenPeople:
     tokens: PersonTokens
     operators: OperatorNames
 
-    def person(self, scope: Scope) -> KnownPerson:
+    def person(self, scope: Scope) -> Person:
         """The person of the token. Raises LookUpProblem without a token of somebody."""
         name = self.tokens.name_of(read_credentials(Headers(scope=scope).get("authorization", "")).token)
         if not name:
             cure = "`Authorization: Bearer TOKEN`, or as the password of a user"
             raise LookUpProblem(401, f"the request needs your token: {cure}")
-        return KnownPerson(name=name, role=self.operators.role_of(name))
+        return Person(name=name, role=self.operators.role_of(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +175,7 @@ class ProxyPeople:
     separator: str = ","
     """Of the groups. A name that has it would count as several groups, such as `cn=ops,ou=people` with a comma."""
 
-    def person(self, scope: Scope) -> KnownPerson:
+    def person(self, scope: Scope) -> Person:
         """The person of the header. Raises LookUpProblem for a request that does not come from the proxy, or without a name."""
         headers = Headers(scope=scope)
         if (scope.get("client") or ("",))[0] != self.address:
@@ -192,7 +184,7 @@ class ProxyPeople:
             raise LookUpProblem(401, f"the proxy states no name in the header {self.header}: sign in there")
         lists = headers.getlist(self.group_header) if self.group_header else []
         groups = [group for one in lists for group in one.split(self.separator)]
-        return KnownPerson(name=name, role=self.operators.role_of(name, groups))
+        return Person(name=name, role=self.operators.role_of(name, groups))
 
 
 FIELD = "form_token"
@@ -462,10 +454,9 @@ class _Answers:
         return Response(text, problem.status, headers=headers, media_type="text/html")
 
     def _visit(self, request: Request) -> Visit:
-        known = self.people.person(request.scope)
-        may_edit = self.parts_of[known.role].registry.may_edit()
-        person = Person(name=known.name, role=known.role, may_edit=may_edit)
-        return Visit(person=person, query=dict(request.query_params))
+        person = self.people.person(request.scope)
+        may_edit = self.parts_of[person.role].registry.may_edit()
+        return Visit(person=replace(person, may_edit=may_edit), query=dict(request.query_params))
 
 
 def _here(request: Request) -> str:

@@ -22,7 +22,7 @@ from processor.tools.inspect.estimate import index_statistics
 from processor.tools.inspect.preview import backfill_text, row_effects
 from processor.tools.operate.undo import UndoPlan, plan_undo, undo
 from processor.tools.web.answers import LookUpProblem
-from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, Screen, Visit, diff_rows
+from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, Screen, Visit, diff_rows, time_of
 from registry.board import board_json
 from registry.edits import operations
 from registry.edits.advance import WHY, completed
@@ -159,7 +159,7 @@ def plan_content(
         "changes": list(changes),
         "backfills": [{**asdict(one), "text": f"{one.holds}; {backfill_text(one, parts.prices)}"} for one in backfills],
         "effects": list(lines),
-        "counted_at": statistics.taken_at.isoformat(timespec="seconds") if statistics else None,
+        "counted_at": time_of(statistics),
         "waits": [line for line in pending_lines(after) if line not in known],
         "meanwhile": _meanwhile(parts, visit, stored.version),
     }
@@ -334,7 +334,7 @@ def show_slots(parts: ConsoleParts, _: Visit) -> Content:
         "widening": parts.widening.message,
         "more": list(range(snapshot.slots + 1, MAX_SLOTS + 1)),
         "last": list(versions_of(registry.history(ENTRIES)))[:LAST],
-        "counted_at": statistics.taken_at.isoformat(timespec="seconds") if statistics else None,
+        "counted_at": time_of(statistics),
     }
 
 

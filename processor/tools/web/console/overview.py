@@ -1,7 +1,7 @@
 """The overview: what runs, how far it is behind, what is wrong with its cure, what waits, and how old these numbers are."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from time import monotonic, time
 from typing import Any, Final
@@ -170,23 +170,14 @@ WIDTH: Final = 240
 HEIGHT: Final = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmallChart:
-    """A chart. `points`: of the line, for SVG; `text`: what the chart shows, in words."""
-
-    name: str
-    points: str
-    text: str
-
-
 def small_chart(name: str, times: Sequence[float], values: Sequence[float]) -> dict[str, Any]:
-    """The chart of these values at these times; at least two of them."""
+    """The chart of these values at these times; at least two of them. `points`: of its line, for SVG; `text`: what it shows."""
     begin, length, most = times[0], max(times[-1] - times[0], 1.0), max(*values, 1.0)
     places = [
         (WIDTH * (at - begin) / length, HEIGHT - HEIGHT * value / most) for at, value in zip(times, values, strict=True)
     ]
     text = f"{name} in the last {duration_text(length)}: {min(values):g} to {max(values):g}, {values[-1]:g} at the end"
-    return asdict(SmallChart(name=name, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in places), text=text))
+    return {"name": name, "points": " ".join(f"{x:.1f},{y:.1f}" for x, y in places), "text": text}
 
 
 OVERVIEW = Screen(path="/", menu="Overview", template="overview.html", show=show_overview)

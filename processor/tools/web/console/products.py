@@ -33,7 +33,7 @@ from processor.tools.inspect.price import BATCH
 from processor.tools.inspect.prices import BILLING, LAST_DAY, LAST_HOUR, MONTH_SECONDS, Prices, RunWindow, read_window
 from processor.tools.web.answers import Cached, LookUpProblem, no_such
 from processor.tools.web.catalogue.product import document_members, lineage_picture, product_versions
-from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit, diff_rows, value_lines
+from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit, diff_rows, time_of, value_lines
 from registry.edits.advance import completed
 from registry.edits.edit import waits_for
 from registry.errors import RegistryError
@@ -93,7 +93,7 @@ def show_products(parts: ConsoleParts, _: Visit) -> Content:
         "hour": duration_text(hour.seconds) if hour else None,
         "day": duration_text(day.seconds) if day else None,
         "roots": {one.root: rows.get(one.root) for one in (*snapshot.products, *snapshot.waiting)},
-        "counted_at": statistics.taken_at.isoformat(timespec="seconds") if statistics else None,
+        "counted_at": time_of(statistics),
     }
 
 
@@ -207,7 +207,7 @@ def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
         "region": prices.region,
         "date": prices.date,
         "batch": BATCH,
-        "counted_at": found.taken_at.isoformat(timespec="seconds") if found.taken_at else None,
+        "counted_at": time_of(found),
         "products": [
             {"product": one.product, "low": float(one.low), "high": float(one.high), "reads": found.reads[one.product]}
             for one in product_prices(found, prices)

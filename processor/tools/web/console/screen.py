@@ -22,6 +22,7 @@ from processor.tools.web.serve.reader import PlanView, StateReader, StorePool
 from processor.values import canonical_json
 from registry.edits import operations
 from registry.edits.edit import Signature
+from registry.model import Statistics
 
 if TYPE_CHECKING:
     from registry.repository import Registry
@@ -33,12 +34,14 @@ LONGEST_KEY = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Who sends a request. `name`: for the history of the registry; `role`: of the registry, None for that of the console's
-    connection; `may_edit`: whether the database gives it the rights of an operator."""
+    """Who sends a request."""
 
     name: str
+    """For the history of the registry."""
     role: str | None = None
-    may_edit: bool
+    """Of the registry, as which the console works for the person; None for that of the console's connection."""
+    may_edit: bool = False
+    """Whether the database gives it the rights of an operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +209,12 @@ class LazyReader:
     def close(self) -> None:
         """Closes the table."""
         self._open.close()
+
+
+def time_of(counted: Statistics | Preview | None) -> str | None:
+    """When the rows of the state were counted; None where nobody did."""
+    at = counted.taken_at if counted else None
+    return at.isoformat(timespec="seconds") if at else None
 
 
 MOST_LINES = 600
