@@ -1,12 +1,13 @@
 """Changes of the registry as text: what an apply adds or changes, with the differences of definitions, and the history. Pure."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from typing import Any, Literal
 
 from processor.text import shortened
+from registry.edits.advance import WHY
 from registry.edits.edit import Edit, find_product
 from registry.model import HistoryEntry, ProductEntry, Snapshot
 
@@ -113,10 +114,23 @@ OF_DATABASE = {"changed_version", "created_version"}
 
 def history_lines(entries: Collection[HistoryEntry]) -> Iterator[str]:
     """The entries as text: a line for each version, and below it a line for each entry."""
+    for one in versions_of(entries):
+        yield f"version {one['version']}, {one['at']}, {one['who']}: {one['why'] or 'no reason given'}"
+        yield from (f"  {line}" for line in one["lines"])
+
+
+def versions_of(entries: Iterable[HistoryEntry]) -> Iterator[dict[str, Any]]:
+    """The versions of these entries as JSON values: when, who, why, and a line for each entry."""
     for version, changed in groupby(entries, key=lambda entry: entry.version):
         first, *others = changed
-        yield f"version {version}, {first.at:%Y-%m-%d %H:%M:%S %Z}, {first.who}: {first.why or 'no reason given'}"
-        yield from (f"  {entry_line(entry)}" for entry in (first, *others))
+        yield {
+            "version": version,
+            "at": f"{first.at:%Y-%m-%d %H:%M:%S %Z}",
+            "who": first.who,
+            "why": first.why or "",
+            "of_job": first.why == WHY,
+            "lines": [entry_line(entry) for entry in (first, *others)],
+        }
 
 
 def entry_line(entry: HistoryEntry) -> str:

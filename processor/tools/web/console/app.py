@@ -34,7 +34,7 @@ from processor.tools.web.console.edits import EDIT, HISTORY, SLOTS
 from processor.tools.web.console.letters import LETTERS, DeadLetterCache
 from processor.tools.web.console.overview import OVERVIEW, LandingCache
 from processor.tools.web.console.products import COSTS, PRODUCTS, PriceCache
-from processor.tools.web.console.screen import ConsoleParts, Content, LazyReader, Person, Screen, SlotWidening, Visit
+from processor.tools.web.console.screen import ConsoleParts, LazyReader, Person, Screen, SlotWidening, Visit
 from processor.tools.web.server import (
     HEADERS_OF,
     Guard,
@@ -276,54 +276,6 @@ def console_problem(error: Exception) -> LookUpProblem:
     return problem_of(error)
 
 
-class ConsolePage:
-    """The look of all pages. `screens`: the first of each name is in the menu; `static`: the files that pages load."""
-
-    def __init__(self, screens: Sequence[Screen], static: Mapping[str, StaticFile]) -> None:
-        self._render = open_templates("processor.tools.web.console", "console")
-        menu: dict[str, str] = {}
-        for one in screens:
-            menu.setdefault(one.menu, one.path)
-        self._always = {
-            "menu": menu,
-            "files": {name: f"/static/{name}?v={file.tag}" for name, file in static.items()},
-            "form_field": FIELD,
-            "url": _url,
-        }
-
-    def page(
-        self,
-        screen: Screen,
-        content: Content,
-        visit: Visit,
-        *,
-        here: str,
-        token: str,
-        message: str,
-        problem: LookUpProblem | None,
-    ) -> str:
-        """The page of a screen. `message`: what an edit before it did; `problem`: why an edit was refused."""
-        return self._text(
-            screen.template,
-            it=content,
-            of_menu=screen.menu,
-            here=here,
-            person=visit.person,
-            why=visit.asked("why"),
-            token=token,
-            message=message,
-            problem=None if problem is None else str(problem),
-        )
-
-    def problem(self, problem: LookUpProblem, *, here: str) -> str:
-        """The page in place of one that cannot be shown."""
-        return self._text("problem.html", of_menu="", here=here, person=None, message="", problem=str(problem), it={})
-
-    def _text(self, template: str, **values: Any) -> str:
-        now = datetime.now(UTC)
-        return self._render(template, made_at=f"{now:%Y-%m-%d %H:%M:%S} UTC", **self._always, **values)
-
-
 def _url(path: str, **query: object) -> str:
     """An address, with each part of the query escaped; empty parts are left out."""
     parts = "&".join(f"{name}={quote(text, safe='')}" for name, value in query.items() if (text := str(value)))
@@ -370,8 +322,7 @@ API: Final = "/api"
 def console_app(parts: ConsoleParts, screens: Sequence[Screen], people: PersonRules, rules: GuardRules) -> Guard:
     """The application over these screens, behind the rules and those of people."""
     static = static_files()
-    parts_of = {role: parts.acting_as(role) for role in (None, READER, OPERATOR)}
-    answers = _Answers(parts_of, people, FormTokens(), PageNotes(), ConsolePage(screens, static))
+    answers = _Answers(parts, screens, static, people)
     routes = [Route(f"/static/{name}", _static(one), methods=["GET"]) for name, one in static.items()]
     for screen in screens:
         routes.append(Route(API + screen.path, partial(answers.data, screen), methods=["GET"]))
@@ -381,15 +332,24 @@ def console_app(parts: ConsoleParts, screens: Sequence[Screen], people: PersonRu
     return guarded(routes, replace(rules, check=people.person), answers.refused)
 
 
-@dataclass(frozen=True, slots=True)
 class _Answers:
-    """The endpoints of the screens. `parts_of`: by the role of a person."""
+    """The endpoints of the screens, and the look of their pages. The first screen of each name is in the menu."""
 
-    parts_of: Mapping[str | None, ConsoleParts]
-    people: PersonRules
-    tokens: FormTokens
-    notes: PageNotes
-    look: ConsolePage
+    def __init__(
+        self, parts: ConsoleParts, screens: Sequence[Screen], static: Mapping[str, StaticFile], people: PersonRules
+    ) -> None:
+        self._parts_of = {role: parts.acting_as(role) for role in (None, READER, OPERATOR)}
+        self._people, self._tokens, self._notes = people, FormTokens(), PageNotes()
+        self._render = open_templates("processor.tools.web.console", "console")
+        menu: dict[str, str] = {}
+        for one in screens:
+            menu.setdefault(one.menu, one.path)
+        self._always = {
+            "menu": menu,
+            "files": {name: f"/static/{name}?v={file.tag}" for name, file in static.items()},
+            "form_field": FIELD,
+            "url": _url,
+        }
 
     async def acted(self, screen: Screen, request: Request) -> Response:
         try:
@@ -407,7 +367,7 @@ class _Answers:
     def data(self, screen: Screen, request: Request) -> Response:
         try:
             visit = self._visit(request)
-            content = screen.show(self.parts_of[visit.person.role], visit)
+            content = screen.show(self._parts_of[visit.person.role], visit)
         except Exception as error:
             return problem_answer(console_problem(error))
         return json_answer(dict(content))
@@ -415,7 +375,7 @@ class _Answers:
     def page(self, screen: Screen, request: Request) -> Response:
         try:
             visit = self._visit(request)
-            return self._shown(screen, request, visit, message=self.notes.of(visit.person.name, visit.asked("note")))
+            return self._shown(screen, request, visit, message=self._notes.of(visit.person.name, visit.asked("note")))
         except Exception as error:
             return self._problem(request, console_problem(error))
 
@@ -424,8 +384,8 @@ class _Answers:
         assert screen.act is not None
         try:
             visit = replace(self._visit(request), form=form)
-            self.tokens.check(visit, request.headers)
-            done = screen.act(self.parts_of[visit.person.role], visit)
+            self._tokens.check(visit, request.headers)
+            done = screen.act(self._parts_of[visit.person.role], visit)
         except Exception as error:
             problem = console_problem(error)
             if problem.status not in (400, 409):
@@ -435,27 +395,40 @@ class _Answers:
                 return self._shown(screen, request, visit, problem=problem)
             except Exception:  # the plan itself is no longer possible: the problem alone says why
                 return self._problem(request, problem)
-        note = self.notes.keep(visit.person.name, done.message)
+        note = self._notes.keep(visit.person.name, done.message)
         return RedirectResponse(f"{done.to}{'&' if '?' in done.to else '?'}note={note}", 303, headers=HEADERS)
 
     def _shown(
         self, screen: Screen, request: Request, visit: Visit, *, message: str = "", problem: LookUpProblem | None = None
     ) -> Response:
-        content = screen.show(self.parts_of[visit.person.role], visit)
-        token = self.tokens.token_for(visit.person.name)
-        text = self.look.page(
-            screen, content, visit, here=_here(request), token=token, message=message, problem=problem
+        """The page of a screen. `message`: what an edit before it did; `problem`: why an edit was refused."""
+        return self._page(
+            screen.template,
+            request,
+            problem.status if problem else 200,
+            it=screen.show(self._parts_of[visit.person.role], visit),
+            of_menu=screen.menu,
+            person=visit.person,
+            why=visit.asked("why"),
+            token=self._tokens.token_for(visit.person.name),
+            message=message,
+            problem=str(problem) if problem else None,
         )
-        return Response(text, problem.status if problem else 200, headers=HEADERS, media_type="text/html")
 
     def _problem(self, request: Request, problem: LookUpProblem) -> Response:
-        text = self.look.problem(problem, here=_here(request))
-        headers = HEADERS | HEADERS_OF.get(problem.status, {})
-        return Response(text, problem.status, headers=headers, media_type="text/html")
+        """The page in place of one that cannot be shown."""
+        values: dict[str, Any] = {"of_menu": "", "person": None, "message": "", "it": {}}
+        return self._page("problem.html", request, problem.status, problem=str(problem), **values)
+
+    def _page(self, template: str, request: Request, status: int, **values: Any) -> Response:
+        now = datetime.now(UTC)
+        values |= {"here": _here(request), "made_at": f"{now:%Y-%m-%d %H:%M:%S} UTC"}
+        text = self._render(template, **self._always, **values)
+        return Response(text, status, headers=HEADERS | HEADERS_OF.get(status, {}), media_type="text/html")
 
     def _visit(self, request: Request) -> Visit:
-        person = self.people.person(request.scope)
-        may_edit = self.parts_of[person.role].registry.may_edit()
+        person = self._people.person(request.scope)
+        may_edit = self._parts_of[person.role].registry.may_edit()
         return Visit(person=replace(person, may_edit=may_edit), query=dict(request.query_params))
 
 

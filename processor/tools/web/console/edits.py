@@ -10,14 +10,13 @@ The slot board: entities by slots, each cell with its columns, its state, the jo
 its size; the walks, and the last edits.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from itertools import groupby
 from typing import Any, Final
 
 from processor.engine.plan.planning import plan_of
-from processor.tools.inspect.changes import OF_DATABASE, entry_line, history_lines
+from processor.tools.inspect.changes import OF_DATABASE, entry_line, history_lines, versions_of
 from processor.tools.inspect.estimate import index_statistics
 from processor.tools.inspect.preview import backfill_text, row_effects
 from processor.tools.operate.undo import UndoPlan, plan_undo, undo
@@ -25,11 +24,11 @@ from processor.tools.web.answers import LookUpProblem
 from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, Screen, Visit, diff_rows, time_of
 from registry.board import board_json
 from registry.edits import operations
-from registry.edits.advance import WHY, completed
+from registry.edits.advance import completed
 from registry.edits.edit import Edit, Signature, edited, pending_lines, plan_id
 from registry.edits.history import NoUndo
 from registry.errors import RegistryError
-from registry.model import MAX_SLOTS, AssignedPath, HistoryEntry, Snapshot, Statistics
+from registry.model import MAX_SLOTS, AssignedPath, EntityStatistics, Snapshot, Statistics
 
 Operation = Callable[[Snapshot], Edit]
 
@@ -275,20 +274,6 @@ def _check_typed(visit: Visit, plan: UndoPlan) -> None:
         raise LookUpProblem(400, f"type `{' '.join(plan.removed)}`, since the undo deletes its documents")
 
 
-def versions_of(entries: Iterable[HistoryEntry]) -> Iterator[dict[str, Any]]:
-    """The versions of these entries as JSON values: when, who, why, and a line for each entry."""
-    for version, changed in groupby(entries, key=lambda entry: entry.version):
-        first, *others = changed
-        yield {
-            "version": version,
-            "at": f"{first.at:%Y-%m-%d %H:%M:%S %Z}",
-            "who": first.who,
-            "why": first.why or "",
-            "of_job": first.why == WHY,
-            "lines": [entry_line(entry) for entry in (first, *others)],
-        }
-
-
 def _row(row: Any) -> Any:
     return None if row is None else {name: value for name, value in row.items() if name not in OF_DATABASE}
 
@@ -320,15 +305,18 @@ def show_slots(parts: ConsoleParts, _: Visit) -> Content:
     """The board, as `slots --json` has it, with a cell for each slot."""
     registry = parts.registry
     snapshot, statistics = registry.snapshot(), registry.statistics.last()
+    counted = {one.entity: one for one in statistics.entities} if statistics else {}
     board = board_json(snapshot, registry.jobs(), registry.progress())
     walks = {walk["walk"]: walk for walk in board["walks"] if not walk["done"]}
     last = max((one.slot for one in snapshot.assignments), default=0)
     board["shown"] = min(last + 1, snapshot.slots)
     for entity in board["entities"]:
-        entity["rows"] = _rows(statistics, entity["entity"])
-        cells = {one["slot"]: _cell(snapshot, entity, one, statistics, walks) for one in entity["assignments"]}
+        name = entity["entity"]
+        entity["rows"] = counted[name].rows if name in counted else None
+        size = _size(counted.get(name))
+        cells = {one["slot"]: _cell(snapshot, name, one, statistics, walks) | size for one in entity["assignments"]}
         entity["cells"] = [cells.get(slot) for slot in range(1, board["shown"] + 1)]
-        entity["free"] = free_slots(snapshot, entity["entity"])
+        entity["free"] = free_slots(snapshot, name)
     return board | {
         "pending": list(pending_lines(snapshot)),
         "widening": parts.widening.message,
@@ -340,18 +328,17 @@ def show_slots(parts: ConsoleParts, _: Visit) -> Content:
 
 def _cell(
     snapshot: Snapshot,
-    entity: Mapping[str, Any],
+    name: str,
     one: Mapping[str, Any],
     statistics: Statistics | None,
     walks: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    name, state = entity["entity"], one["state"]
+    state = one["state"]
     fill = walks.get(f"fill {name}") if state in ("writing", "backfilling") else None
     return {
         **one,
         "products": _products(snapshot, name, one["slot"]),
         "fill": {"rows": min(fill["rows"], fill["of"]), "of": fill["of"]} if fill and fill["of"] else None,
-        "size": _size(statistics, name),
         "most": _most(snapshot, statistics, name, one["slot"]),
         "may_move": state == "serving",
         "may_retire": not one["serves"] and state != "retiring",
@@ -368,14 +355,9 @@ def _is(path: AssignedPath, entity: str, slot: int) -> bool:
     return (getattr(path, "entity", None), getattr(path, "slot", None)) == (entity, slot)
 
 
-def _rows(statistics: Statistics | None, entity: str) -> int | None:
-    return next((one.rows for one in statistics.entities if one.entity == entity), None) if statistics else None
-
-
-def _size(statistics: Statistics | None, entity: str) -> int | None:
+def _size(counted: EntityStatistics | None) -> dict[str, int | None]:
     """The bytes of all entries of an index for this entity."""
-    found = [one for one in statistics.entities if one.entity == entity and one.entry_bytes] if statistics else []
-    return round(found[0].rows * (found[0].entry_bytes or 0)) if found else None
+    return {"size": round(counted.rows * counted.entry_bytes) if counted and counted.entry_bytes else None}
 
 
 def _most(snapshot: Snapshot, statistics: Statistics | None, entity: str, slot: int) -> int | None:

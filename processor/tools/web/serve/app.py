@@ -1,11 +1,10 @@
 """The application of `statestore serve`: its paths, the answers to them, and their description in OpenAPI 3.1."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -22,12 +21,12 @@ _WAITS = "a newer state waits at the gate of the product"
 _DIFFERS = "a newer state waits, or the product publishes Avro"
 
 
-def _endpoint(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
-    """Answers in a thread, since stores block. Every error is a problem."""
+def _endpoint(answer: Answer) -> Answer:
+    """Starlette answers in a thread, since stores block. Every error is a problem."""
 
-    async def endpoint(request: Request) -> Response:
+    def endpoint(request: Request) -> Response:
         try:
-            return await run_in_threadpool(answer, request)
+            return answer(request)
         except Exception as error:
             return problem_answer(problem_of(error))
 
