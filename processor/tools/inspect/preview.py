@@ -439,24 +439,43 @@ class ProductPrice:
 
 def product_prices(found: Preview, prices: Prices) -> list[ProductPrice]:
     """The prices by product: of the estimates where there are statistics, else with one row for every join; in a batch."""
-    by_entity = event_prices(found.costs, found.estimates, prices)
+    by_entity = _by_entity(event_prices(found.costs, found.estimates, prices))
     priced = {
         p: [one for name in reads for one in by_entity.get(name, {}).values()] for p, reads in found.reads.items()
     }
     return [ProductPrice(product=name, low=min(all), high=max(all)) for name, all in priced.items() if all]
 
 
-def event_prices(
-    costs: Iterable[Cost], estimates: Collection[Estimate], prices: Prices
-) -> dict[str, dict[str, Decimal]]:
-    """Dollars a million events, by entity and kind of event: of the estimates, where there are some; in a batch."""
-    by_entity: dict[str, dict[str, Decimal]] = {}
-    for cost in costs if not estimates else ():
-        dollars = prices.dollars(cost.batch_write_units, cost.batch_read_units)
-        by_entity.setdefault(cost.entity, {})[cost.event] = dollars
-    for estimate in estimates:
-        by_entity.setdefault(estimate.entity, {})[estimate.event] = estimated_dollars(estimate, prices)
-    return by_entity
+class EventPrice(NamedTuple):
+    """The price of a kind of event in a batch: of its estimate where there are statistics, else with one row for every join."""
+
+    entity: str
+    event: str
+    documents: float
+    write_units: float
+    read_units: float
+    dollars: Decimal
+    """A million events."""
+
+
+def event_prices(costs: Iterable[Cost], estimates: Iterable[Estimate], prices: Prices) -> Iterator[EventPrice]:
+    """The price of each kind of event."""
+    known = {(one.entity, one.event): one for one in estimates}
+    for cost in costs:
+        if one := known.get((cost.entity, cost.event)):
+            units, documents, dollars = (one.write_units, one.read_units), one.documents, estimated_dollars(one, prices)
+        else:
+            write, read = cost.batch_write_units, cost.batch_read_units
+            units, documents, dollars = (float(write), float(read)), cost.documents, prices.dollars(write, read)
+        yield EventPrice(cost.entity, cost.event, round(documents, 2), *units, dollars)
+
+
+def _by_entity(events: Iterable[EventPrice]) -> dict[str, dict[str, Decimal]]:
+    """The dollars by entity and kind of event."""
+    found: dict[str, dict[str, Decimal]] = {}
+    for one in events:
+        found.setdefault(one.entity, {})[one.event] = one.dollars
+    return found
 
 
 def estimated_dollars(estimate: Estimate, prices: Prices) -> Decimal:
@@ -480,8 +499,9 @@ def savings_without(
     plan = plan_of(completed(edited(stored, remove(stored, name, tombstones=False))))
     costs = price_events(plan, settings)
     index = index_statistics(statistics, plan) if statistics else None
-    before = event_prices(found.costs, found.estimates, prices)
-    after = event_prices(costs, estimate_events(plan, costs, index) if index and costs else (), prices)
+    before = _by_entity(event_prices(found.costs, found.estimates, prices))
+    estimates = estimate_events(plan, costs, index) if index and costs else ()
+    after = _by_entity(event_prices(costs, estimates, prices))
     return [_saving(entity, before[entity], after.get(entity, {}), prices) for entity in found.reads[name]]
 
 

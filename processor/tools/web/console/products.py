@@ -24,7 +24,7 @@ from processor.tools.inspect.explain import explain
 from processor.tools.inspect.preview import (
     Preview,
     ProductPrice,
-    estimated_dollars,
+    event_prices,
     preview,
     product_prices,
     savings_without,
@@ -212,30 +212,13 @@ def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
             {"product": one.product, "low": float(one.low), "high": float(one.high), "reads": found.reads[one.product]}
             for one in product_prices(found, prices)
         ],
-        "events": list(_events(found, prices)),
+        "events": [
+            one._asdict() | {"dollars": float(one.dollars)}
+            for one in event_prices(found.costs, found.estimates, prices)
+        ],
         "runs": [_run(report, prices) for report in reports],
         "saving": _saving(parts, found, without, reports) if without else None,
     }
-
-
-def _events(found: Preview, prices: Prices) -> Iterator[dict[str, Any]]:
-    """Each kind of event: by the statistics where there are some, else with one row for every join."""
-    estimates = {(one.entity, one.event): one for one in found.estimates}
-    for cost in found.costs:
-        estimate = estimates.get((cost.entity, cost.event))
-        dollars = (
-            estimated_dollars(estimate, prices)
-            if estimate
-            else prices.dollars(cost.batch_write_units, cost.batch_read_units)
-        )
-        yield {
-            "entity": cost.entity,
-            "event": cost.event,
-            "documents": round(estimate.documents, 2) if estimate else cost.documents,
-            "write_units": float(estimate.write_units if estimate else cost.batch_write_units),
-            "read_units": float(estimate.read_units if estimate else cost.batch_read_units),
-            "dollars": float(dollars),
-        }
 
 
 def _run(report: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
