@@ -14,6 +14,7 @@ from processor.engine.rounds.round import PublishSetup
 from processor.job.run import publish_preparation
 from processor.values.dead_letters import DeadLetter
 from processor.values.message import Message
+from registry.edits.edit import find_product
 from registry.edits.operations import move, remove
 from registry.errors import RegistryError
 from statestore.versions import encode_version
@@ -141,10 +142,11 @@ class MixedEditSimulation(EditSimulation, MixedSimulation):
             self.world.log(f"the registry refuses: {error}")
 
     def _take_topic(self, old: str, new: str) -> None:
-        """A product goes, and another one gets its topic."""
-        topic = self.topics.get(old, old)
+        """A product goes, and another one gets its topic. A product whose next version waits is live in the topic of the version
+        before."""
+        topic, live = self.topics.get(old, old), find_product(self.world.registry.snapshot.products, old)
         self._change(lambda stored: remove(stored, old, tombstones=False))
-        self.left.add(topic)
+        self.left |= {topic, *([live.topic] if live else [])}
         del self.contents[old]
         self.topics = {name: one for name, one in self.topics.items() if name != old}
         self._apply({new: self.contents[new]}, {new: topic})

@@ -57,7 +57,7 @@ class World:
     zombies: list[SuspendedActor] = field(default_factory=list)
     actors: list[Actor] = field(default_factory=list)
     dead_letters: list[Message] = field(default_factory=list)
-    registry: Registry = field(default_factory=Registry)
+    registry: Registry = field(init=False)
     written_at: dict[tuple[Key, int], float] = field(default_factory=dict)
     fence: WriteFence = field(default_factory=WriteFence)
     durable: str = ""
@@ -69,6 +69,7 @@ class World:
     def __post_init__(self) -> None:
         self.faults_left = self.conditions.max_faults
         self.broker = Broker(clock=lambda: self.now)
+        self.registry = Registry(self.slots)
         replicas = self.conditions.replicas
         pick = (lambda: 0) if replicas == 1 else lambda: self.rng.randrange(replicas)
         own = Random(repr(self.rng.getstate()))  # a generator of its own: the other draws of a seed stay as they were
