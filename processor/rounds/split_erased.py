@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from processor.plan.row_image import version_of
-from processor.progress.epochs import Incarnations
+from processor.progress.epochs import UNKNOWN, Incarnations
 from processor.progress.erasures import Erased, erasure_key, name_of, read_erasure
 from processor.progress.form_notes import Forms
 from processor.records.entity import Entity
@@ -29,8 +29,8 @@ def split_erased(
     counts: list[Change] = []
     covered: list[Change] = []
     for change, note in zip(changes, notes, strict=True):
-        topic_id = incarnations.get((change.record.topic, change.record.epoch), "")
-        old = note in erasures and erasures[note].covers(version_of(change), topic_id)
+        topic = incarnations.get((change.record.topic, change.record.epoch), UNKNOWN)
+        old = note in erasures and erasures[note].covers(version_of(change), topic)
         (covered if old else counts).append(change)
     return counts, covered
 
