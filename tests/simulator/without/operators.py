@@ -12,7 +12,6 @@ from processor.progress.epochs import Epochs
 from processor.progress.erasures import Erasure
 from statestore.items import read_row
 from statestore.row_writes import merge_image
-from statestore.versions import decode_version, encode_version
 from tests.simulator.without.switch import always, replacing
 
 no_fills = replacing((replay, "filled_image", always(None)))
@@ -52,19 +51,6 @@ noted_ends_only = replacing(
     (Erasure, "covers", lambda covers: lambda self, version, topic: covers(self, version, topic._replace(ends={})))
 )
 """An erasure does not learn that a broker has lost records."""
-
-ends_of_all_epochs = replacing(
-    (
-        Erasure,
-        "covers",
-        lambda covers: (
-            lambda self, version, topic: covers(
-                self, encode_version(1 << 30, *decode_version(version)[1:]) if topic.id in self.ends else version, topic
-            )
-        ),
-    )
-)
-"""Where the broker has lost records, also the lost ones count as new."""
 
 not_to_the_end = replacing((topic_moves, "is_read", always(True)))
 """The job leaves the former topic before it has read all of it."""
