@@ -22,8 +22,6 @@ from tests.simulator.spark_checkpoint import Checkpoint
 
 OVERRIDES = {"late_events": False, "truncate_chance": 0.0}
 """The conditions of such a run: a truncate needs a topic of one partition."""
-PAUSES = (0, 0, 0, 1, 5, 10, 20, 30, 60)
-"""Seconds that may pass before a source goes on whose records are all read."""
 
 
 class SourceSimulation(Simulation):
@@ -102,7 +100,7 @@ class SourceSimulation(Simulation):
             problem = check_last_documents(self) if self._is_complete() else None
             if problem:
                 raise WrongAtRest(problem)
-            self.world.now += self.world.rng.choice(PAUSES)
+            self.world.now += self.world.rng.choice(self.world.conditions.pauses)
         for event in self.events[self.written : self.written + self.world.rng.choice((1, 2, 4, 8))]:
             self._change_due()
             self._write(event, next(self.source))
