@@ -9,7 +9,7 @@ from registry.model import EpochBoundary
 
 
 def recorded(known: list[EpochBoundary], *, partitions: int) -> list[tuple[int, int, bool]]:
-    """Partition, offset and `at_end` of the boundaries of topic `users`, which the entity `user` reads. Each partition ends at 7."""
+    """Partition, offset and `at_end` of the boundaries of topic `users`. The entity `user` reads it. Each partition ends at 7."""
     entities = (SimpleNamespace(name="user", topic="users"),)
     registry: Any = SimpleNamespace(
         snapshot=lambda: SimpleNamespace(entities=entities),
