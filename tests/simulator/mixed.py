@@ -68,11 +68,6 @@ class MixedSimulation(SourceSimulation, ErasedLettersSimulation):
     def _again(self, row: Row | None) -> Row | None:
         return row if row is None or CANARY not in row else {**row, CANARY: f"canary of {len(self.sent)} again."}
 
-    def _kept(self, partition: Partition) -> int:
-        """An erasure knows its records by their offsets, so the broker loses none of those."""
-        kept = max([super()._kept(partition), *(ends.get(partition, 0) for ends in self.erased.values())])
-        return min(kept, len(self.logs[partition]))
-
     def _is_complete(self) -> bool:
         return not self._letters_to_replay() and self.broken_off is None
 

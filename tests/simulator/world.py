@@ -30,8 +30,6 @@ EXPECTED = (Fenced, KafkaError, Transient, FencedWrite, TaskLost, LeaseLost, Sna
 """The errors that a fault may cause in a task or a driver."""
 READS = ("get", "query", "read ", "lease", "attempt", "init", "send", "replay request")
 """How the names of requests begin that make nothing durable."""
-LATE = (0.5, 1, 2, 3, 4, 5, 6, 8, 12, 12, 20, 20)
-"""The lags of single rows, in multiples of S."""
 BROKER_FAULTS = ("acknowledgement lost", "delivered late", "not delivered")
 MAX_REQUESTS = 60_000
 """A run with more is stuck. Forty products with eighty edits took 21,238."""
@@ -207,9 +205,9 @@ class World:
         """How late each replica shows a write of a row in an index, in seconds. The replicas differ by less than W."""
         r, lag, n = self.rng, self.conditions.lag, self.conditions.replicas
         if lag == "rows":
-            if (key, index) not in self.row_lags or r.random() < 0.4:
+            if (key, index) not in self.row_lags or r.random() < self.conditions.lag_change_chance:
                 late = r.random() < self.conditions.late_share
-                self.row_lags[key, index] = r.choice(LATE) * S + r.uniform(-1, 1) if late else 0.0
+                self.row_lags[key, index] = r.choice(self.conditions.late) * S + r.uniform(-1, 1) if late else 0.0
             base = self.row_lags[key, index]
             return [base, *(base + r.random() * W * 0.99 for _ in range(n - 1))]
         if lag == "none":
