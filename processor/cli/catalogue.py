@@ -3,8 +3,9 @@
 import argparse
 from pathlib import Path
 
-from processor.cli.chosen_plan import empty_registry
-from processor.cli.options import REGISTRY, add_settings, load_settings, reachable_settings
+from processor.cli.choices import PRICES, chosen_prices, empty_registry
+from processor.cli.options import REGISTRY, load_settings, reachable_settings
+from processor.cli.verb import AUTHORS, WITH_TESTS, flag, verb
 from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.environment.settings.open_registry import open_registry
@@ -13,33 +14,29 @@ from processor.language.definitions.load import files_below, load_directory, rea
 from processor.language.definitions.product_tests import read_cases
 from processor.text import visible_line
 from processor.tools.inspect.preview import planned_state, preview
-from processor.tools.inspect.price_list import DEFAULT, read_prices
 from processor.tools.web.catalogue.product import product_versions
 from processor.tools.web.catalogue.site import Catalogue, example_of, site_files, write_site
 from processor.tools.web.rendering import open_templates
 from registry.model import HistoryEntry, Snapshot
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "write a static site of the definitions: schemas, examples, lineage, slots, prices"
-    parser = verbs.add_parser("catalogue", help=text)
-    help = "directory with entities.yaml, products, and tests/"
-    parser.add_argument("definitions", metavar="DIR", type=Path, help=help)
-    parser.add_argument("--to", metavar="SITE", type=Path, required=True, help="directory of the site")
-    parser.add_argument("--title", metavar="TEXT", help="title of the site (default: the name of DIR)")
-    parser.add_argument("--prices", metavar="FILE", help=f"prices of another region than {DEFAULT.region} (TOML)")
-    parser.add_argument("--no-price", action="store_true", help="no prices: those of hundreds of products take long")
-    add_settings(parser, *REGISTRY)
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
+@verb(
+    "catalogue",
+    AUTHORS,
+    WITH_TESTS,
+    flag("--to", "directory of the site", "SITE", type=Path, required=True),
+    flag("--title", "title of the site (default: the name of DIR)", "TEXT"),
+    *PRICES,
+    settings=REGISTRY,
+)
+def catalogue(options: argparse.Namespace) -> int:
+    """Write a static site of the definitions: schemas, examples, lineage, slots, prices."""
     render = open_templates()
     tune_garbage_collector()
     directory: Path = options.definitions
-    catalogue = _catalogue(options, directory)
-    write_site(site_files(catalogue, render), options.to)
-    definitions, examples = catalogue.definitions, catalogue.examples
+    made = _catalogue(options, directory)
+    write_site(site_files(made, render), options.to)
+    definitions, examples = made.definitions, made.examples
     products = f"{len(definitions.products)} products ({len(examples)} with an example)"
     print(visible_line(f"{options.to / 'index.html'}: {products}, {len(definitions.entities)} entities"))
     return 0
@@ -49,7 +46,6 @@ def _catalogue(options: argparse.Namespace, directory: Path) -> Catalogue:
     definitions = load_directory(directory)
     with files_below(directory):
         cases = read_cases(read_tests(directory), definitions)
-    prices = read_prices(options.prices) if options.prices else DEFAULT
     settings, stored, has_run, history = _registry(options)
     found = preview(definitions, stored, has_run, None if options.no_price else settings)
     alone = plan_alone(definitions, settings.slots)  # as `test` runs them: nothing of it is paused
@@ -59,7 +55,7 @@ def _catalogue(options: argparse.Namespace, directory: Path) -> Catalogue:
         definitions=definitions,
         plan=planned_state(definitions, stored, has_run).plan,
         found=found,
-        prices=prices,
+        prices=chosen_prices(options),
         examples={name: example for name, example in examples.items() if example},
         versions=None if history is None else product_versions(stored, found.entries, history, definitions.products),
     )

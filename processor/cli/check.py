@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from processor.cli.verb import AUTHORS, flag, verb
 from processor.text import visible, visible_line
 
 if TYPE_CHECKING:
@@ -19,14 +20,13 @@ SLOTS = 20
 """The most slots of a table, and the default."""
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("check", help="read definitions and their tests, and print each mistake as path:line")
-    help = "directories with entities.yaml, products, and tests/"
-    parser.add_argument("definitions", metavar="DIR", type=Path, nargs="+", help=help)
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
+@verb(
+    "check",
+    AUTHORS,
+    flag("definitions", "directories with entities.yaml, products, and tests/", "DIR", type=Path, nargs="+"),
+)
+def check(options: argparse.Namespace) -> int:
+    """Read definitions and their tests, and print each mistake as path:line."""
     collects = gc.isenabled()
     gc.disable()  # the process ends soon, and the collector takes a seventh of its time
     try:

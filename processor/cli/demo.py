@@ -1,32 +1,40 @@
-"""`statestore demo`: runs the main job on embedded parts and real data, once with its table in Postgres and once in moto, and
-compares the documents of each run with the answer of SQL."""
+"""`statestore demo` and `tour`: show what statestore does. The demo runs the main job on embedded parts and real data, once with
+its table in Postgres and once in moto, and compares the documents of each run with the answer of SQL. The tour shows a small
+sample, in this process and in well under a second."""
 
 import argparse
+import shutil
 import sys
-from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from processor.cli.http_options import require_packages
-from processor.cli.machine.demo_parts import KEPT_DIR, OpenParts, demo_parts, kept_parts, start_kept_console
-from processor.cli.options import print_progress, set_embedded_credentials
-from processor.cli.printing.colour import coloured
+from processor.cli.options import print_progress, require_packages, set_embedded_credentials, with_addresses
 from processor.cli.printing.output import summary
+from processor.cli.printing.terminal import coloured
+from processor.cli.verb import MACHINE, flag, one_of, verb
 from processor.counts import Count
 from processor.environment.programs.servers import CONSOLE_PACKAGES
-from processor.environment.settings.settings import Settings
+from processor.environment.settings.settings import Settings, read_settings
 from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
 from processor.errors import StatestoreError
 from processor.language.definitions.load import load, read_directory
 
 if TYPE_CHECKING:
     from processor.engine.plan.plan import Plan
+    from processor.environment.embedded import Addresses
     from processor.tools.demo.github import History
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "github"
+BATCH: Final = 200
+KEPT_DIR: Final = Path(".statestore/demo")
+"""The directory of the parts that a demo keeps."""
+OpenParts = Callable[[str], AbstractContextManager[tuple[Settings, Path]]]
+"""Opens the parts of a demo with its table in this store: their settings, and a directory for the demo's files."""
+EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
 EVENTS = 200
 """How many of the example's events the demo uses: moto copies its whole table for each query, so twice as many events take four
 times as long."""
@@ -47,27 +55,27 @@ class DemoRun:
     lines: list[str]
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser(
-        "demo", help="run the main job on embedded parts and real data, and compare its documents with Postgres"
-    )
-    help = "let an application write to Postgres, and Debezium send the changes (`make demo-live` installs what this needs)"
-    forms = parser.add_mutually_exclusive_group()
-    forms.add_argument("--live", action="store_true", help=help)
-    help = (
-        "keep the parts of one run, with their screens in a browser, and print their address (with the extra `console`)"
-    )
-    forms.add_argument("--console", action="store_true", help=help)
-    help = (
-        "run only with the table there (default: one run on each; with --live or --console: "
-        + embedded_kind().name
-        + ")"
-    )
-    parser.add_argument("--store", choices=tuple(KINDS), help=help)
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
+@verb(
+    "demo",
+    MACHINE,
+    one_of(
+        flag(
+            "--live",
+            "let an application write to Postgres, and Debezium send the changes (`make demo-live` installs what this needs)",
+        ),
+        flag(
+            "--console",
+            "keep the parts of one run, with their screens in a browser, and print their address (with the extra `console`)",
+        ),
+    ),
+    flag(
+        "--store",
+        f"run only with the table there (default: one run on each; with --live or --console: {embedded_kind().name})",
+        choices=KINDS,
+    ),
+)
+def demo(options: argparse.Namespace) -> int:
+    """Run the main job on embedded parts and real data, and compare its documents with Postgres."""
     if options.live:
         return _run_live(options.store or embedded_kind().name)
     if options.console:
@@ -129,8 +137,8 @@ def _run_recorded(stores: Sequence[str], parts: OpenParts) -> int:
 
 def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> DemoRun:
     """Runs the job over the history, on these parts, with the table in this store. `follow`: prints the way of one event."""
-    from processor.cli.operators.stop_signals import StopSignals
-    from processor.cli.printing.job_log import JobLog
+    from processor.cli.printing.output import JobLog
+    from processor.cli.process import StopSignals
     from processor.job.run.feed import read_back, read_feed
     from processor.job.run.prepare_plan import prepare_plan
     from processor.job.run.run_to_end import run_to_end
@@ -199,3 +207,60 @@ def _follow_event(settings: Settings, plan: "Plan", file: Path, recorded: "Histo
 def print_step(number: int, text: str) -> None:
     """Prints which step of the demo begins."""
     print_progress(f"step {number} of {STEPS}: {text}")
+
+
+@contextmanager
+def demo_parts(store: str) -> Iterator[tuple[Settings, Path]]:
+    """Parts of the demo's own. They and the directory are removed at the end of the block."""
+    from processor.environment import embedded as parts
+
+    set_embedded_credentials()
+    with parts.embedded_parts(progress=print_progress, store=store) as addresses, _demo_on(addresses, store) as opened:
+        yield opened
+
+
+@contextmanager
+def kept_parts(store: str) -> Iterator[tuple[Settings, Path]]:
+    """Parts in KEPT_DIR that stay after the block, in place of those of an earlier demo. They go if the block fails."""
+    from processor.environment import embedded as parts
+
+    set_embedded_credentials()
+    parts.down(KEPT_DIR, print_progress)
+    addresses = parts.up(KEPT_DIR, print_progress, store)
+    try:
+        with _demo_on(addresses, store) as opened:
+            yield opened
+    except BaseException:
+        parts.down(KEPT_DIR, print_progress)
+        raise
+
+
+def start_kept_console(store: str) -> str:
+    """Starts the console over the kept parts. Returns its address."""
+    from processor.environment import embedded as parts
+
+    return parts.up(KEPT_DIR, print_progress, store, [parts.CONSOLE]).endpoints[parts.CONSOLE]
+
+
+@contextmanager
+def _demo_on(addresses: "Addresses", store: str) -> Iterator[tuple[Settings, Path]]:
+    with tempfile.TemporaryDirectory(prefix="statestore-demo-", ignore_cleanup_errors=True) as directory:
+        settings = with_addresses(read_settings({"batch_size": BATCH, "store": store}), addresses)
+        yield replace(settings, checkpoint=f"{directory}/checkpoint"), Path(directory)
+
+
+@verb("tour", MACHINE, flag("--copy", "copy the files of the sample into a new directory", "DIR", type=Path))
+def tour(options: argparse.Namespace) -> int:
+    """Show on a small sample, in memory, how five topics become one document."""
+    from processor.tools.demo.tour import SAMPLE, tour_lines
+
+    if options.copy is not None and options.copy.exists():
+        raise StatestoreError(f"{options.copy} exists already: give --copy the name of a new directory")
+    print("\n".join(tour_lines()))
+    if options.copy is None:
+        print("next: `statestore tour --copy DIR` copies the files, for you to change", file=sys.stderr)
+        return 0
+    shutil.copytree(SAMPLE, options.copy)
+    file = options.copy / "topics.jsonl"
+    print(f"next: `statestore try --definitions {options.copy} --from {file}`", file=sys.stderr)
+    return 0

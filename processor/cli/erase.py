@@ -8,15 +8,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from processor.cli.chosen_plan import stored_state
-from processor.cli.chosen_row import chosen_entity, typed_key
-from processor.cli.operators.dead_letter_choice import positions
-from processor.cli.operators.operator_run import open_operator_run
-from processor.cli.operators.stop_signals import StopSignals
-from processor.cli.options import JOB, add_settings, reachable_settings, require_settings
-from processor.cli.printing.edit_report import user_name
-from processor.cli.printing.erasure_certificate import Occasion, certificate_lines, make_certificate
-from processor.cli.printing.job_log import JobLog, add_log_flags
+from processor.cli.choices import chosen_entity, stored_state, typed_key
+from processor.cli.options import JOB, reachable_settings, require_settings, user_name
+from processor.cli.printing.output import JobLog
+from processor.cli.process import StopSignals, open_operator_run
+from processor.cli.stored_letters import positions
+from processor.cli.verb import ENTITY, LOG, OPERATORS, TAKE_OVER, flag, verb
 from processor.engine.plan.declared_columns import declared_columns
 from processor.engine.rounds.step_runner import StepRunner
 from processor.environment.settings.open_registry import open_registry
@@ -24,6 +21,7 @@ from processor.errors import SettingError
 from processor.text import visible_line, visible_lines
 from processor.tools.inspect.rows import Reference, references
 from processor.tools.inspect.verification import with_open_changes
+from processor.tools.operate.erasure import Occasion, certificate_lines, make_certificate
 from processor.values import canonical_json
 from processor.values.record import Value
 from statestore import keys
@@ -34,44 +32,36 @@ if TYPE_CHECKING:
     from processor.tools.operate.run_erase import ErasureReport
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("erase", help="remove a row, its documents and its dead letters for good")
-    parser.add_argument("entity", metavar="ENTITY")
-    parser.add_argument(
-        "key",
-        metavar="KEY",
-        help="its key: a JSON object, or the value of one column",
-    )
-    parser.add_argument("--json", action="store_true", help="print the certificate as one JSON object")
-    parser.add_argument(
-        "--without-key", action="store_true", help="leave the key out of the certificate: its hash is there"
-    )
-    parser.add_argument(
-        "--referring",
-        action="store_true",
-        help="erase nothing: print the commands that erase the rows of other entities that join with this row",
-    )
-    parser.add_argument(
+@verb(
+    "erase",
+    OPERATORS,
+    ENTITY,
+    flag("key", "its key: a JSON object, or the value of one column", "KEY"),
+    flag("--json", "print the certificate as one JSON object"),
+    flag("--without-key", "leave the key out of the certificate: its hash is there"),
+    flag(
+        "--referring", "erase nothing: print the commands that erase the rows of other entities that join with this row"
+    ),
+    flag(
         "--letter",
-        metavar="P",
+        "erase this dead letter (as user/0/17), whose key nobody can read: it is of this row",
+        "P",
         action="append",
         default=[],
-        help="erase this dead letter (as user/0/17), whose key nobody can read: it is of this row",
-    )
-    parser.add_argument(
+    ),
+    flag(
         "--other-letter",
-        metavar="P",
+        "leave this dead letter, whose key nobody can read: it is of another row",
+        "P",
         action="append",
         default=[],
-        help="leave this dead letter, whose key nobody can read: it is of another row",
-    )
-    parser.add_argument("--take-over", action="store_true", help="take over from a job that still holds the lease")
-    add_log_flags(parser)
-    add_settings(parser, *JOB)
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
+    ),
+    TAKE_OVER,
+    *LOG,
+    settings=JOB,
+)
+def erase(options: argparse.Namespace) -> int:
+    """Remove a row, its documents and its dead letters for good."""
     own, others = (frozenset(map(_place, texts)) for texts in (options.letter, options.other_letter))
     with reachable_settings(options) as settings:
         with stored_state(settings) as (plan, store):

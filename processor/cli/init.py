@@ -10,8 +10,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import get_args
 
-from processor.cli.arguments import natural
-from processor.cli.options import add_settings, load_settings, reachable_settings
+from processor.cli.options import KAFKA, load_settings, reachable_settings
+from processor.cli.verb import AUTHORS, flag, natural, verb
 from processor.environment.settings.resolve_secrets import database_address
 from processor.errors import SettingError, StatestoreError
 from processor.language.definitions.load import ENTITIES, load_directory
@@ -27,29 +27,24 @@ DEPTH = 1
 GUESSES = "# The source does not show what is marked `guess`: check it."
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "write entities.yaml, and with --root a product, from a database, records or schemas"
-    parser = verbs.add_parser("init", help=text)
-    parser.add_argument("directory", metavar="DIR", type=Path)
-    parser.add_argument("--database", metavar="URL", help="postgresql:// or mysql:// address of a source")
-    password = "reference to its password: env:, file: or secret:"
-    parser.add_argument("--password", metavar="REF", default="", help=password)
-    help = "its schemas (MySQL: databases) to read"
-    parser.add_argument("--schemas", metavar="A,B", default="", help=help)
-    parser.add_argument("--topic-prefix", metavar="P", help="the connector's topic.prefix, of all topics to read")
-    times, decimals = get_args(TimeMode), get_args(DecimalMode)
-    parser.add_argument("--times", choices=times, metavar="MODE", help="its time.precision.mode")
-    parser.add_argument("--decimals", choices=decimals, metavar="MODE", help="its decimal.handling.mode")
-    parser.add_argument("--from", dest="source", metavar="FILE", help="recorded topics, as `try` takes them")
-    parser.add_argument("--root", metavar="ENTITY", help="draft a product with this root, too")
-    parser.add_argument("--depth", metavar="N", type=natural, default=DEPTH, help=f"its levels of joins ({DEPTH})")
-    help = "write nothing; 1 if entities.yaml and source differ"
-    parser.add_argument("--check", action="store_true", help=help)
-    add_settings(parser, "bootstrap_servers")
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
+@verb(
+    "init",
+    AUTHORS,
+    flag("directory", metavar="DIR", type=Path),
+    flag("--database", "postgresql:// or mysql:// address of a source", "URL"),
+    flag("--password", "reference to its password: env:, file: or secret:", "REF", default=""),
+    flag("--schemas", "its schemas (MySQL: databases) to read", "A,B", default=""),
+    flag("--topic-prefix", "the connector's topic.prefix, of all topics to read", "P"),
+    flag("--times", "its time.precision.mode", "MODE", choices=get_args(TimeMode)),
+    flag("--decimals", "its decimal.handling.mode", "MODE", choices=get_args(DecimalMode)),
+    flag("--from", "recorded topics, as `try` takes them", "FILE", dest="source"),
+    flag("--root", "draft a product with this root, too", "ENTITY"),
+    flag("--depth", f"its levels of joins ({DEPTH})", "N", type=natural, default=DEPTH),
+    flag("--check", "write nothing; 1 if entities.yaml and source differ"),
+    settings=KAFKA,
+)
+def init(options: argparse.Namespace) -> int:
+    """Write entities.yaml, and with --root a product, from a database, records or schemas."""
     directory: Path = options.directory
     exists = (directory / ENTITIES).exists()
     if options.check and not exists:

@@ -11,18 +11,11 @@ from contextlib import closing, contextmanager
 from threading import Event
 from typing import TYPE_CHECKING
 
-from processor.cli.chosen_plan import stored_plan
-from processor.cli.operators.driver_page import served_page
-from processor.cli.options import (
-    KAFKA,
-    REGISTRY,
-    add_definitions,
-    add_settings,
-    load_definitions,
-    reachable_settings,
-    require_settings,
-)
-from processor.cli.printing.job_log import JobLog, add_log_flags
+from processor.cli.choices import stored_plan
+from processor.cli.options import KAFKA, REGISTRY, load_definitions, reachable_settings, require_settings
+from processor.cli.printing.output import JobLog
+from processor.cli.process import served_page
+from processor.cli.verb import LOG, OPERATORS, PRODUCT, STORED_DEFINITIONS, flag, verb
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone, product_of
 from processor.engine.rounds.job_event import JobEvent
@@ -41,42 +34,33 @@ if TYPE_CHECKING:
     from registry.repository import Registry
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("land", help="keep the documents of a product in Postgres or in OpenSearch")
-    parser.add_argument("product", metavar="PRODUCT")
-    parser.add_argument(
+@verb(
+    "land",
+    OPERATORS,
+    PRODUCT,
+    flag(
         "--to",
-        metavar="URL",
-        help="postgresql://user@host:port/database, https://user@host:9200, or a reference: env:NAME, file:PATH, secret:NAME "
+        "postgresql://user@host:port/database, https://user@host:9200, or a reference: env:NAME, file:PATH, secret:NAME "
         "(with --embedded its Postgres, or `opensearch`)",
-    )
-    parser.add_argument("--into", metavar="NAME", help="table or alias (default: the product's name)")
-    parser.add_argument(
-        "--index",
-        metavar="MEMBER",
-        action="append",
-        default=[],
-        help="a member that gets an index in Postgres; repeatable",
-    )
-    parser.add_argument("--once", action="store_true", help="land what the topic holds now, then end")
-    parser.add_argument(
-        "--verify", action="store_true", help="land nothing: compare target and topic; 1 if they differ"
-    )
-    rare = {
-        parser.add_argument("--new-id", action="store_true", help=argparse.SUPPRESS): (
-            "the target is a copy of another landing's: give it an id of its own"
-        ),
-        parser.add_argument("--remove", metavar="ID", help=argparse.SUPPRESS): (
-            "land nothing: take the landing with this id, as `status` shows it, out of the registry; its target stays"
-        ),
-    }
-    add_definitions(parser, required=False, otherwise="the definitions of the registry")
-    add_log_flags(parser)
-    add_settings(parser, *KAFKA, *REGISTRY, "status_port", "status_host", rare=rare)
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
+        "URL",
+    ),
+    flag("--into", "table or alias (default: the product's name)", "NAME"),
+    flag("--index", "a member that gets an index in Postgres; repeatable", "MEMBER", action="append", default=[]),
+    flag("--once", "land what the topic holds now, then end"),
+    flag("--verify", "land nothing: compare target and topic; 1 if they differ"),
+    flag("--new-id", "the target is a copy of another landing's: give it an id of its own", rare=True),
+    flag(
+        "--remove",
+        "land nothing: take the landing with this id, as `status` shows it, out of the registry; its target stays",
+        "ID",
+        rare=True,
+    ),
+    STORED_DEFINITIONS,
+    *LOG,
+    settings=(*KAFKA, *REGISTRY, "status_port", "status_host"),
+)
+def land(options: argparse.Namespace) -> int:
+    """Keep the documents of a product in Postgres or in OpenSearch."""
     with reachable_settings(options) as settings:
         require_settings(settings, "bootstrap_servers")
         if options.remove:

@@ -1,19 +1,17 @@
-"""`statestore local up|status|produce|down`: starts embedded parts that run on between commands, shows them, puts recorded topics
-into their Kafka, stops them.
+"""`statestore local up|status|produce|down` and `completion`. `local` starts embedded parts that run on between commands, shows
+them, puts recorded topics into their Kafka, stops them. `completion` prints the script that completes verbs in bash or zsh.
 
 Results go to stdout (with `--json` one object), progress goes to stderr.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
-import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from processor.cli.options import print_progress
+from processor.cli.verb import JSON, MACHINE, flag, verb, verb_with_actions
 from processor.environment.embedded import BROKER, CONSOLE, OPENSEARCH, SERVER, Addresses, PartsStatus, down, status, up
 from processor.environment.programs.processes import LOCAL_DIR
 from processor.environment.settings.settings import Settings
@@ -22,55 +20,62 @@ from processor.errors import PartError
 from processor.text import table_lines
 from processor.values.recorded_topics import read_records
 
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
-
 DONE, FAILED = 0, 1
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Adds the verb `local` with its three actions."""
-    local = subparsers.add_parser(
-        "local",
-        help="start, show, feed or stop embedded parts on this machine: Kafka and Postgres, or also the part of another store",
-    )
-    actions = local.add_subparsers(dest="action", required=True, metavar="up|status|produce|down")
-    for name, run, help_text in (
-        ("up", run_up, "start the parts that do not run, and print their addresses"),
-        ("status", run_status, "print the addresses and which parts run; exit with 1 unless all run"),
-        ("produce", run_produce, "put recorded topics into the Kafka that runs, and make the topics that it lacks"),
-        ("down", run_down, "stop the parts, and remove their data"),
-    ):
-        action = actions.add_parser(name, help=help_text, description=help_text)
-        action.add_argument(
-            "--dir", type=Path, default=LOCAL_DIR, help="directory of the parts and their data (%(default)s)"
-        )
-        action.add_argument("--json", action="store_true", help="print one JSON object")
-        action.set_defaults(run=run)
-        if name == "up":
-            usual = embedded_kind().name
-            text = f"where jobs keep their table ({usual} by default); a store with a part of its own also starts that"
-            action.add_argument("--store", choices=tuple(KINDS), default=usual, help=text)
-            text = "also start what `land` needs for documents in it: Postgres runs in any case"
-            action.add_argument("--land", choices=(SERVER, OPENSEARCH), default=SERVER, help=text)
-            text = "also start the screens of operators over these parts, and print their address"
-            action.add_argument("--console", dest="more", action="append_const", const=CONSOLE, default=[], help=text)
-        if name == "produce":
-            action.add_argument("file", metavar="FILE", help="recorded topics; - for standard input")
+SHELLS = ("bash", "zsh")
+INSTALL = 'eval "$(statestore completion bash)"'
+LOCAL = verb_with_actions(
+    "local",
+    MACHINE,
+    "start, show, feed or stop embedded parts on this machine: Kafka and Postgres, or also the part of another store",
+)
+SHARED = (flag("--dir", "directory of the parts and their data (%(default)s)", type=Path, default=LOCAL_DIR), JSON)
 
 
-def run_up(args: argparse.Namespace) -> int:
-    """Starts the parts that do not run, and prints the addresses."""
+@LOCAL.action(
+    "up",
+    *SHARED,
+    flag(
+        "--store",
+        f"where jobs keep their table ({embedded_kind().name} by default); a store with a part of its own also starts that",
+        choices=KINDS,
+        default=embedded_kind().name,
+    ),
+    flag(
+        "--land",
+        "also start what `land` needs for documents in it: Postgres runs in any case",
+        choices=(SERVER, OPENSEARCH),
+        default=SERVER,
+    ),
+    flag(
+        "--console",
+        "also start the screens of operators over these parts, and print their address",
+        dest="more",
+        action="append_const",
+        const=CONSOLE,
+        default=[],
+    ),
+)
+def up_parts(args: argparse.Namespace) -> int:
+    """Start the parts that do not run, and print their addresses.
+
+    Starts the parts that do not run, and prints the addresses.
+    """
     try:
-        addresses = up(args.dir, _print_progress, args.store, [args.land, *args.more])
+        addresses = up(args.dir, print_progress, args.store, [args.land, *args.more])
     except PartError as error:
         return _fail(error)
     _print(args, addresses.named, _address_lines(addresses))
     return DONE
 
 
-def run_status(args: argparse.Namespace) -> int:
-    """Prints the addresses and which parts run. Returns 1 unless all run."""
+@LOCAL.action("status", *SHARED)
+def parts_status(args: argparse.Namespace) -> int:
+    """Print the addresses and which parts run; exit with 1 unless all run.
+
+    Prints the addresses and which parts run. Returns 1 unless all run.
+    """
     try:
         found = status(args.dir)
     except PartError as error:
@@ -82,13 +87,17 @@ def run_status(args: argparse.Namespace) -> int:
     return DONE if found.all_alive else FAILED
 
 
-def run_produce(args: argparse.Namespace) -> int:
-    """Puts the records of a file into the topics that they name, behind what these hold. The counts go to stdout."""
+@LOCAL.action("produce", *SHARED, flag("file", "recorded topics; - for standard input", "FILE"))
+def produce(args: argparse.Namespace) -> int:
+    """Put recorded topics into the Kafka that runs, and make the topics that it lacks.
+
+    Puts the records of a file into the topics that they name, behind what these hold. The counts go to stdout.
+    """
     from processor.job.run.feed import produce_records
 
     found = status(args.dir)
     if found is None or not found.alive[BROKER]:
-        _print_progress("Kafka does not run; start it with `statestore local up`")
+        print_progress("Kafka does not run; start it with `statestore local up`")
         return FAILED
     records = list(read_records(args.file))
     partitions: dict[str, int] = {}
@@ -100,10 +109,14 @@ def run_produce(args: argparse.Namespace) -> int:
     return DONE
 
 
-def run_down(args: argparse.Namespace) -> int:
-    """Stops the parts. Returns 0 also if none ran."""
+@LOCAL.action("down", *SHARED)
+def stop_parts(args: argparse.Namespace) -> int:
+    """Stop the parts, and remove their data.
+
+    Stops the parts. Returns 0 also if none ran.
+    """
     try:
-        stopped = down(args.dir, _print_progress)
+        stopped = down(args.dir, print_progress)
     except PartError as error:
         return _fail(error)
     _print(args, {"stopped": stopped}, ["stopped" if stopped else "no part was running"])
@@ -124,10 +137,44 @@ def _print(args: argparse.Namespace, value: Mapping[str, object], lines: list[st
     print(json.dumps(value) if args.json else "\n".join(lines))
 
 
-def _print_progress(message: str) -> None:
-    print(message, file=sys.stderr)
-
-
 def _fail(error: PartError) -> int:
-    _print_progress(str(error))
+    print_progress(str(error))
     return FAILED
+
+
+@verb("completion", MACHINE, flag("shell", choices=SHELLS))
+def completion(options: argparse.Namespace) -> int:
+    """Print the completion of a shell: put `eval "$(statestore completion bash)"` into ~/.bashrc."""
+    if options.shell == "zsh":  # zsh runs the functions of bash
+        print("autoload -U +X compinit && compinit && autoload -U +X bashcompinit && bashcompinit")
+    print("\n".join(_script(options.parsers)))
+    return 0
+
+
+def _script(parsers: Mapping[str, argparse.ArgumentParser]) -> Iterator[str]:
+    """The lines of the script. Where a verb takes a file, the shell completes the names of files."""
+    yield "_statestore() {"
+    yield '  local words word="${COMP_WORDS[COMP_CWORD]}"'
+    yield "  case $COMP_CWORD in"
+    yield f"    1) words='{' '.join(parsers)} --help --version' ;;"
+    yield '    *) case "${COMP_WORDS[1]}" in'
+    for name, parser in parsers.items():
+        yield f"      {name}) words='{' '.join(_words(parser))}' ;;"
+    yield "    esac ;;"
+    yield "  esac"
+    yield '  COMPREPLY=($(compgen -W "$words" -- "$word"))'
+    yield "}"
+    yield "complete -o default -F _statestore statestore"
+
+
+def _words(parser: argparse.ArgumentParser) -> list[str]:
+    """The flags of a verb, and its actions with their flags."""
+    words: dict[str, None] = {}
+    for action in parser._actions:
+        words.update(dict.fromkeys(action.option_strings))
+        for choice in action.choices or ():
+            words[str(choice)] = None
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                words.update(dict.fromkeys(_words(below)))
+    return list(words)

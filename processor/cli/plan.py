@@ -1,70 +1,72 @@
-"""`statestore plan`: shows what `apply` would do, and the cost of each kind of event after it."""
+"""`statestore plan` and `statistics`: show what `apply` would do and cost, with --diff also what differs in the documents of the
+stored rows or of recorded topics; and measure what the estimates of `plan` need."""
 
 import argparse
 import json
 import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
-from processor.cli.arguments import positive
-from processor.cli.chosen_diff import recorded_diff, stored_diff
-from processor.cli.chosen_plan import empty_registry
-from processor.cli.options import (
-    REGISTRY,
-    add_definitions,
-    add_settings,
-    load_definitions,
-    load_settings,
-    reachable_settings,
-)
-from processor.cli.printing.diff_markdown import markdown_lines
-from processor.cli.printing.diff_text import diff_json, diff_lines
-from processor.cli.printing.plan_details import detail_lines
-from processor.cli.printing.plan_json import plan_json
-from processor.cli.printing.plan_text import plan_lines
-from processor.engine.plan.planning import requirements_of
+from processor.cli.choices import PRICES, chosen_prices, chosen_seed, empty_registry, stored_state
+from processor.cli.options import REGISTRY, TABLE, load_definitions, load_settings, print_progress, reachable_settings
+from processor.cli.printing.plan import detail_lines, diff_json, diff_lines, markdown_lines, plan_json, plan_lines
+from processor.cli.verb import AUTHORS, DEFINITIONS, JSON, SEED, flag, positive, verb
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.planning import plan_alone, plan_of, requirements_of
 from processor.engine.protocol.topic_moves import move_lines
+from processor.engine.rounds.step_runner import StepRunner, tune_garbage_collector
+from processor.engine.rounds.trial import Trial
 from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.settings import Settings
 from processor.errors import SettingError, StatestoreError
+from processor.job.kafka.open_schemas import open_schemas
 from processor.language.definitions.load import load, read_directory
 from processor.language.product.product import Definitions
-from processor.tools.inspect.diff import DiffReport
-from processor.tools.inspect.preview import Preview, preview
-from processor.tools.inspect.price_list import DEFAULT, read_prices
+from processor.text import table_lines, visible
+from processor.tools.inspect.diff import DefinitionDiff, DiffReport, DiffSide, filled_accesses, scan_unfilled
+from processor.tools.inspect.preview import PlannedState, Preview, planned_state, preview
+from processor.tools.inspect.statistics import take_statistics
+from processor.tools.inspect.verification import with_open_changes
 from processor.values import canonical_json
+from processor.values.record import Record
+from processor.values.recorded_topics import read_records
 from registry.edits.apply import apply
 from registry.edits.edit import edited
 from registry.errors import RegistryError, RegistryMissing
-from registry.model import Snapshot
+from registry.model import Snapshot, Statistics
 
 if TYPE_CHECKING:
     from registry.repository import Registry
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("plan", help="show what `apply` would do: changes, documents, warnings, and prices")
-    add_definitions(parser)
-    parser.add_argument("--offline", action="store_true", help="compare with an empty registry, and connect to none")
-    parser.add_argument("--against", metavar="DIR", type=Path, help="with --offline: compare with these definitions")
-    parser.add_argument("--diff", action="store_true", help="compare the documents of stored rows, before and after")
-    parser.add_argument("--from", dest="source", metavar="FILE", help="with --diff --offline: topics, as of `try`")
-    parser.add_argument("--sample", metavar="N", type=positive, help="compare N documents of each product, not all")
-    parser.add_argument("--seed", metavar="S", type=int, help="the same seed takes the same sample")
-    parser.add_argument("--prices", metavar="FILE", help=f"prices of another region than {DEFAULT.region} (TOML)")
-    parser.add_argument("--no-price", action="store_true", help="no prices: those of hundreds of products take long")
-    parser.add_argument("--verbose", action="store_true", help="show slots, joins and the price of each event too")
-    parser.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_settings(parser, *REGISTRY)
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
+@verb(
+    "plan",
+    AUTHORS,
+    DEFINITIONS,
+    flag("--offline", "compare with an empty registry, and connect to none"),
+    flag("--against", "with --offline: compare with these definitions", "DIR", type=Path),
+    flag("--diff", "compare the documents of stored rows, before and after"),
+    flag("--from", "with --diff --offline: topics, as of `try`", "FILE", dest="source"),
+    flag("--sample", "compare N documents of each product, not all", "N", type=positive),
+    SEED,
+    *PRICES,
+    flag("--verbose", "show slots, joins and the price of each event too"),
+    flag("--markdown", "print Markdown, for a pull request"),
+    JSON,
+    settings=REGISTRY,
+)
+def plan(options: argparse.Namespace) -> int:
+    """Show what `apply` would do: changes, documents, warnings, and prices."""
     try:
         _check_flags(options)
-        prices = read_prices(options.prices) if options.prices else DEFAULT
+        prices = chosen_prices(options)
         found, diff = _offline(options) if options.offline else _online(options)
     except (StatestoreError, RegistryError) as error:
         if not options.json:
@@ -135,3 +137,134 @@ def _moves(definitions: Definitions, stored: Snapshot, registry: "Registry") -> 
     topics = {entity.name: entity.topic for entity in stored.entities}
     topics |= {name: entity.topic for name, entity in definitions.entities.items()}
     return tuple(move_lines(topics, registry.epochs(sorted(topics.values()), sorted(topics))))
+
+
+NO_STATE = "there are no stored rows yet, so nothing can differ: add --offline --from FILE, which compares over recorded topics"
+
+
+def stored_diff(
+    options: argparse.Namespace,
+    definitions: Definitions,
+    settings: Settings,
+    registry: "Registry",
+    before: tuple[Snapshot, frozenset[str]],
+) -> DiffReport:
+    """The diff over the stored rows of the registry's table. `before`: as of `snapshot_for_apply`. Raises ForeignPart when the
+    table is not that of the registry."""
+    from processor.job.run.binding import readable_store
+
+    stored, has_run = before
+    if not has_run:
+        raise StatestoreError(NO_STATE)
+    state = planned_state(definitions, stored, has_run)
+    live = plan_of(stored)
+    names = _compared(state, stored)
+    with readable_store(settings, registry) as store:
+        runner = with_open_changes(StepRunner(store=store))
+        products = [state.plan.products[name] for name in names]
+        print_progress("reading the rows of entities whose slots the apply fills")
+        unfilled = scan_unfilled(state.plan, products, filled_accesses(stored, live), store)
+        planned = DiffSide(plan=state.plan, runner=runner, unfilled=unfilled)
+        report = _report(options, DiffSide(plan=live, runner=runner), planned, names)
+    unread = (entity.name for entity in state.after.entities if entity.name not in has_run)
+    notes = (f"entity {name}: no job has read its topic, so joins find no rows of it yet" for name in unread)
+    return replace(report, notes=tuple(notes))
+
+
+def recorded_diff(options: argparse.Namespace, definitions: Definitions, stored: Snapshot) -> DiffReport:
+    """The diff over the recorded topics of `--from`. `stored`: the registry with the live definitions."""
+    tune_garbage_collector()
+    settings = replace(load_settings(options), max_reject_share=1.0)
+    state = planned_state(definitions, stored, frozenset(entity.name for entity in stored.entities))
+    before = plan_of(stored) if stored.entities else plan_alone(Definitions(entities={}, products={}), settings.slots)
+    records = list(read_records(options.source))
+    live, planned = (_trial(plan, settings, records) for plan in (before, state.plan))
+    report = _report(options, _side(live), _side(planned), _compared(state, stored))
+    letters = [len(trial.rejects.messages) for trial in (live, planned)]
+    note = f"dead letters of the records: {letters[0]:,} by the live definitions, {letters[1]:,} by the new ones"
+    return replace(report, notes=(note,) if any(letters) else ())
+
+
+def _compared(state: PlannedState, stored: Snapshot) -> dict[str, bool]:
+    """The products to compare, and whether the apply publishes them: those that get another version, and those over an entity
+    that it changes."""
+    known = {(one.name, one.version) for one in (*stored.products, *stored.waiting)}
+    put = (*state.change.products, *state.change.waiting)
+    published = {one.name for one in put if (one.name, one.version) not in known}
+    changed = {one.name for one in state.change.entities}
+    reads = {one.name: one.entities() for one in (*state.after.products, *state.after.waiting)}
+    return {name: name in published for name in state.plan.products if name in published or reads[name] & changed}
+
+
+def _trial(plan: Plan, settings: Settings, records: Sequence[Record]) -> Trial:
+    """A finished trial of the records."""
+    trial = Trial(
+        plan=plan,
+        settings=settings,
+        consistent=True,
+        schemas=open_schemas(resolve_schema_registry(settings.schema_registry)),
+    )
+    trial.batch(records)
+    trial.finish()
+    return trial
+
+
+def _side(trial: Trial) -> DiffSide:
+    return DiffSide(plan=trial.plan, runner=StepRunner(store=trial.store))
+
+
+def _report(options: argparse.Namespace, live: DiffSide, planned: DiffSide, names: dict[str, bool]) -> DiffReport:
+    seed = chosen_seed(options)
+    diff = DefinitionDiff(
+        live=live, planned=planned, random=Random(seed), sample=options.sample, progress=print_progress
+    )
+    products = tuple(diff.product(name, publishes=published) for name, published in names.items())
+    return DiffReport(products=products, seed=seed if any(one.share < 1 for one in products) else None)
+
+
+SAMPLE = 200
+
+
+@verb(
+    "statistics",
+    AUTHORS,
+    flag(
+        "--sample",
+        f"rows of each entity whose size and joins are measured (default: {SAMPLE}); all rows are counted",
+        "N",
+        type=positive,
+        default=SAMPLE,
+    ),
+    SEED,
+    JSON,
+    settings=(*REGISTRY, *TABLE),
+)
+def statistics(options: argparse.Namespace) -> int:
+    """Count rows, and the rows that joins find, for the estimates of `plan`."""
+    random = Random(chosen_seed(options))
+    with (
+        reachable_settings(options) as settings,
+        stored_state(settings) as (plan, store),
+        ThreadPoolExecutor(settings.threads) as pool,
+    ):
+        taken = take_statistics(
+            plan, store, sample=options.sample, random=random, at=datetime.now(UTC), map_counts=pool.map
+        )
+        with open_registry(settings) as registry:
+            registry.statistics.keep(taken)
+    print(
+        json.dumps(asdict(taken), indent=2, default=datetime.isoformat)
+        if options.json
+        else visible("\n".join(statistics_lines(taken)))
+    )
+    return 0
+
+
+def statistics_lines(taken: Statistics) -> Iterator[str]:
+    """The statistics as two tables."""
+    entities = [[e.entity, f"{e.rows:,}", f"{e.mean_bytes:,.0f}", f"{e.most_bytes:,}"] for e in taken.entities]
+    entities.insert(0, ["entity", "rows", "mean bytes", "most bytes"])
+    joins = [[str(j.join), j.direction, f"{j.mean:,.2f}", f"{j.most:,}", j.value or ""] for j in taken.joins]
+    joins.insert(0, ["join", "direction", "mean rows", "most rows", "of the value"])
+    tables = (table_lines(entities, right=(1, 2, 3)), table_lines(joins, right=(2, 3)))
+    yield from (f"  {line}" for table in tables for line in table)

@@ -1,4 +1,6 @@
-"""SIGTERM and SIGINT (Ctrl-C) end a job within 10 s, and nothing is lost: the next start does unfinished work again.
+"""A job in this process: the signals that end it, its page, and the run of an operator's verb.
+
+SIGTERM and SIGINT (Ctrl-C) end a job within 10 s, and nothing is lost: the next start does unfinished work again.
 
     1. the signal         one line; while the job opens, Stopped ends that at once; later the job ends after its batch or round
     2. 5 s later          Spark cancels the tasks that still run, and the batch is not committed
@@ -12,18 +14,27 @@ what it left (rules 5 and 7 of docs/architecture.md).
 import logging
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
+from time import time
 from typing import TYPE_CHECKING
 
-from processor.cli.printing.job_log import JobLog
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.troubles import Troubles
+from processor.cli.printing.output import JobLog
+from processor.engine.plan.planning import plan_of
+from processor.engine.rounds.job_event import JobEvent, Report
+from processor.engine.rounds.troubles import Troubles, trouble_line
+from processor.environment.settings.owner_name import owner_name
+from processor.environment.settings.setting_groups import WatchSettings
+from processor.environment.settings.settings import Settings
 from processor.errors import Stopped
+from processor.job.metrics.status import SILENT_SECONDS, wrong_in_report
+from processor.text import duration_text
 
 if TYPE_CHECKING:
+    from processor.job.metrics.status_page import Pages, RunState
     from processor.job.run.job import Job
+    from registry.repository import Registry
 
 CANCEL_SECONDS = 5.0
 """From the signal until Spark cancels tasks."""
@@ -87,3 +98,59 @@ class StopSignals:
         if self.job is not None:
             with suppress(Exception):
                 self.job.registry.runs.end(self.job.lease.job, self.job.lease.owner, "stopped")
+
+
+def open_operator_run(settings: Settings, registry: "Registry", signals: StopSignals, *, take_over: bool) -> "Job":
+    """The open job, by the definitions in force now. A signal stops it. Raises LeaseHeld while another run lives, unless
+    `take_over`: before the start of Spark."""
+    from processor.job.run.lease import refuse_living_run
+    from processor.job.run.open_job import open_job
+
+    if not take_over:
+        refuse_living_run(registry.jobs, settings.job, owner_name(), signals.stopping)
+    signals.job = open_job(
+        settings,
+        plan_of(registry.snapshot()),
+        registry,
+        owner=owner_name(),
+        take_over=take_over,
+        jars=[],
+        report=signals.log,
+        stopping=signals.stopping,
+        troubles=signals.troubles,
+    )
+    return signals.job
+
+
+@contextmanager
+def shown_status(settings: WatchSettings, signals: StopSignals) -> Iterator[None]:
+    """Serves the page within the block, if the settings name a port. Raises SettingError where the port is taken."""
+    from processor.job.metrics.status_page import JOB_PAGES, RunState
+
+    def read() -> RunState:
+        now = time()
+        degraded = tuple(trouble_line(trouble, now) for trouble in signals.troubles.now)
+        report = signals.job.monitor.report if signals.job is not None else None
+        if report is None:
+            return RunState(None, (), degraded)
+        age, ended = now - report["at"], signals.job is None or signals.job.ended
+        lost = age > SILENT_SECONDS and not ended  # one that has ended gives its lease back, or another one opens
+        silent = [f"the job has reported nothing for {duration_text(age)}; see its log"] if lost else []
+        return RunState(report, (*silent, *wrong_in_report(report)), degraded)
+
+    with served_page(settings, signals.log, read, JOB_PAGES):
+        yield
+
+
+@contextmanager
+def served_page(settings: WatchSettings, log: Report, read: "Callable[[], RunState]", pages: "Pages") -> Iterator[None]:
+    """Serves pages of a state within the block, if the settings name a port. Raises SettingError where the port is taken."""
+    if not settings.status_port:
+        yield
+        return
+    from processor.job.metrics.status_page import status_server
+
+    with status_server(settings.status_host, settings.status_port, read, pages) as port:
+        host = f"[{settings.status_host}]" if ":" in settings.status_host else settings.status_host
+        log(JobEvent(what="status page", text=f"status page: http://{host}:{port}/"))
+        yield

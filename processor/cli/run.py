@@ -1,28 +1,28 @@
-"""`statestore run`: runs the job on real addresses or on embedded parts; with --from and --to from file to file."""
+"""`statestore run`, `backfill` and `copy`: run the job on real addresses or on embedded parts, with --from and --to from file to
+file; do the work that edits left; copy the state of a stopped job. AWS Glue starts the job by `glue_arguments`."""
 
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from processor.cli.arguments import positive
-from processor.cli.operators.driver_page import shown_status
-from processor.cli.operators.stop_signals import StopSignals
 from processor.cli.options import (
     JOB,
-    add_definitions,
-    add_settings,
+    REGISTRY,
+    TABLE,
     load_definitions,
+    load_settings,
     print_progress,
     reachable_settings,
     require_settings,
 )
-from processor.cli.printing.job_log import JobLog, add_log_flags
 from processor.cli.printing.output import (
+    JobLog,
     check_outputs,
     freshness_histogram,
     rejects_path,
@@ -30,13 +30,29 @@ from processor.cli.printing.output import (
     write_published,
     write_rejects,
 )
+from processor.cli.printing.terminal import ProgressBar
+from processor.cli.process import StopSignals, open_operator_run, shown_status
+from processor.cli.verb import (
+    DEAD_LETTER_FILE,
+    KNOWN,
+    LOG,
+    OPERATORS,
+    STORED_DEFINITIONS,
+    TAKE_OVER,
+    flag,
+    positive,
+    verb,
+)
 from processor.counts import Count
 from processor.engine.protocol.backlog import stopped_line
 from processor.engine.rounds.job_event import JobEvent
+from processor.environment.settings.open_registry import open_registry
 from processor.environment.settings.owner_name import owner_name
-from processor.environment.settings.settings import Settings
+from processor.environment.settings.settings import PASSWORDS, Settings
+from processor.environment.settings.store_address import address_forms, settings_at
 from processor.errors import SettingError, StatestoreError, Stopped
-from registry.errors import RegistryError
+from registry.errors import LeaseHeld, RegistryError
+from statestore.copy_items import CopyStep
 from statestore.errors import StoreError
 
 if TYPE_CHECKING:
@@ -44,35 +60,29 @@ if TYPE_CHECKING:
     from processor.language.product.product import Definitions
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("run", help="run the job: read the topics, write the table, publish the documents")
-    add_definitions(parser, required=False, otherwise="the definitions of the registry")
-    parser.add_argument(
-        "--from",
-        dest="source",
-        metavar="FILE",
-        help="recorded topics that the job produces first, in the order of the file",
-    )
-    parser.add_argument("--to", metavar="FILE", help="file for the published messages")
-    parser.add_argument("--rejects", metavar="FILE", help="file for dead letters (default: --to with .rejects.jsonl)")
-    parser.add_argument("--once", action="store_true", help="end after the records that the topics hold now")
-    parser.add_argument("--batch", dest="batch_size", metavar="N", type=positive, help="most records in a micro-batch")
-    parser.add_argument("--take-over", action="store_true", help="take over from a job that still holds the lease")
-    parser.add_argument(
+@verb(
+    "run",
+    OPERATORS,
+    STORED_DEFINITIONS,
+    flag("--from", "recorded topics that the job produces first, in the order of the file", "FILE", dest="source"),
+    flag("--to", "file for the published messages", "FILE"),
+    DEAD_LETTER_FILE,
+    flag("--once", "end after the records that the topics hold now"),
+    flag("--batch", "most records in a micro-batch", "N", dest="batch_size", type=positive),
+    TAKE_OVER,
+    flag(
         "--adopt",
-        action="store_true",
-        help="rename the registry's job to --job, or, with a new --checkpoint, build the state again in an empty --table, or go "
-        "on with one that was restored or lacks its last writes",
-    )
-    add_log_flags(parser)
-    add_settings(parser, *JOB, "checkpoint", "status_port", "status_host")
-    parser.set_defaults(run=run)
-
-
+        "rename the registry's job to --job, or, with a new --checkpoint, build the state again in an empty --table, or go on "
+        "with one that was restored or lacks its last writes",
+    ),
+    *LOG,
+    settings=(*JOB, "checkpoint", "status_port", "status_host"),
+)
 def run(options: argparse.Namespace) -> int:
+    """Run the job: read the topics, write the table, publish the documents."""
     if options.to and not options.once:
         raise SettingError("--to writes the published messages when the job has ended: add --once")
-    check_outputs(options.to, options.rejects)
+    check_outputs(options.to, options.dead_letters)
     definitions = load_definitions(options) if options.definitions else None
     log = JobLog(form=options.log, quiet=options.quiet)
     try:
@@ -84,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 
                 published, rejected = read_back(settings, job.driver.plan)
                 write_published(published, options.to)
-                write_rejects(rejected, rejects_path(options.rejects, options.to))
+                write_rejects(rejected, rejects_path(options.dead_letters, options.to))
     except (StatestoreError, RegistryError, StoreError) as error:
         if options.log == "text":
             raise
@@ -156,3 +166,101 @@ def with_checkpoint(settings: Settings, options: argparse.Namespace) -> Iterator
             yield replace(settings, checkpoint=directory)
     else:
         yield settings
+
+
+@verb("backfill", OPERATORS, *LOG, settings=JOB)
+def backfill(options: argparse.Namespace) -> int:
+    """Fill slots and publish changed products while the job does not run; reads no topics."""
+    from processor.tools.operate.run_backfill import run_backfill
+
+    with (
+        reachable_settings(options) as given,
+        open_registry(given) as registry,
+        StopSignals(JobLog(form=options.log, quiet=options.quiet)).handled() as signals,
+    ):
+        require_settings(given, "bootstrap_servers")
+        if not registry.binding().table:
+            raise StatestoreError("no job has run with this registry, so no row is stored: start with `statestore run`")
+        try:
+            job = open_operator_run(replace(given, checkpoint=""), registry, signals, take_over=False)
+        except LeaseHeld as held:
+            raise StatestoreError(
+                f"{held}. The job that runs does this work itself: `statestore slots --watch` shows it"
+            ) from None
+        left = run_backfill(job)
+    tally = job.driver.tally
+    published = tally[Count.PUBLISHED] + tally[Count.CORRECTIONS]
+    print(f"{tally[Count.WALKED]} rows read, {tally[Count.FILLED]} filled, {published} documents published")
+    for reason in left:
+        print(f"work remains, and a later `backfill` or `run` continues it: {reason}", file=sys.stderr)
+    return 1 if left else 0
+
+
+@verb(
+    "copy",
+    OPERATORS,
+    flag("--from", f"the table of the job: {address_forms()}", "ADDRESS", dest="source", required=True),
+    flag("--to", "an empty or a new table, in one of these forms too", "ADDRESS", dest="target", required=True),
+    settings=(*REGISTRY, *TABLE, "job"),
+)
+def copy(options: argparse.Namespace) -> int:
+    """Copy the state of a stopped job into another store, and go on there."""
+    from processor.tools.operate.copy_state import copy_state
+
+    given = load_settings(options)
+    with reachable_settings(options) as settings, open_registry(settings) as registry:
+        passwords = {name: getattr(given, name) for name in PASSWORDS.values()}
+        with_passwords = replace(settings, **passwords | {"registry_password": ""})
+        source = settings_at("--from", options.source, with_passwords)
+        target = settings_at("--to", options.target, with_passwords)
+        with closing(ProgressBar(sys.stderr)) as bar:
+            counts = copy_state(source, target, registry, owner=owner_name(), report=lambda step: _show(bar, step))
+    print(f"{target.place} holds the state of {source.place}: {counts}")
+    print(f"start the job with --store {target.store} --table {target.table}, and with its former checkpoint")
+    return 0
+
+
+def _show(bar: ProgressBar, step: CopyStep) -> None:
+    note = f", waits for {step.late:,} entries of indexes" if step.late else ""
+    bar.show(step.phase, step.done, step.total, about=step.about, note=note)
+
+
+OF_GLUE = (
+    *("*[A-Z]*", "additional-*", "auto-scale-*", "class", "conf", "continuation-*", "continuous-*", "customer-*"),
+    *("datalake-*", "debug", "disable-*", "enable-*", "encryption-*", "endpoint", "executor-cores", "extra-*", "job-*"),
+    *("mode", "python-*", "spark-event-*", "use-postgres-driver", "user-jars-first", "write-shuffle-*"),
+)
+"""Patterns of Glue's own keys: "Using job parameters in AWS Glue jobs", and JOB_NAME, JOB_RUN_ID, TempDir and the like."""
+
+
+def glue_arguments(given: Sequence[str]) -> list[str]:
+    """The arguments of `run` among those that AWS Glue gives a script. Raises SystemExit, with one line, for an unknown key.
+
+    Glue gives the script each argument as `--KEY value`: those of the job, and its own. Its own are left out, by the list that
+    AWS documents. A flag without a value, such as `--take-over`, has the value "true" there. A key that neither Glue nor `run`
+    knows is an error: it is a misspelt setting. `--endpoint` and `--debug` are Glue's own too, so the setting `endpoint` comes
+    from the settings file.
+    """
+    verbs = argparse.ArgumentParser().add_subparsers()
+    KNOWN["run"].add_to(verbs)
+    actions = verbs.choices["run"]._option_string_actions
+    arguments: list[str] = []
+    for key, value in _pairs(given):
+        action = actions.get(f"--{key}")
+        if any(fnmatchcase(key, pattern) for pattern in OF_GLUE):
+            continue
+        if action is None:
+            raise SystemExit(f"statestore run: there is no setting --{key}; `statestore run --help-all` lists them")
+        if action.nargs != 0:
+            arguments += [f"--{key}", value]
+        elif value != "false":
+            arguments.append(f"--{key}")
+    return arguments
+
+
+def _pairs(given: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The keys and their values; the value of a key without one is empty."""
+    for word, after in zip(given, [*given[1:], "--"], strict=True):
+        if word.startswith("--"):
+            key, equals, value = word[2:].partition("=")
+            yield key, value if equals or after.startswith("--") else after

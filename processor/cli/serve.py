@@ -1,47 +1,168 @@
-"""`statestore console`: the screens of operators in a browser. For the user of this machine, the console works with the role of
-its connection to the registry. For a person whom a token or a proxy names, it takes the role of this person in the database."""
+"""`statestore serve`, `mcp` and `console`: documents and rows by key, over HTTP and for assistants, and the screens of operators
+in a browser. `serve` and `mcp` only read.
+
+For the user of this machine, the console works with the role of its connection to the registry. For a person whom a token or a
+proxy names, the console takes the role of this person in the database.
+"""
 
 import argparse
-from contextlib import closing
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from processor.cli.http_options import add_listener, connection_limits, owned_text, require_packages
-from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_progress, reachable_settings
-from processor.cli.printing.edit_report import user_name
+from processor.cli.options import (
+    KAFKA,
+    REGISTRY,
+    TABLE,
+    print_progress,
+    reachable_settings,
+    require_packages,
+    user_name,
+)
+from processor.cli.verb import OPERATORS, Flag, flag, positive, verb
+from processor.environment.listeners.connections import THIS_MACHINE, ConnectionLimits
 from processor.environment.listeners.host import LOCAL_NAMES, is_loopback, is_named, plain_name
 from processor.environment.programs.servers import CONSOLE_PACKAGES, CONSOLE_PORT
 from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve_secrets import resolve_reference
+from processor.environment.settings.secret_references import EXAMPLES, is_reference
+from processor.environment.settings.settings import Settings
 from processor.errors import SettingError
 
 if TYPE_CHECKING:
     from processor.tools.web.console.people import PersonRules
     from processor.tools.web.guard import GuardRules
+    from processor.tools.web.serve.reader import StateReader
+
+PORT = 8280
+LOOK_UPS = 4
+MOST_ROWS = 10_000
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("console", help="serve the screens of operators to a browser")
-    add_listener(parser, CONSOLE_PORT, "tokens or a proxy")
-    for name, value, text in (
-        ("tokens", "REF", "lines NAME=TOKEN of people: env:, file: or secret:"),
-        ("proxy", "ADDRESS", "address of the proxy that signs people in"),
-        ("identity-header", "NAME", "header in which the proxy names the person"),
-        ("public-host", "LIST", "names of the proxy in people's browsers"),
-        ("group-header", "NAME", "header in which the proxy lists the groups"),
-        ("operators", "LIST", "operators: NAME and group:NAME; all others read"),
-    ):
-        parser.add_argument(f"--{name}", metavar=value, default="", help=text)
-    separator = parser.add_argument(
-        "--group-separator", metavar="TEXT", default=",", help=argparse.SUPPRESS, dest="group_separator"
+def port_number(text: str) -> int:
+    """The number of a port."""
+    if (number := positive(text)) > 65535:
+        raise argparse.ArgumentTypeError("must be a whole number from 1 to 65535")
+    return number
+
+
+def row_limit(text: str) -> tuple[str, int]:
+    """A product and its limit; an empty name for all others."""
+    product, _, number = text.rpartition("=")
+    return product, positive(number)
+
+
+def listener_flags(port: int, otherwise: str) -> tuple[Flag, ...]:
+    """The address, the certificate and the limits. `otherwise`: what another address than loopback needs."""
+    return (
+        flag("--host", f"address (127.0.0.1); another needs {otherwise}", default="127.0.0.1"),
+        flag("--port", f"port ({port})", type=port_number, default=port),
+        flag("--certificate", "certificate of the server (PEM)", "FILE", default=""),
+        flag("--key", "key of the certificate (PEM)", "FILE", default=""),
+        flag("--rate", "most requests a second (200)", type=positive, default=200),
+        flag("--at-once", "most requests in work (16)", type=positive, default=16),
     )
-    text = (
-        "separates groups in --group-header, and names in --operators (default: a comma, which no group may have then)"
+
+
+ROW_LIMITS = flag(
+    "--most-rows",
+    f"rows that a look-up may read ({MOST_ROWS}); with PRODUCT=, one of this product; may repeat",
+    "[PRODUCT=]N",
+    type=row_limit,
+    action="append",
+    default=[],
+)
+
+
+@verb(
+    "serve",
+    OPERATORS,
+    *listener_flags(PORT, "a token or mTLS"),
+    flag("--token", "token of each request: env:, file: or secret:", "REF", default=""),
+    flag("--client-ca", "authority of the clients' certificates, for mTLS", "FILE", default=""),
+    flag("--look-ups", f"look-ups that read at the same time ({LOOK_UPS})", type=positive, default=LOOK_UPS),
+    ROW_LIMITS,
+    settings=(*REGISTRY, *TABLE),
+)
+def serve(options: argparse.Namespace) -> int:
+    """Answer look-ups of documents and rows over HTTP."""
+    require_packages("serve", "uvicorn")
+    from processor.tools.web.guard import GuardRules
+    from processor.tools.web.listener import Listener
+    from processor.tools.web.serve.app import document_app
+
+    token = token_of(options)
+    listener = Listener(
+        host=options.host,
+        port=options.port,
+        token=bool(token),
+        certificate=options.certificate,
+        key=options.key,
+        client_ca=options.client_ca,
+        limits=connection_limits(options),
     )
-    add_settings(parser, *REGISTRY, *TABLE, *KAFKA, rare={separator: text})
-    parser.set_defaults(run=run)
+    names = LOCAL_NAMES | {plain_name(listener.host)} if listener.is_local else ()
+    rules = GuardRules(token=token, names=names, rate=options.rate, at_once=options.at_once)
+    with reachable_settings(options) as settings, _reader(options, settings, options.look_ups) as reader:
+        app = document_app(reader, rules)
+        listener.run(app, lambda address: print_progress(f"look-ups at {address}/openapi.json"))
+    return 0
 
 
-def run(options: argparse.Namespace) -> int:
+@verb("mcp", OPERATORS, ROW_LIMITS, settings=(*REGISTRY, *TABLE))
+def mcp(options: argparse.Namespace) -> int:
+    """Answer look-ups of an assistant (MCP, over standard input and output)."""
+    require_packages("mcp", "mcp")
+    from processor.tools.web.serve.mcp import mcp_server
+
+    with reachable_settings(options) as settings, _reader(options, settings, 1) as reader:
+        mcp_server(reader).run("stdio")
+    return 0
+
+
+@contextmanager
+def _reader(options: argparse.Namespace, settings: Settings, look_ups: int) -> Iterator["StateReader"]:
+    from processor.job.run.binding import look_up_stores
+    from processor.tools.web.serve.reader import StateReader, StorePool
+    from processor.tools.web.serve.views import PlanView
+
+    limits = {"": MOST_ROWS} | dict(options.most_rows)
+    with open_registry(settings) as registry, look_up_stores(settings, registry, look_ups) as stores:
+        view = PlanView(snapshot=registry.snapshot, jobs=registry.jobs)
+        if unknown := sorted(limits.keys() - {"", *view.now().plan.products}):
+            raise SettingError(f"--most-rows: there is no product `{unknown[0]}`")
+        yield StateReader(
+            stores=StorePool(stores),
+            view=view,
+            boundaries=lambda entities: registry.epochs([], list(entities)),
+            most_rows=limits.pop(""),
+            most_rows_of=limits,
+        )
+
+
+@verb(
+    "console",
+    OPERATORS,
+    *listener_flags(CONSOLE_PORT, "tokens or a proxy"),
+    flag("--tokens", "lines NAME=TOKEN of people: env:, file: or secret:", "REF", default=""),
+    flag("--proxy", "address of the proxy that signs people in", "ADDRESS", default=""),
+    flag("--identity-header", "header in which the proxy names the person", "NAME", default=""),
+    flag("--public-host", "names of the proxy in people's browsers", "LIST", default=""),
+    flag("--group-header", "header in which the proxy lists the groups", "NAME", default=""),
+    flag("--operators", "operators: NAME and group:NAME; all others read", "LIST", default=""),
+    flag(
+        "--group-separator",
+        "separates groups in --group-header, and names in --operators (default: a comma, which no group may have then)",
+        "TEXT",
+        rare=True,
+        default=",",
+    ),
+    settings=(*REGISTRY, *TABLE, *KAFKA),
+)
+def console(options: argparse.Namespace) -> int:
+    """Serve the screens of operators to a browser."""
     require_packages("console", *CONSOLE_PACKAGES)
     from processor.tools.web.console.app import SCREENS, console_app
     from processor.tools.web.console.caches import DeadLetterCache, LandingCache, PriceCache
@@ -147,3 +268,36 @@ def _check_flags(options: argparse.Namespace, *, groups: bool) -> None:
         raise SettingError(
             "--group-header, --proxy and a `group:NAME` in --operators go together: the proxy states the groups of a person"
         )
+
+
+def connection_limits(options: argparse.Namespace, proxy: str = "") -> ConnectionLimits:
+    """The limits of connections: of one address, and of all, some for each request in work. `proxy`: address of many clients."""
+    least = ConnectionLimits()
+    return ConnectionLimits(
+        most=max(least.most, 4 * options.at_once),
+        most_of_one=max(least.most_of_one, 2 * options.at_once),
+        shared=THIS_MACHINE | ({proxy} if proxy else set()),
+    )
+
+
+def token_of(options: argparse.Namespace) -> str:
+    """The token. Raises SettingError for one in the command itself, where other users may read it."""
+    reference = options.token
+    if reference and not is_reference(reference):
+        raise SettingError(f"--token holds the token itself: {EXAMPLES}")
+    token = resolve_reference("--token", reference)
+    if reference and len(token) < 16:
+        raise SettingError(f"--token: {reference} has fewer than 16 characters: use a longer random text")
+    return token
+
+
+def owned_text(flag: str, reference: str) -> str:
+    """The text of a reference that holds secrets of people. Raises SettingError for a secret in the command itself, and for a
+    file that others may read."""
+    if not is_reference(reference):
+        raise SettingError(f"{flag} holds the secret itself: {EXAMPLES}")
+    text = resolve_reference(flag, reference)
+    kind, _, path = reference.partition(":")
+    if kind == "file" and (found := os.stat(path)).st_mode & (0o037 if found.st_uid == 0 else 0o077):
+        raise SettingError(f"{flag}: others may read {path}: give it to its owner alone (chmod 600 {path})")
+    return text

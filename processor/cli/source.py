@@ -1,28 +1,41 @@
-"""`statestore verify --source`: compares the stored rows with those of the source database, and repairs them with --repair."""
+"""The work of `statestore verify --source`: compares the stored rows with those of the source database. With --repair it sends a
+dead letter for each row that differs, and asks the job to replay them."""
 
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, Any
+from time import monotonic, time_ns
+from typing import TYPE_CHECKING, Any, Final
 
-from processor.cli.arguments import add_source, positive, reason, seconds, source_address
-from processor.cli.chosen_plan import stored_state
-from processor.cli.chosen_row import chosen_entity
-from processor.cli.operators.ask_for_replay import living_job
-from processor.cli.operators.repair_source import repair_from_source
-from processor.cli.options import print_progress, reachable_settings, require_settings
-from processor.cli.printing.progress_bar import ProgressBar
-from processor.cli.printing.source_text import is_equal, source_json, source_lines
-from processor.engine.plan.plan import EntityPlan
+from processor.cli.choices import chosen_entity, stored_state
+from processor.cli.options import (
+    print_progress,
+    reachable_settings,
+    reason,
+    require_settings,
+    source_address,
+    user_name,
+)
+from processor.cli.printing.terminal import ProgressBar
+from processor.cli.stored_letters import follow, living_job, read_stored_letters
+from processor.cli.verb import flag, positive, seconds, source_flags
+from processor.engine.plan.declared_columns import declared_columns
+from processor.engine.plan.plan import EntityPlan, Plan
+from processor.engine.protocol.replays import letter_position
+from processor.engine.rounds.shown_keys import shown_keys
 from processor.environment.settings.open_registry import open_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import SettingError, StatestoreError
 from processor.text import visible_line
+from processor.tools.source.comparison import ComparedEntity, RowDifference, SourceDifference
 from processor.values import canonical_json
+from processor.values.dead_letters import DeadLetter, message_bytes, reject_message
+from processor.values.record import Rejected
+from statestore import keys
 from statestore.store import HALF_UNITS, Store
 
 if TYPE_CHECKING:
@@ -30,26 +43,26 @@ if TYPE_CHECKING:
     from processor.tools.source.comparison import ComparedEntity
     from processor.tools.source.session import SourceSession
 
-
-RARE: Mapping[str, tuple[str, Callable[[str], Any], Any, str]] = {
-    "--rate": ("N", positive, 0, "with --source: at most N rows a second of the source"),
-    "--resume": ("FILE", Path, None, "with --source: keep the progress in FILE, and go on with it"),
-    "--show": ("N", positive, 10, "with --source: print N keys of each kind (10)"),
-    "--slot": ("NAME", str, "", "with --source: the connector's replication slot (all active ones)"),
-    "--lag": ("S", seconds, 10.0, "with --source: seconds that the connector needs to produce what it has read (10)"),
-}
 """Flags that only `--help-all` explains: metavar, type, default and help of each."""
 
 
-def add_flags(parser: argparse.ArgumentParser) -> dict[argparse.Action, str]:
-    """Adds the flags of a comparison with the source. Returns those that only `--help-all` explains."""
-    add_source(parser, "compare rows with this database (--help-all)")
-    parser.add_argument("--why", metavar="REASON", default="", help="of --repair with --source")
-    rare = {}
-    for flag, (metavar, kind, default, text) in RARE.items():
-        action = parser.add_argument(flag, metavar=metavar, type=kind, default=default, help=argparse.SUPPRESS)
-        rare[action] = text
-    return rare
+SOURCE_FLAGS = (
+    *source_flags("compare rows with this database (--help-all)"),
+    flag("--why", "of --repair with --source", "REASON", default=""),
+    flag("--rate", "with --source: at most N rows a second of the source", "N", rare=True, type=positive, default=0),
+    flag("--resume", "with --source: keep the progress in FILE, and go on with it", "FILE", rare=True, type=Path),
+    flag("--show", "with --source: print N keys of each kind (10)", "N", rare=True, type=positive, default=10),
+    flag("--slot", "with --source: the connector's replication slot (all active ones)", "NAME", rare=True, default=""),
+    flag(
+        "--lag",
+        "with --source: seconds that the connector needs to produce what it has read (10)",
+        "S",
+        rare=True,
+        type=seconds,
+        default=10.0,
+    ),
+)
+"""The flags of a comparison with the source."""
 
 
 def run_source(options: argparse.Namespace) -> int:
@@ -178,3 +191,153 @@ def _print(options: argparse.Namespace, found: "Sequence[ComparedEntity]", cost:
     units = f", {cost['read_units']:,.0f} read units" if cost["read_units"] else ""
     text = f"{cost['bytes']:,} bytes of values from the source, {cost['requests']:,} requests to the table{units}"
     print(f"{text}, {cost['seconds']} s", file=sys.stderr)
+
+
+SAMPLED = 100
+"""Stored rows that show whether the connector sends a JSON column as text."""
+
+
+def repair_from_source(
+    settings: Settings, plan: Plan, store: Store, found: "Sequence[ComparedEntity]", why: str
+) -> int:
+    """Repairs the differences. Returns the exit status: 1 where a row is not repaired yet."""
+    letters, left = _letters(settings, plan, store, found, why)
+    for text in left:
+        print(visible_line(f"not repaired: {text}"), file=sys.stderr)
+    if not letters:
+        return 1
+    with open_registry(settings) as registry:
+        _send(settings, letters)
+        kept = [DeadLetter(rejected=one, kept_since=one.record.timestamp / 1000) for one in letters]
+        places = [letter_position(one.record) for one in letters]
+        number = registry.replays.repair(places, who=user_name(), why=why)
+        job = living_job(registry, settings.job)
+        if job is None:
+            print(f"request {number}: no job runs, and its next run repairs {len(letters)} rows", file=sys.stderr)
+            return 1
+        reports = follow(registry, job, kept, number)
+    for report in reports:
+        if report.outcome == "refused":
+            key = (report.record.key or b"").decode()
+            print(visible_line(f"not repaired: {report.record.topic} {key}: {report.reason}"), file=sys.stderr)
+    applied, newer = (sum(report.outcome == one for report in reports) for one in ("applied", "superseded"))
+    failed = len(letters) - applied - newer + len(left)
+    print(f"{applied} rows repaired, {newer} have a newer change or were erased, {failed} not repaired")
+    return 1 if newer or failed else 0
+
+
+def _send(settings: Settings, letters: Sequence[Rejected]) -> None:
+    """Produces the letters to the topic of dead letters, and waits for the broker."""
+    from processor.job.kafka.outbox import KafkaOutbox
+
+    outbox = KafkaOutbox(settings.bootstrap_servers, dict(settings.kafka))
+    for letter in letters:
+        outbox.send(reject_message(letter, settings.rejects_topic))
+    outbox.flush()
+
+
+def _letters(
+    settings: Settings, plan: Plan, store: Store, found: "Sequence[ComparedEntity]", why: str
+) -> tuple[list[Rejected], list[str]]:
+    """The letters, and why other rows get none."""
+    from processor.job.kafka.admin import Admin
+    from processor.job.run.dead_letter_topic import letter_bytes
+    from processor.tools.source.comparison import repair_letter
+
+    limit = letter_bytes(Admin(settings.bootstrap_servers, dict(settings.kafka)), settings)
+    waiting = _waiting(settings, plan)
+    number, letters, left = time_ns() // 1000, list[Rejected](), list[str]()
+    for entity in found:
+        json_text = _json_text(store, entity.table)
+        for one in (one for one in entity.differences if one.kind != "erased"):
+            letter = repair_letter(one, entity.table, why, number + len(letters), json_text)
+            at = waiting.get((one.entity, one.sk))
+            if at is not None:
+                letter = f"its dead letter {at} waits, and would undo the repair: replay or drop it first"
+            elif isinstance(letter, Rejected) and message_bytes(reject_message(letter, settings.rejects_topic)) > limit:
+                letter = f"topic {settings.rejects_topic} takes no message of that size: raise its max.message.bytes"
+            if isinstance(letter, Rejected):
+                letters.append(letter)
+            else:
+                left.append(f"{one.entity} {canonical_json.dumps(dict(one.key))}: {letter}")
+    return letters, left
+
+
+def _waiting(settings: Settings, plan: Plan) -> dict[tuple[str, str], str]:
+    """(entity, encoded key) of the dead letters that wait -> the position of the record."""
+    entities = {entity.entity.topic: entity.entity for entity in plan.entities.values()}
+    found: dict[tuple[str, str], str] = {}
+    for letter, outcome in read_stored_letters(settings):
+        record = letter.rejected.record
+        entity = entities.get(record.topic)
+        if entity is not None and not outcome:
+            at = f"{record.topic}/{record.partition}/{record.offset}"
+            found |= {(entity.name, keys.encode(key) or ""): at for key in shown_keys(record, entity)}
+    return found
+
+
+def _json_text(store: Store, table: "ComparedTable") -> dict[str, bool]:
+    """JSON columns -> whether stored rows hold them as text, for those that a sample shows."""
+    names = [name for name, form in table.forms.items() if form.json]
+    shown: dict[str, bool] = {}
+    for partition in table.entity.partitions() if names else ():
+        for item in store.page(partition, None, SAMPLED).items:
+            columns = declared_columns(item, table.entity) or {}
+            shown |= {name: isinstance(columns[name], str) for name in names if columns.get(name) is not None}
+    return shown
+
+
+WORDS: Final[dict[RowDifference, str]] = {
+    "missing": "missing here",
+    "orphaned": "orphaned here (gone there)",
+    "different": "different",
+    "erased": "erased here, and still there",
+}
+
+
+def source_lines(found: ComparedEntity, shown: int) -> Iterator[str]:
+    """The result of an entity. `shown`: the most keys of each kind."""
+    counts = ", ".join(f"{len(found.of(kind)):,} {words}" for kind, words in WORDS.items() if found.of(kind))
+    table = found.table
+    yield visible_line(
+        f"{table.name} ({table.table}): {found.rows:,} rows there, {found.stored:,} here: {counts or 'no difference'}"
+    )
+    for kind, words in WORDS.items():
+        for one in islice(found.of(kind), shown):
+            columns = f": {', '.join(one.columns)}" if one.columns else ""
+            yield visible_line(f"  {words} {canonical_json.dumps(dict(one.key))}{columns}")
+    if found.moving:
+        yield visible_line(
+            f"  {len(found.moving):,} rows changed at every look: compare again; the first {found.moving[0]}"
+        )
+    for name in table.gone:
+        text = (
+            f"  the table has no column {name}, so documents show null or an old value: correct `columns` of the entity"
+        )
+        yield visible_line(text)
+    if table.left_out:
+        reasons = ", ".join(f"{name} ({why})" for name, why in table.left_out.items())
+        yield visible_line(f"  not compared: {reasons}")
+
+
+def source_json(found: ComparedEntity, shown: int) -> dict[str, Any]:
+    """The same as JSON values."""
+    return {
+        "table": str(found.table.table),
+        "rows": found.rows,
+        "stored": found.stored,
+        "counts": {kind: len(found.of(kind)) for kind in WORDS},
+        "sample": [_difference_json(one) for kind in WORDS for one in islice(found.of(kind), shown)],
+        "moving": len(found.moving),
+        "missing_columns": list(found.table.gone),
+        "not_compared": dict(found.table.left_out),
+    }
+
+
+def _difference_json(one: SourceDifference) -> dict[str, Any]:
+    return {"kind": one.kind, "key": dict(one.key), "columns": list(one.columns)}
+
+
+def is_equal(found: Sequence[ComparedEntity]) -> bool:
+    """Whether no entity has a difference, or a column that its table lacks: a row that an operator erased is none."""
+    return all(not one.moving and not one.table.gone and len(one.differences) == len(one.of("erased")) for one in found)

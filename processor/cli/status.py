@@ -1,23 +1,34 @@
-"""`statestore status`: what runs, how far it is behind, and what is wrong. The verb needs only the registry: the running job
-writes its state into its lease every 5 s. Where the settings name a broker, the verb asks it how far the landings are.
+"""`statestore status`, `slots` and `doctor`: what runs and what is wrong, the slots of the registry, and a check of the set-up.
 
-`processor.job.metrics.status` says which states are wrong. A job that waits for a part outside of it is degraded: it goes
-on by itself, so the exit status stays 0.
+`status` needs only the registry: the running job writes its state into its lease every 5 s. Where the settings name a broker,
+the verb asks it how far the landings are. `processor.job.metrics.status` says which states are wrong. A job that waits for a
+dependency is degraded: it continues by itself, so the exit status stays 0.
 """
 
 import argparse
 import json
-from collections.abc import Collection, Iterator, Mapping
-from datetime import datetime
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from datetime import datetime, timedelta
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from processor.cli.operators.ask_for_replay import request_lines
-from processor.cli.options import REGISTRY, add_settings, reachable_settings
-from processor.cli.printing.watch import add_forms, print_state
+from processor.cli.options import (
+    JOB,
+    REGISTRY,
+    load_settings,
+    reachable_settings,
+    settings_of_shared_parts,
+    source_address,
+)
+from processor.cli.stored_letters import request_lines
+from processor.cli.verb import JSON, OPERATORS, flag, one_of, source_flags, verb
 from processor.engine.rounds.troubles import degraded_lines
 from processor.environment.settings.open_registry import open_registry
 from processor.environment.settings.settings import Settings
-from processor.errors import KafkaError
+from processor.environment.stores.kinds import kind_of
+from processor.errors import KafkaError, PartError, SettingError, StatestoreError
 from processor.job.metrics.status import (
     gate_lines,
     lag_text,
@@ -28,26 +39,27 @@ from processor.job.metrics.status import (
     status_json,
     wrong_lines,
 )
-from processor.text import duration_text, visible_lines
+from processor.text import column_widths, duration_text, fitted, table_lines, visible, visible_lines
 from processor.tools.inspect.spending import spending_line, throttled
+from registry.board import board_json
 from registry.edits.edit import pending_lines
-from registry.model import ENDS, JobStatus, RunEnd, Snapshot
+from registry.model import ENDS, AssignmentState, JobStatus, Progress, RunEnd, Snapshot
 
 if TYPE_CHECKING:
+    from processor.finding import DoctorCheck
     from processor.job.landing.landing_states import LandingState
+    from processor.tools.doctor.checks import CheckedFinding
     from registry.repository import Registry
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser(
-        "status", help="show what runs, how far it is behind, and what is wrong (then exit status 1)"
-    )
-    add_forms(parser)
-    add_settings(parser, *REGISTRY)
-    parser.set_defaults(run=run)
+WATCH_SECONDS = 2
+FORMS = one_of(JSON, flag("--watch", f"print again every {WATCH_SECONDS} s, until Ctrl-C"))
+"""The forms of a state: text, JSON, or text again and again."""
 
 
-def run(options: argparse.Namespace) -> int:
+@verb("status", OPERATORS, FORMS, settings=REGISTRY)
+def status(options: argparse.Namespace) -> int:
+    """Show what runs, how far it is behind, and what is wrong (then exit status 1)."""
     with reachable_settings(options) as settings, open_registry(settings) as registry:
         return print_state(options, lambda: _print_status(registry, settings, options))
 
@@ -153,3 +165,171 @@ def _open_lines(state: Mapping[str, Any]) -> Iterator[str]:
     oldest = state["oldest_unpublished"]
     since = f"{moment(datetime.fromtimestamp(oldest))}, " if oldest is not None else ""
     yield f"  oldest change without its documents: {since}{oldest_text(state)}"
+
+
+@verb("slots", OPERATORS, FORMS, settings=REGISTRY)
+def slots(options: argparse.Namespace) -> int:
+    """Show the slots of each entity with their joins, the products that wait, jobs and walks."""
+    with reachable_settings(options) as settings, open_registry(settings) as registry:
+        return print_state(options, lambda: _print_board(registry, options))
+
+
+def _print_board(registry: "Registry", options: argparse.Namespace) -> int:
+    snapshot, jobs, walks = registry.snapshot(), registry.jobs(), registry.progress()
+    if options.json:
+        print(json.dumps(board_json(snapshot, jobs, walks), indent=2))
+    else:
+        lines = list(status_lines(snapshot, jobs, walks))
+        print(visible("\n".join([board_text(snapshot), *([""] if lines else []), *lines])), flush=True)
+    return 0
+
+
+def board_text(snapshot: Snapshot) -> str:
+    """The board of slots as a table, with a rule below its header."""
+    header, *rows = fitted(_board_rows(snapshot))
+    rule = ["-" * width for width in column_widths([header, *rows])]
+    return "\n".join(table_lines([header, rule, *rows]))
+
+
+def status_lines(snapshot: Snapshot, jobs: Iterable[JobStatus], walks: Iterable[Progress]) -> Iterator[str]:
+    """The lines below the board: the work that waits, each job, and each walk that is not done."""
+    board = board_json(snapshot, jobs, walks)
+    yield from pending_lines(snapshot)
+    yield from (_job_line(board["version"], job) for job in board["jobs"])
+    yield from (_walk_line(walk) for walk in board["walks"] if not walk["done"])
+
+
+def _board_rows(snapshot: Snapshot) -> list[list[str]]:
+    """The rows of the board, the header first: entity, key, and GSI_1 up to the last slot in use.
+
+    A cell has several lines: the columns joined by `#`, the state when it is not serving, and the joins. The key's cell holds
+    its key reads, and below them each edge with its joins.
+    """
+    last = max((one.slot for one in snapshot.assignments), default=0)
+    slots = range(1, last + 1)
+    header = [["entity"], ["key"], *([f"GSI_{slot}"] for slot in slots)]
+    rows = [
+        [[entity["entity"]], _key_cell(entity), *(_slot_cell(entity, slot) for slot in slots)]
+        for entity in board_json(snapshot)["entities"]
+    ]
+    return [["\n".join(cell) for cell in row] for row in [header, *rows]]
+
+
+def _key_cell(entity: Mapping[str, Any]) -> list[str]:
+    lines = ["#".join(entity["key"]), *entity["key_serves"]]
+    for edge in entity["edges"]:
+        lines += [f"edges {'#'.join(edge['fields'])}", *edge["serves"]]
+    return lines
+
+
+def _slot_cell(entity: Mapping[str, Any], slot: int) -> list[str]:
+    assignment = next((one for one in entity["assignments"] if one["slot"] == slot), None)
+    if assignment is None:
+        return []
+    state = [] if assignment["state"] == AssignmentState.SERVING else [f"({assignment['state']})"]
+    return ["#".join(assignment["columns"]), *state, *assignment["serves"]]
+
+
+def _job_line(version: int, job: Mapping[str, Any]) -> str:
+    applied = job["applied_version"]
+    if not job["alive"]:
+        last = f", last version {applied}" if applied is not None else ""
+        return f"job {job['job']}: does not run{last}"
+    behind = f", and the registry has version {version}" if applied != version else ""
+    return f"job {job['job']}: runs as {job['owner']}, by version {applied}{behind}"
+
+
+def _walk_line(walk: Mapping[str, Any]) -> str:
+    """How far a walk is. The rate is the mean since the walk began."""
+    rows = f"{walk['rows']:,} of about {walk['of']:,} rows" if walk["of"] else f"{walk['rows']:,} rows"
+    rate, left = walk["rows_per_second"], walk["seconds_left"]
+    times = "" if rate is None else f", {rate:,.0f} rows/s"
+    times += "" if left is None else f", about {timedelta(seconds=round(left))} left"
+    return f"{walk['walk']}: {rows}, {walk['written']:,} written{times}"
+
+
+@verb(
+    "doctor",
+    OPERATORS,
+    JSON,
+    *source_flags("look at this source database, too: postgresql:// or mysql://"),
+    settings=(*JOB, "checkpoint"),
+)
+def doctor(options: argparse.Namespace) -> int:
+    """Check the set-up of a job: this machine, the ways, the table, the registry, the topics."""
+    from processor.tools.doctor.checks import checks_of, examine
+    from processor.tools.doctor.surroundings import RealSurroundings
+
+    with ExitStack() as stack:
+        settings, dead = _settings(options, stack)
+        around = RealSurroundings(settings, embedded=options.embedded)
+        stack.callback(around.close)
+        checks = [*checks_of(kind_of(settings.store), dead), *_source_checks(options)]
+        found = list(examine(checks, around))
+    print(json.dumps(findings_json(found), indent=2) if options.json else visible_lines(findings_text(found)))
+    return 1 if any(one.finding.state == "failure" for one in found) else 0
+
+
+def _source_checks(options: argparse.Namespace) -> "Iterator[DoctorCheck]":
+    """The check of the source, if the command names one. Raises SettingError for a password in the command itself."""
+    from processor.tools.doctor.source import source_check
+
+    if options.source:
+        yield source_check(source_address(options))
+
+
+def _settings(options: argparse.Namespace, stack: ExitStack) -> tuple[Settings, StatestoreError | None]:
+    """The settings as far as they can be read, and why not farther: a part of `local up` died, or a secret is missing."""
+    try:
+        return stack.enter_context(reachable_settings(options)), None
+    except PartError as dead:
+        if (settings := settings_of_shared_parts(options)) is None:
+            raise
+        return settings, dead
+    except SettingError as unreadable:
+        return load_settings(options), unreadable  # raises another error of the settings again
+
+
+def findings_json(found: Sequence["CheckedFinding"]) -> dict[str, Any]:
+    """The findings as JSON values, and how many have each state."""
+    return {
+        "counts": _counts(found),
+        "findings": [
+            {
+                "check": check.name,
+                "looks_at": check.looks_at,
+                "state": finding.state,
+                "text": finding.text,
+                "cure": finding.cure,
+            }
+            for check, finding in found
+        ],
+    }
+
+
+def findings_text(found: Sequence["CheckedFinding"]) -> Iterator[str]:
+    """The findings as aligned lines, a cure below its finding, and the counts."""
+    cells = [
+        [finding.state, check.name, finding.text + (f"\ncure: {finding.cure}" if finding.cure else "")]
+        for check, finding in found
+    ]
+    yield from table_lines(fitted(cells))
+    yield ", ".join(f"{count} {state}" for state, count in _counts(found).items())
+
+
+def _counts(found: Sequence["CheckedFinding"]) -> dict[str, int]:
+    counts = Counter(one.finding.state for one in found)
+    return {state: counts[state] for state in ("ok", "warning", "failure", "skipped")}
+
+
+def print_state(options: argparse.Namespace, print_once: Callable[[], int]) -> int:
+    """Prints the state once, or with `--watch` until Ctrl-C. Returns the exit status of the last time."""
+    if not options.watch:
+        return print_once()
+    status = 0
+    with suppress(KeyboardInterrupt):
+        while True:
+            print(f"\n{datetime.now():%Y-%m-%d %H:%M:%S}")
+            status = print_once()
+            sleep(WATCH_SECONDS)
+    return status

@@ -1,20 +1,26 @@
-"""Asks the running job to replay dead letters, and waits for the outcome of each. The request is in the registry: the job goes on
-with it when the person ends the wait."""
+"""The dead letters of a job, for the verbs that work with them: their positions, what became of each, and the request to replay
+them. The request is in the registry: the job replays them also when the person ends the wait."""
 
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from processor.cli.printing.edit_report import user_name
-from processor.cli.printing.progress_bar import ProgressBar
-from processor.engine.protocol.replays import ReplayOutcome, ReplayReport, letter_position
-from processor.errors import StatestoreError
+from processor.cli.choices import stored_state
+from processor.cli.options import require_settings, user_name
+from processor.cli.printing.terminal import ProgressBar
+from processor.engine.protocol.replays import PARTITION, ReplayOutcome, ReplayReport, letter_position
+from processor.errors import SettingError, StatestoreError
+from processor.job.run.letter_fates import with_fates
 from processor.text import visible_line
+from processor.values.record import Record
 from registry.errors import RegistryBusy, RegistryUnreachable
 from registry.model import JobStatus, LetterOutcome, ReplayRequest
+from statestore.store import Item
 
 if TYPE_CHECKING:
+    from processor.environment.settings.settings import Settings
     from processor.values.dead_letters import DeadLetter
     from registry.repository import Registry
 
@@ -25,6 +31,36 @@ NOBODY_SECONDS = 60.0
 
 OUTCOMES: Mapping[str, ReplayOutcome] = {"applied": "applied", "ignored": "ignored", "refused": "refused"}
 """A letter that another person dropped meanwhile counts as superseded."""
+_POSITION = re.compile(r"([^\s/]+)/(\d{1,9})(?:/| offset )(\d{1,18})(?:(?:/| epoch )(\d{1,18}))?:?", re.ASCII)
+
+
+class Position(NamedTuple):
+    """The place of a dead letter's record. `epoch`: None for each."""
+
+    topic: str
+    partition: int
+    offset: int
+    epoch: int | None
+
+
+def positions(words: Iterable[str]) -> list[Position]:
+    """The positions in the words of a command line: `user/0/17`, or `user/0 offset 17 epoch 1` as `list` prints it. Raises
+    SettingError for other words."""
+    text, found = " ".join(words), list[Position]()
+    while text:
+        one = _POSITION.match(text)
+        if one is None or text[one.end() :][:1].strip():
+            raise SettingError(f"{text!r} is not a position: give TOPIC/PARTITION/OFFSET, such as user/0/17")
+        found.append(Position(one[1], int(one[2]), int(one[3]), None if one[4] is None else int(one[4])))
+        text = text[one.end() :].strip()
+    return found
+
+
+def is_at(wanted: Position, letter: "DeadLetter") -> bool:
+    """Whether the record of the letter is at this position; of any epoch, where the position names none."""
+    record = letter.rejected.record
+    epoch = record.epoch if wanted.epoch is None else wanted.epoch
+    return (record.topic, record.partition, record.offset, record.epoch) == (*wanted[:3], epoch)
 
 
 def living_job(registry: "Registry", job: str) -> JobStatus | None:
@@ -142,3 +178,22 @@ def _report_of(letter: "DeadLetter", ended: LetterOutcome) -> ReplayReport:
         reason=ended.reason or letter.rejected.reason,
         plain=ended.reason,
     )
+
+
+def read_stored_letters(settings: "Settings") -> "list[tuple[DeadLetter, str]]":
+    """The dead letters of the rejects topic, each with the outcome of its replay or drop; the outcome is empty while it waits."""
+    from processor.job.kafka.reader import read_topic
+    from processor.values.dead_letters import read_dead_letters
+
+    require_settings(settings, "bootstrap_servers")
+    foreign: list[Record] = []
+    records = read_topic(settings.bootstrap_servers, dict(settings.kafka), settings.rejects_topic)
+    found = read_dead_letters(records, foreign)
+    if foreign:
+        first = f"the first is {settings.rejects_topic}/{foreign[0].partition} offset {foreign[0].offset}"
+        print(f"{len(foreign)} messages of {settings.rejects_topic} are no dead letters; {first}", file=sys.stderr)
+    items: list[Item] = []
+    if found:
+        with stored_state(settings) as (_, store):
+            items = store.partition(PARTITION)
+    return with_fates(found, items)

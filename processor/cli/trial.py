@@ -1,13 +1,15 @@
-"""`statestore try`: reads recorded topics and writes the messages that a job would publish, in this process."""
+"""`statestore try` and `test`: run recorded topics, or the tests of products, in this process and in memory."""
 
 import argparse
 import json
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
 
-from processor.cli.arguments import positive, seconds
-from processor.cli.options import add_definitions, load_definitions
+from processor.cli.options import load_definitions
 from processor.cli.printing.output import (
     COUNTS,
     check_outputs,
@@ -18,14 +20,20 @@ from processor.cli.printing.output import (
     write_published,
     write_rejects,
 )
+from processor.cli.printing.terminal import coloured
+from processor.cli.verb import AUTHORS, DEAD_LETTER_FILE, DEFINITIONS, WITH_TESTS, flag, positive, seconds, verb
 from processor.counts import Count
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.seen_transactions import followed_topics
+from processor.engine.rounds.run_product_tests import Failure, run_case
 from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.trial import Trial, batches
 from processor.environment.settings.resolve_secrets import resolve_schema_registry
 from processor.environment.settings.settings import read_settings
+from processor.errors import StatestoreError
 from processor.job.kafka.open_schemas import open_schemas
+from processor.language.definitions.load import files_below, load_directory, read_tests
+from processor.language.definitions.product_tests import Case, read_cases
 from processor.text import nearest_topic, visible_line
 from processor.values.dead_letters import rejected_record
 from processor.values.record import Record, Rejected
@@ -37,29 +45,24 @@ SHOWN = 5
 """Dead letters that `try` prints with their reasons."""
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    text = "run recorded topics through the steps, in this process and in memory"
-    parser = verbs.add_parser("try", help=text, epilog=COUNTS)
-    add_definitions(parser)
-    parser.add_argument(
-        "--from", dest="source", metavar="FILE", required=True, help="recorded topics; - for standard input"
-    )
-    parser.add_argument("--to", metavar="FILE", help="file for published messages (default: standard output)")
-    parser.add_argument("--rejects", metavar="FILE", help="file for dead letters (default: --to with .rejects.jsonl)")
-    parser.add_argument("--batch", metavar="N", type=positive, help="records in a batch (default: all in one)")
-    parser.add_argument(
-        "--lag", metavar="K", type=seconds, default=0.0, help="delay of every index, in seconds (default 0)"
-    )
-    parser.add_argument("--settings", metavar="FILE", help="settings file, for its table [schema_registry]")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 at a dead letter or an unknown topic")
-    text = "print one JSON object: messages (unless --to), dead letters, unknown topics, counts"
-    parser.add_argument("--json", action="store_true", help=text)
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
+@verb(
+    "try",
+    AUTHORS,
+    DEFINITIONS,
+    flag("--from", "recorded topics; - for standard input", "FILE", dest="source", required=True),
+    flag("--to", "file for published messages (default: standard output)", "FILE"),
+    DEAD_LETTER_FILE,
+    flag("--batch", "records in a batch (default: all in one)", "N", type=positive),
+    flag("--lag", "delay of every index, in seconds (default 0)", "K", type=seconds, default=0.0),
+    flag("--settings", "settings file, for its table [schema_registry]", "FILE"),
+    flag("--strict", "exit with 1 at a dead letter or an unknown topic"),
+    flag("--json", "print one JSON object: messages (unless --to), dead letters, unknown topics, counts"),
+    epilog=COUNTS,
+)
+def try_topics(options: argparse.Namespace) -> int:
+    """Run recorded topics through the steps, in this process and in memory."""
     tune_garbage_collector()
-    check_outputs(options.to, options.rejects)
+    check_outputs(options.to, options.dead_letters)
     settings = read_settings({"log_values": True}, file=options.settings)
     definitions = load_definitions(options)
     trial = Trial(
@@ -82,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         trial.finish()
     finally:  # too many dead letters end the run, and the file says why
         rejects += map(rejected_record, trial.rejects.messages)
-        write_rejects(rejects, rejects_path(options.rejects, options.to))
+        write_rejects(rejects, rejects_path(options.dead_letters, options.to))
         unseen = {topic: name for topic, name in known.items() if topic not in seen}
         complaints = [*_complaints(rejects, unknown, unseen), *_part_lines(trial.tally, ends - seen)]
         print("".join(f"{visible_line(line)}\n" for line in complaints), end="", file=sys.stderr)
@@ -124,7 +127,7 @@ def _complaints(rejects: Collection[Rejected], unknown: Mapping[str, int], unsee
             place = f"{record.topic} {(record.key or b'').decode()}"
         yield f"dead letter: {place}: {rejected.reason}"
     if len(rejects) > SHOWN:
-        yield f"and {len(rejects) - SHOWN} more dead letters; --rejects FILE keeps them all"
+        yield f"and {len(rejects) - SHOWN} more dead letters; --dead-letters FILE keeps them all"
     for topic, count in sorted(unknown.items()):
         near = nearest_topic(topic, unseen)
         hint = f"; did you mean topic {near} of entity {unseen[near]}?" if near else ""
@@ -137,3 +140,65 @@ def _part_lines(tally: Mapping[str, int], missing: Collection[str]) -> Iterator[
         yield f"topic {topic}: no record of it, so no transaction is complete; add the topic to the records"
     if count := tally[Count.RELEASED_INCOMPLETE]:
         yield f"{count} documents went out at `at_most`, and may show a part of a transaction"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """The result of a test case. `failures`: empty if it passed; `milliseconds`: how long it took."""
+
+    case: Case
+    failures: tuple[Failure, ...]
+    milliseconds: float
+
+
+@verb("test", AUTHORS, WITH_TESTS, flag("--json", "print one JSON array"))
+def test_products(options: argparse.Namespace) -> int:
+    """Run the tests of products: DIR/tests/*.yaml."""
+    tune_garbage_collector()
+    results = list(_results(options.definitions))
+    failed = sum(bool(result.failures) for result in results)
+    if options.json:
+        print(json.dumps([_case_json(result) for result in results], indent=2))
+    else:
+        for result in results:
+            print("\n".join(_case_lines(result, options.definitions)))
+        print(f"{len(results) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def _results(directory: Path) -> Iterator[CaseResult]:
+    definitions = load_directory(directory)
+    tests = directory / "tests"
+    with files_below(directory):
+        cases = read_cases(read_tests(directory), definitions)
+    if not cases:
+        raise StatestoreError(f"there are no tests in {tests}; write {tests / 'PRODUCT.yaml'} (docs/definitions.md)")
+    settings = read_settings({"log_values": True})
+    plan = plan_alone(definitions, settings.slots)
+    for case in cases:
+        began = perf_counter()
+        failures = run_case(case, plan, settings)
+        yield CaseResult(case=case, failures=failures, milliseconds=(perf_counter() - began) * 1000)
+
+
+def _case_lines(result: CaseResult, directory: Path) -> Iterator[str]:
+    case, file, word = result.case, directory / result.case.file, "FAILED" if result.failures else "passed"
+    word = coloured(word, "red" if result.failures else "green")
+    yield f"{word} {file}:{case.line} {case.name} ({result.milliseconds:.1f} ms)"
+    for failure in result.failures:
+        yield f"  {file}:{failure.line}: {failure.what}"
+        for line in failure.diff[2:]:
+            mark = line[:1]
+            yield "    " + coloured(line, {"-": "red", "+": "green"}.get(mark, ""))
+
+
+def _case_json(result: CaseResult) -> dict[str, object]:
+    case = result.case
+    return {
+        "test": case.name,
+        "product": case.product,
+        "file": case.file,
+        "line": case.line,
+        "milliseconds": round(result.milliseconds, 1),
+        "failures": [asdict(failure) for failure in result.failures],
+    }

@@ -1,30 +1,23 @@
 """`statestore verify`: compares published documents with the state, and with --sql also with the answer of the product's SQL over
 the rows of the state. With --repair it publishes again the documents that differ from the state. With --source it
-compares rows with the source database (`processor.cli.operators.verify_source`)."""
+compares rows with the source database (`processor.cli.source`)."""
 
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import partial
-from random import Random, randrange
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial, reduce
+from operator import getitem
+from random import Random
 from time import sleep
 from uuid import uuid4
 
-from processor.cli.arguments import positive
-from processor.cli.chosen_plan import stored_state
-from processor.cli.operators.verify_source import add_flags, run_source
-from processor.cli.options import (
-    KAFKA,
-    REGISTRY,
-    TABLE,
-    add_settings,
-    print_progress,
-    reachable_settings,
-    require_settings,
-)
-from processor.cli.printing.difference_lines import difference_lines
+from processor.cli.choices import chosen_seed, stored_state
+from processor.cli.options import KAFKA, REGISTRY, TABLE, print_progress, reachable_settings, require_settings
 from processor.cli.printing.output import UNFIT_LINE
+from processor.cli.printing.terminal import coloured
+from processor.cli.source import SOURCE_FLAGS, run_source
+from processor.cli.verb import JSON, OPERATORS, SEED, flag, positive, verb
 from processor.counts import Count
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import product_of
@@ -35,7 +28,7 @@ from processor.environment.settings.owner_name import owner_name
 from processor.environment.settings.resolve_secrets import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import SettingError
-from processor.text import visible_line, visible_lines
+from processor.text import shortened, visible_line, visible_lines
 from processor.tools.inspect.verification import (
     Difference,
     Mirror,
@@ -46,41 +39,33 @@ from processor.tools.inspect.verification import (
     with_open_changes,
 )
 from processor.values import canonical_json
+from processor.values.record import Value
 from statestore.store import Store
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = verbs.add_parser("verify", help="compare published documents with the state, and show those that differ")
-    parser.add_argument(
-        "products", metavar="PRODUCT", nargs="*", help="products to compare, with --source entities (all)"
-    )
-    parser.add_argument(
-        "--sample", metavar="N", type=positive, help="compare N documents of each product (default: all)"
-    )
-    parser.add_argument("--seed", metavar="S", type=int, help="the same seed takes the same sample")
-    parser.add_argument(
+@verb(
+    "verify",
+    OPERATORS,
+    flag("products", "products to compare, with --source entities (all)", "PRODUCT", nargs="*"),
+    flag("--sample", "compare N documents of each product (default: all)", "N", type=positive),
+    SEED,
+    flag(
         "--sql",
-        action="store_true",
-        help="compare with the answer of the product's SQL too, over copies of all rows in the registry's Postgres. Documents "
-        "of a row that Postgres cannot hold are named, with exit status 1",
-    )
-    parser.add_argument(
-        "--repair",
-        action="store_true",
-        help="publish again what differs from the state, while no job runs; with --source write rows",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    rare = add_flags(parser)
-    add_settings(parser, *REGISTRY, *TABLE, *KAFKA, rare=rare)
-    parser.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
+        "compare with the answer of the product's SQL too, over copies of all rows in the registry's Postgres. Documents of a "
+        "row that Postgres cannot hold are named, with exit status 1",
+    ),
+    flag("--repair", "publish again what differs from the state, while no job runs; with --source write rows"),
+    JSON,
+    *SOURCE_FLAGS,
+    settings=(*REGISTRY, *TABLE, *KAFKA),
+)
+def verify(options: argparse.Namespace) -> int:
+    """Compare published documents with the state, and show those that differ."""
     return run_source(options) if options.source else _run_documents(options)
 
 
 def _run_documents(options: argparse.Namespace) -> int:
-    seed = randrange(2**32) if options.seed is None else options.seed
+    seed = chosen_seed(options)
     with reachable_settings(options) as settings:
         require_settings(settings, "bootstrap_servers")
         with stored_state(settings) as (plan, store):
@@ -204,3 +189,96 @@ def _value(value: bytes | None) -> object:
         return canonical_json.loads(value)
     except ValueError:
         return value.decode(errors="replace")
+
+
+SHOWN = 5
+"""Documents that the report shows of each group."""
+LONGEST = 100
+"""Characters of a value in a line."""
+ABSENT = "no value"
+
+Place = tuple[str | int, ...]
+"""The way to a value within a document: names of members, and indexes of elements."""
+
+
+def difference_lines(differences: Iterable[Difference], sql: bool) -> Iterator[str]:
+    """The report as text. A group has the documents of one product that differ in the same fields."""
+    groups: dict[tuple[str, str], list[tuple[Difference, list[Place]]]] = {}
+    for difference in differences:
+        places = _differing_places(difference)
+        groups.setdefault((difference.product, _group(difference, places)), []).append((difference, places))
+    for (product, group), found in groups.items():
+        yield coloured(f"{product}: {group}: {len(found)} {'document' if len(found) == 1 else 'documents'}", "bold")
+        for difference, places in found[:SHOWN]:
+            yield f"  {visible_line(difference.key)}"
+            for place in places[:SHOWN]:
+                yield from (f"    {line}" for line in _place_lines(difference, place, sql))
+        if len(found) > SHOWN:
+            yield f"  and {len(found) - SHOWN} more (--json shows all)"
+
+
+def _group(difference: Difference, places: list[Place]) -> str:
+    if difference.root is None:
+        return "the key is not a key of the root: another program writes to this topic"
+    if difference.published is None and difference.state is not None:
+        return "never published, or deleted in the topic"
+    if difference.state is None and difference.published is not None:
+        return "published, but the state has no document"
+    fields = dict.fromkeys("".join(map(partial(_step, index=""), place)).lstrip(".") for place in places)
+    return f"differs in {', '.join(fields) or 'the whole document'}"
+
+
+def _differing_places(difference: Difference) -> list[Place]:
+    """The places where published document and state differ; where these are equal, state and SQL."""
+    one, other = (difference.published, difference.state) if difference.stale else (difference.state, difference.sql)
+    if one is None or other is None:
+        return [()]
+    try:
+        return list(_differ((), canonical_json.loads(one), canonical_json.loads(other)))
+    except ValueError:  # another program wrote a message that is not JSON
+        return [()]
+
+
+def _differ(place: Place, one: Value, other: Value) -> Iterator[Place]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in {**one, **other}:
+            if name in one and name in other:
+                yield from _differ((*place, name), one[name], other[name])
+            else:
+                yield (*place, name)
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index, pair in enumerate(zip(one, other, strict=True)):
+            yield from _differ((*place, index), *pair)
+    elif not canonical_json.equal(one, other):
+        yield place
+
+
+def _place_lines(difference: Difference, place: Place, sql: bool) -> Iterator[str]:
+    if place:
+        yield "".join(map(_step, place)).lstrip(".")
+    indent = "  " if place else ""
+    yield f"{indent}published {coloured(_text(difference.published, place), 'red')}"
+    if difference.root is not None:
+        yield f"{indent}state     {coloured(_text(difference.state, place), 'green')}"
+        if sql:
+            yield f"{indent}sql       {_text(difference.sql, place)}"
+
+
+def _step(step: str | int, index: str | None = None) -> str:
+    """A step of a place as text; `index`: in place of the index of an element."""
+    return f".{visible_line(step)}" if isinstance(step, str) else f"[{step if index is None else index}]"
+
+
+def _text(document: bytes | None, place: Place) -> str:
+    """The value at a place of a document, in one line."""
+    if document is None:
+        return "no document"
+    try:
+        value = canonical_json.loads(document)
+    except ValueError:
+        text = document.decode(errors="replace")
+    else:
+        text = ABSENT
+        with suppress(LookupError, TypeError):  # the document has no such place
+            text = canonical_json.dumps(reduce(getitem, place, value))
+    return visible_line(shortened(text, LONGEST))

@@ -1,16 +1,23 @@
-"""The text of `plan`: a summary, then each change once, in lines of at most 100 characters. `plan_details` has the rest."""
+"""The plan and its diff as text, as JSON, and as Markdown for a comment of a pull request. The text is a summary, then each
+change once, in lines of at most 100 characters; `detail_lines` has what --verbose adds, `diff_lines` what --diff adds."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from decimal import Decimal
 
-from processor.cli.printing.colour import coloured
-from processor.text import first_of, fitted_to, table_lines, visible_line, wrapped_lines
-from processor.tools.inspect.costs import ProductPrice, product_prices
+from processor.cli.printing.terminal import coloured
+from processor.text import first_of, fitted_to, shortened, table_lines, visible_line, wrapped_lines
+from processor.tools.inspect.costs import ProductPrice, estimated_dollars, product_prices
+from processor.tools.inspect.diff import ChangeGroup, DiffReport, DocumentSizes, JoinFinding, ProductDiff
+from processor.tools.inspect.estimate import Estimate
 from processor.tools.inspect.planned_entries import EntryAction, PlannedEntry
 from processor.tools.inspect.preview import Backfill, Preview, SlotPreview, backfill_text
-from processor.tools.inspect.price import BATCH
+from processor.tools.inspect.price import BATCH, REQUESTS, Cost
 from processor.tools.inspect.price_list import Prices
+from processor.values import canonical_json
+from processor.values.record import Value
 from statestore.items import slot_name
 
 WIDTH = 100
@@ -168,3 +175,265 @@ def _price_table(priced: Sequence[ProductPrice], found: Preview, prices: Prices)
     rows = [["product", "from", "to"]]
     rows += [[visible_line(one.product), f"{one.low:,.3f}", f"{one.high:,.3f}"] for one in priced]
     yield from (f"  {line}" for line in table_lines(fitted_to(WIDTH - 2, rows, 0), right=(1, 2)))
+
+
+REQUEST_NAMES = {"UpdateItem": "update", "BatchGetItem": "get", "Query": "query", "DeleteItem": "delete"}
+"""The requests as the table names them."""
+
+
+def detail_lines(found: Preview, prices: Prices) -> Iterator[str]:
+    """The details as text. The slots that are new, and what changes, are in `plan_lines`."""
+    yield from _section("joins that are new, or read in another way:", found.joins)
+    kept = [slot for slot in found.slots if slot.state != "new"]
+    shown = [
+        f"{slot_name(s.slot)} of {s.entity}, {s.state}, holds {'#'.join(s.columns)}{served_joins(s)}" for s in kept
+    ]
+    yield from _section("slots that stay:", shown)
+    yield from _section("free slots:", [", ".join(f"{entity} {n}" for entity, n in found.free.items())])
+    title = "joins below each root, with the products that use them (each join reads its rows once for all):"
+    yield from _section(title, found.trees)
+    if found.costs:
+        yield from _costs(found.costs, prices)
+    if found.estimates:
+        yield from _estimates(found, prices)
+
+
+def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield ""
+        yield title
+    for line in lines:
+        text = line.lstrip()
+        yield from wrapped_lines(visible_line(text), WIDTH, "  " + " " * (len(line) - len(text)), "    ")
+
+
+def _costs(costs: Sequence[Cost], prices: Prices) -> Iterator[str]:
+    yield ""
+    title = (
+        f"price of an event in {prices.region} ({prices.date}: ${prices.write} / M write units, ${prices.read} / M read units), "
+        f"every join with one row: its units and $ / M events in a batch of {BATCH:,} such events, then $ / M and requests alone "
+        "in its batch (+ is what settling it adds):"
+    )
+    yield from wrapped_lines(title, WIDTH)
+    header = ["event", "write", "read", "$ / M", "alone", "docs", *map(REQUEST_NAMES.__getitem__, REQUESTS)]
+    yield from _table([header, *(_cost_cells(cost, prices) for cost in costs)])
+
+
+def _estimates(found: Preview, prices: Prices) -> Iterator[str]:
+    yield ""
+    title = (
+        f"estimate in a batch of {BATCH:,}, by statistics of {found.taken_at:%Y-%m-%d %H:%M} UTC (joins find their mean rows, "
+        "one where nothing is known, and every document that is rebuilt is published):"
+    )
+    yield from wrapped_lines(title, WIDTH)
+    header = ["event", "rebuilt", "write", "read", "$ / M"]
+    yield from _table([header, *(_estimate_cells(estimate, prices) for estimate in found.estimates)])
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A table of events; the names of the events are wrapped."""
+    return (f"  {line}" for line in table_lines(fitted_to(WIDTH - 2, rows, 0), right=range(1, len(rows[0]))))
+
+
+def _cost_cells(cost: Cost, prices: Prices) -> list[str]:
+    write, read = cost.batch_write_units, cost.batch_read_units
+    dollars = (prices.dollars(write, read), prices.dollars(cost.write_units, cost.read_units))
+    figures = [f"{write:.2f}", f"{read:.2f}", *(f"{figure:.3f}" for figure in dollars), str(cost.documents)]
+    requests = [f"{cost.requests[name]}+{cost.later[name]}" for name in REQUESTS]
+    return [visible_line(f"{cost.entity}: {cost.event}"), *figures, *requests]
+
+
+def _estimate_cells(estimate: Estimate, prices: Prices) -> list[str]:
+    figures = (estimate.documents, estimate.write_units, estimate.read_units, estimated_dollars(estimate, prices))
+    return [visible_line(f"{estimate.entity}: {estimate.event}"), *(f"{figure:,.2f}" for figure in figures)]
+
+
+def plan_json(found: Preview, prices: Prices) -> dict[str, object]:
+    """All that `plan` shows, with its prices in dollars a million events."""
+    priced = [
+        {
+            **{name: float(value) if isinstance(value, Decimal) else value for name, value in asdict(cost).items()},
+            "dollars_per_million": float(prices.dollars(cost.write_units, cost.read_units)),
+            "batch_dollars_per_million": float(prices.dollars(cost.batch_write_units, cost.batch_read_units)),
+        }
+        for cost in found.costs
+    ]
+    listed = {name: str(value) if isinstance(value, Decimal) else value for name, value in asdict(prices).items()}
+    estimated = [
+        {**asdict(one), "dollars_per_million": float(estimated_dollars(one, prices))} for one in found.estimates
+    ]
+    by_product = [
+        {"product": p.product, "from": float(p.low), "to": float(p.high)} for p in product_prices(found, prices)
+    ]
+    taken = found.taken_at.isoformat() if found.taken_at else None
+    return {
+        "summary": summary(found, prices),
+        **asdict(found),
+        "taken_at": taken,
+        "prices": listed,
+        "costs": priced,
+        "estimates": estimated,
+        "product_prices": by_product,
+        "errors": [],
+    }
+
+
+LONGEST = 100
+"""Characters of an example's value."""
+SHOWN_GROUPS = 20
+"""The text shows so many groups of a product; --json shows all."""
+WITHOUT_BEFORE = {"field added", "new document"}
+WITHOUT_AFTER = {"field removed", "document gone"}
+
+
+def diff_lines(report: DiffReport, prices: Prices) -> Iterator[str]:
+    """The diff as lines of at most 100 characters."""
+    for diff in report.products:
+        yield ""
+        heading, *further = wrapped_lines(visible_line(f"{diff.product}: {headline(diff)}"), WIDTH)
+        yield coloured(heading, "bold")
+        yield from further
+        for group in diff.groups[:SHOWN_GROUPS] if not diff.new else ():
+            yield from wrapped_lines(visible_line(f"{group_text(group)}: {group.documents:,}"), WIDTH, "  ")
+            yield from wrapped_lines(visible_line(example(group)), WIDTH, "      ")
+        if not diff.new and (more := len(diff.groups[SHOWN_GROUPS:])):
+            yield f"  and {more} more groups: `plan --diff --json` shows all"
+        for line in (*size_lines(diff), messages_line(diff, prices), *join_lines(diff)):
+            yield from wrapped_lines(visible_line(line), WIDTH, "  ")
+    if not report.products:
+        yield from ("", "no product changes, so no document differs")
+    for line in note_lines(report):
+        yield from ("", *wrapped_lines(visible_line(line), WIDTH))
+
+
+def headline(diff: ProductDiff) -> str:
+    """How many documents differ, of how many roots."""
+    of = counted(diff.compared, "root")
+    if diff.share < 1:
+        of += f" (a sample: {diff.share:.1%} of {diff.roots:,})"
+    if diff.new:
+        return f"a new product, {counted(diff.after.documents, 'document')} of {of}"
+    return f"{counted(diff.differ, 'document')} of {of} {'differs' if diff.differ == 1 else 'differ'}"
+
+
+def group_text(group: ChangeGroup) -> str:
+    """The kind of a group, and where."""
+    return f"{group.kind} {group.place}".rstrip()
+
+
+def example(group: ChangeGroup) -> str:
+    """The first document of a group, with its values."""
+    if isinstance(group.before, list) and isinstance(group.after, list):
+        return f"{group.key}: {len(group.before):,} -> {counted(len(group.after), 'element')}"
+    before = "" if group.kind in WITHOUT_BEFORE else _value(group.before)
+    after = "" if group.kind in WITHOUT_AFTER else _value(group.after)
+    return f"{group.key}: {' -> '.join(filter(None, (before, after)))}"
+
+
+def size_lines(diff: ProductDiff) -> Iterator[str]:
+    """The sizes of documents, before and after."""
+    if not diff.new:
+        yield f"before: {_sizes(diff.before)}"
+    yield f"{'documents' if diff.new else 'after'}: {_sizes(diff.after)}"
+
+
+def messages_line(diff: ProductDiff, prices: Prices) -> str:
+    """The messages that an apply sends, and their price."""
+    if not diff.publishes:
+        return (
+            "apply sends no message, because only an entity changes: a document changes with its next event, or with "
+            f"`statestore republish {diff.product}`"
+        )
+    about, tombstones = ("about ", " of the sample") if diff.share < 1 else ("", "")
+    gone = diff.tombstones + diff.left
+    parts = f" ({counted(gone, 'tombstone')}{tombstones})" if gone else ""
+    dollars = _dollars(diff, prices)
+    price = "under $0.01" if dollars < Decimal("0.01") else f"at most ${dollars:,.2f}"
+    when = " once the product is resumed" if diff.paused else ""
+    return f"apply sends{when} {about}{counted(diff.messages, 'message')}{parts}, for {price}"
+
+
+def join_lines(diff: ProductDiff) -> Iterator[str]:
+    """The joins that find nothing for some rows, or several rows where one is wanted."""
+    for join in diff.joins:
+        if join.nothing or join.several:
+            yield f"join {join.path}: {join_text(join)}"
+
+
+def join_text(join: JoinFinding) -> str:
+    """The findings of a join in words."""
+    if join.nothing == join.asked:
+        return f"finds no row of {join.entity} for any of {join.asked:,} rows above"
+    found = [f"no row of {join.entity} for {join.nothing:,} of {join.asked:,}"] if join.nothing else []
+    found += (
+        [f"several rows for {join.several:,} of {join.asked:,}, of which a `one` shows the first"]
+        if join.several
+        else []
+    )
+    return f"finds {'; '.join(found)}"
+
+
+def note_lines(report: DiffReport) -> Iterator[str]:
+    """The notes of the report, and the seed of its sample."""
+    yield from report.notes
+    if report.seed is not None:
+        yield f"this was a sample: --seed {report.seed} takes the same one"
+
+
+def diff_json(report: DiffReport, prices: Prices) -> dict[str, object]:
+    """The diff as a value of JSON."""
+    products = [
+        {**asdict(diff), "share": diff.share, "messages": diff.messages, "dollars": float(_dollars(diff, prices))}
+        for diff in report.products
+    ]
+    return {"products": products, "notes": list(report.notes), "seed": report.seed}
+
+
+def _dollars(diff: ProductDiff, prices: Prices) -> Decimal:
+    """The price of a publication: the reads of its documents; and for each root the row and the ledger read, for each message the
+    ledger written."""
+    if not diff.publishes:
+        return Decimal(0)
+    reads = Decimal(diff.read_units / diff.share) + 2 * diff.roots
+    return prices.dollars(diff.messages, reads) / 1_000_000
+
+
+def _sizes(sizes: DocumentSizes) -> str:
+    if not sizes.documents:
+        return "no documents"
+    mean = sizes.total / sizes.documents
+    return f"{sizes.documents:,} of {mean:,.0f} bytes on average; the largest has {sizes.largest:,}: {sizes.key}"
+
+
+def _value(value: Value) -> str:
+    return shortened(canonical_json.dumps(value), LONGEST)
+
+
+def markdown_lines(plan: Sequence[str], report: DiffReport | None, prices: Prices) -> Iterator[str]:
+    """The Markdown. `plan`: the lines of the plan, its summary first."""
+    yield from ("## statestore plan", "", "```text", *plan, "```")
+    for diff in report.products if report else ():
+        yield from ("", f"### `{diff.product}`", "", _markdown(headline(diff)))
+        if diff.groups and not diff.new:
+            yield from _markdown_table(diff)
+        yield ""
+        yield from (
+            f"- {_markdown(line)}" for line in (*size_lines(diff), messages_line(diff, prices), *join_lines(diff))
+        )
+    if report and not report.products:
+        yield from ("", "No product changes, so no document differs.")
+    for line in note_lines(report) if report else ():
+        yield from ("", _markdown(line))
+
+
+def _markdown_table(diff: ProductDiff) -> Iterator[str]:
+    yield from ("", "| documents | what differs | example |", "|---:|---|---|")
+    for group in diff.groups[:SHOWN_GROUPS]:
+        yield f"| {group.documents:,} | {_markdown(group_text(group))} | {_markdown(example(group))} |"
+    if more := len(diff.groups[SHOWN_GROUPS:]):
+        yield f"| | and {more} more groups | |"
+
+
+def _markdown(text: str) -> str:
+    """Text of others in Markdown: no character of it has a meaning there."""
+    return re.sub(r"([\\`*_{}\[\]<>()#|~!@&])", r"\\\1", visible_line(text))

@@ -1,13 +1,30 @@
-"""Shows how far long work is. On a terminal: a bar for each phase, in one line. Elsewhere: a line every 10 s, without a bar.
+"""What a terminal shows: colours (not where NO_COLOR is set: no-color.org), a document, and how far long work is: on a terminal
+by a bar for each phase, in one line; elsewhere by a line every 10 s, without a bar.
 
 Promises: a phase ends with its last state, on a line of its own. A stream that is no terminal gets no control character.
 """
 
+import argparse
+import os
 import shutil
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from time import monotonic
 from typing import TextIO
+
+from processor.text import visible, visible_line
+from processor.values import canonical_json
+
+_CODES = {"red": "31", "green": "32", "bold": "1"}
+
+
+def coloured(text: str, colour: str) -> str:
+    """The text in a colour (red, green, bold). Without a terminal, or with another name, the text itself."""
+    if colour not in _CODES or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return f"\033[{_CODES[colour]}m{text}\033[0m"
+
 
 LINE_SECONDS = 10.0
 MOST_CELLS = 40
@@ -59,3 +76,16 @@ def _figures(done: int, total: int, about: str, seconds: float) -> str:
     parts += [f"{rate:,.0f}/s"] if rate else []
     parts += [f"{timedelta(seconds=round((total - done) / rate))} left"] if rate and total else []
     return ", ".join(parts)
+
+
+def add_pretty(parser: argparse.ArgumentParser) -> None:
+    """Adds the flag `--pretty`."""
+    text = "print a line for each member, as on a terminal"
+    parser.add_argument("--pretty", action="store_true", help=text)
+
+
+def document_text(value: bytes, options: argparse.Namespace) -> str:
+    """The document of an encoded value, for this terminal or this file."""
+    if options.pretty or sys.stdout.isatty():
+        return visible(canonical_json.dumps_indented(canonical_json.loads(value)))
+    return visible_line(value.decode())

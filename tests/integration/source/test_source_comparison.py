@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from processor.cli.printing.source_text import is_equal
+from processor.cli.source import is_equal
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.decode import decode
 from processor.engine.rounds.trial import Trial

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.definitions import generate_definitions
 from processor.cli.main import main
 
-EXAMPLES = Path(__file__).parents[4] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 VOID = {"meta", "link", "input", "br"}
 SCRIPT = "<script>alert(1)</script>"
 HOSTILE = {

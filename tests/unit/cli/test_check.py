@@ -8,7 +8,7 @@ import pytest
 
 from processor.cli.main import main
 
-EXAMPLES = Path(__file__).parents[4] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 HEAVY = (
     "boto3",
     "botocore",

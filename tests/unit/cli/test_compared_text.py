@@ -6,7 +6,7 @@ import pytest
 
 from processor.cli.main import main
 
-CASE = Path(__file__).parents[3] / "data" / "reports" / "joins" / "46-source-collation"
+CASE = Path(__file__).parents[2] / "data" / "reports" / "joins" / "46-source-collation"
 
 
 @pytest.mark.parametrize(

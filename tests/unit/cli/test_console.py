@@ -1,12 +1,11 @@
 """Where the console may listen, and who may reach it."""
 
-import argparse
 from pathlib import Path
 
 import pytest
 
-from processor.cli.main import main
-from processor.cli.operators import console_command
+from processor.cli import serve
+from processor.cli.main import main, parsed
 
 PROXY = ["--proxy", "10.0.0.5", "--identity-header", "X-User"]
 
@@ -48,9 +47,7 @@ def test_only_the_owner_may_read_the_tokens_of_people(tmp_path: Path, capsys: py
 
 def names(*flags: str) -> set[str]:
     """The names of the Host of requests that a console takes; none for every name."""
-    parser = argparse.ArgumentParser()
-    console_command.add_parser(parser.add_subparsers())
-    return set(console_command.name_rules(parser.parse_args(["console", *flags])).names)
+    return set(serve.name_rules(parsed(["console", *flags])).names)
 
 
 def test_the_host_of_a_request_is_checked_where_a_browser_could_state_a_person() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from processor.cli import dead_letters, stored_letters
 from processor.cli.main import main
-from processor.cli.operators import rejects_command, replay_letters, stored_letters
 from processor.engine.protocol.replays import PARTITION, ReplayReport, ended_replays, replay_key
 from processor.job.run.letter_fates import age
 from processor.values.dead_letters import DeadLetter
@@ -46,11 +46,11 @@ YESTERDAY = (KEPT - timedelta(hours=24)).isoformat()
 def topic(monkeypatch: pytest.MonkeyPatch) -> None:
     show(monkeypatch, LETTERS)
     registry = SimpleNamespace(replays=SimpleNamespace(waiting=tuple))
-    monkeypatch.setattr(rejects_command, "open_registry", lambda _: nullcontext(registry))
+    monkeypatch.setattr(dead_letters, "open_registry", lambda _: nullcontext(registry))
 
 
 def show(monkeypatch: pytest.MonkeyPatch, letters: list[tuple[DeadLetter, str]]) -> None:
-    for module in (rejects_command, stored_letters):
+    for module in (dead_letters, stored_letters):
         monkeypatch.setattr(module, "read_stored_letters", lambda _: letters)
 
 
@@ -153,8 +153,8 @@ def test_a_drop_needs_a_reason_and_keeps_it_with_the_name_and_the_time(
     monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     store = MemoryStore(5, lag=0, clock=lambda: 0.0)
-    monkeypatch.setattr(rejects_command, "stored_state", lambda _: nullcontext((SimpleNamespace(), store)))
-    monkeypatch.setattr(rejects_command, "user_name", lambda: "ann")
+    monkeypatch.setattr(dead_letters, "stored_state", lambda _: nullcontext((SimpleNamespace(), store)))
+    monkeypatch.setattr(dead_letters, "user_name", lambda: "ann")
     words = ["rejects", "drop", "--topic", "user", "--offsets", "5-9", "--bootstrap-servers", "nowhere:1"]
     assert main(words) == 1
     assert "--why is missing" in capsys.readouterr().err
@@ -186,7 +186,7 @@ def test_the_status_of_a_replay_tells_new_failures_from_letters_that_wait(
     reasons: tuple[str, ...], status: int, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     pytest.importorskip("pyspark")
-    from processor.cli.operators import operator_run
+    from processor.cli import process
     from processor.job.run import run_job
 
     @contextmanager
@@ -198,8 +198,8 @@ def test_the_status_of_a_replay_tells_new_failures_from_letters_that_wait(
             yield ReplayReport(record=one.rejected.record, outcome="refused", reason=reason)
 
     job = SimpleNamespace(driver=SimpleNamespace(tally={"corrections": 0}))
-    monkeypatch.setattr(replay_letters, "open_registry", registry)
-    monkeypatch.setattr(operator_run, "open_operator_run", lambda *_, **__: job)
+    monkeypatch.setattr(dead_letters, "open_registry", registry)
+    monkeypatch.setattr(process, "open_operator_run", lambda *_, **__: job)
     monkeypatch.setattr(run_job, "run_replays", run_replays)
     assert main(["rejects", "replay", "--topic", "user", "--bootstrap-servers", "nowhere:1"]) == status
     printed = capsys.readouterr()

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from processor.cli.printing.difference_lines import difference_lines
+from processor.cli.verify import difference_lines
 from processor.tools.inspect.verification import Difference
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from processor.cli.printing.document_text import document_text
+from processor.cli.printing.terminal import document_text
 
 VALUE = '{"n":1.50,"name":"A\\u001b[2Jda","of":["é"]}'.encode()
 

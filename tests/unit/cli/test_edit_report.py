@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from processor.cli.printing.edit_report import wait_for_jobs, worker_line
+from processor.cli.edit import wait_for_jobs, worker_line
 from registry.model import JobStatus
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)

@@ -5,8 +5,8 @@ from contextlib import nullcontext
 
 import pytest
 
-from processor.cli.authors import explain_command
-from processor.cli.chosen_document import RequestedDocument
+from processor.cli import look
+from processor.cli.choices import RequestedDocument
 from processor.cli.main import main
 from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.step_runner import StepRunner
@@ -30,14 +30,14 @@ def _state(monkeypatch: pytest.MonkeyPatch) -> None:
         for n, value in enumerate(values)
     )
     runner = StepRunner(store=trial.store)
-    monkeypatch.setattr(explain_command, "stored_boundaries", lambda *_: ())
+    monkeypatch.setattr(look, "stored_boundaries", lambda *_: ())
     monkeypatch.setattr(
-        explain_command,
+        look,
         "requested_document",
         lambda options, _: nullcontext(RequestedDocument(PLAN, PLAN.products["p"], options.key, runner)),
     )
     settings = Settings(bootstrap_servers="b:1")
-    monkeypatch.setattr(explain_command, "reachable_settings", lambda _: nullcontext(settings))
+    monkeypatch.setattr(look, "reachable_settings", lambda _: nullcontext(settings))
 
 
 def test_it_prints_the_document_and_its_rows(capsys: Printed) -> None:

@@ -14,7 +14,7 @@ from processor.values.message import Message
 from tests.support.registry_stub import registry_stub
 from tests.support.required import require_schema_packages
 
-ORDERS = Path(__file__).parents[4] / "examples" / "orders" / "topics.jsonl"
+ORDERS = Path(__file__).parents[3] / "examples" / "orders" / "topics.jsonl"
 
 
 def init(directory: Path, *words: str) -> int:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from processor.cli import dead_letters
 from processor.cli.main import main
-from processor.cli.operators import rejects_command
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.form_notes import FormNote, write_form
 from processor.engine.protocol.replays import PARTITION, ReplayReport, refuse_replay, refused_replays, replay_key
@@ -42,8 +42,8 @@ LETTER = DeadLetter(
 
 @pytest.fixture(autouse=True)
 def topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rejects_command, "read_stored_letters", lambda _: [(LETTER, "")])
-    monkeypatch.setattr(rejects_command, "stored_state", lambda _: nullcontext((PLAN, MemoryStore())))
+    monkeypatch.setattr(dead_letters, "read_stored_letters", lambda _: [(LETTER, "")])
+    monkeypatch.setattr(dead_letters, "stored_state", lambda _: nullcontext((PLAN, MemoryStore())))
 
 
 def shown(capsys: Any, *words: str) -> list[str]:
@@ -93,8 +93,8 @@ def test_show_compares_a_decimal_with_the_form_that_a_record_settled(
     store.write(write_form(FormNote("user", "price", SettledForm("text", "user", 0, 1, 3))))
     value = b'{"before": null, "after": {"id": 1, "price": "free"}, "op": "c", "source": {}}'
     rejected = replace(LETTER.rejected, record=replace(RECORD, value=value))
-    monkeypatch.setattr(rejects_command, "read_stored_letters", lambda _: [(replace(LETTER, rejected=rejected), "")])
-    monkeypatch.setattr(rejects_command, "stored_state", lambda _: nullcontext((plan, store)))
+    monkeypatch.setattr(dead_letters, "read_stored_letters", lambda _: [(replace(LETTER, rejected=rejected), "")])
+    monkeypatch.setattr(dead_letters, "stored_state", lambda _: nullcontext((plan, store)))
     lines = shown(capsys, "user/0/17")
     assert "found text 'free' (the column has `decimals: text` since the record user/0/3" in lines[-1]
 
@@ -133,7 +133,7 @@ def test_show_says_where_the_record_of_a_cut_letter_comes_from(monkeypatch: pyte
     cut = CutRecord(parts="value", size=123_456, sha256="")
     part = replace(LETTER.rejected, record=replace(RECORD, value=VALUE[:9]), cut=cut)
     letter = replace(LETTER, rejected=part)
-    monkeypatch.setattr(rejects_command, "read_stored_letters", lambda _: [(letter, "")])
+    monkeypatch.setattr(dead_letters, "read_stored_letters", lambda _: [(letter, "")])
 
     def read(outcome: Any) -> list[str]:
         monkeypatch.setattr(dead_letter_topic, "with_whole_record", outcome)

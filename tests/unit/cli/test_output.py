@@ -5,7 +5,7 @@ import json
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from processor.cli.printing.job_log import JobLog, event_text, status_summary
+from processor.cli.printing.output import JobLog, event_text, status_summary
 from processor.engine.rounds.job_event import JobEvent
 from tests.unit.cli.job_state import STATE
 

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from processor.cli.operators.driver_page import shown_status
-from processor.cli.operators.stop_signals import StopSignals
-from processor.cli.printing.job_log import JobLog
+from processor.cli.printing.output import JobLog
+from processor.cli.process import StopSignals, shown_status
 from processor.environment.settings.settings import Settings
 from tests.unit.job.metrics.run_report import run_report
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from processor.cli.authors import rows_command
+from processor.cli import look
 from processor.cli.main import main
 from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.trial import Trial
@@ -43,10 +43,10 @@ def _state(monkeypatch: pytest.MonkeyPatch) -> None:
         for n, row in enumerate(rows)
     )
     boundary = EpochBoundary(topic="person", topic_id="x", partition=0, from_offset=0, epoch=1, entity="person")
-    monkeypatch.setattr(rows_command, "stored_boundaries", lambda *_: (boundary,))
-    monkeypatch.setattr(rows_command, "stored_state", lambda _: nullcontext((plan, trial.store)))
+    monkeypatch.setattr(look, "stored_boundaries", lambda *_: (boundary,))
+    monkeypatch.setattr(look, "stored_state", lambda _: nullcontext((plan, trial.store)))
     settings = Settings(bootstrap_servers="b:1")
-    monkeypatch.setattr(rows_command, "reachable_settings", lambda _: nullcontext(settings))
+    monkeypatch.setattr(look, "reachable_settings", lambda _: nullcontext(settings))
 
 
 def test_row_shows_columns_slots_and_why_a_column_has_no_value(capsys: Printed) -> None:

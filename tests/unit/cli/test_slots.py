@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from processor.cli.edits.slots_command import board_text, status_lines
+from processor.cli.status import board_text, status_lines
 from registry.edits.edit import edited
 from registry.edits.operations import republish
 from registry.model import AssignmentState, JobStatus, Progress, Snapshot

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from processor.cli.operators.status_command import status_text
+from processor.cli.status import status_text
 from processor.engine.rounds.troubles import degraded_lines
 from processor.job.metrics.status import status_json, wrong_lines
 from processor.tools.inspect.spending import spending_line

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from processor.cli import dead_letters, status, stored_letters
 from processor.cli.main import main
-from processor.cli.operators import ask_for_replay, rejects_command, replay_letters, status_command, stored_letters
-from processor.cli.operators.ask_for_replay import NOBODY_SECONDS, ask, living_job
+from processor.cli.stored_letters import NOBODY_SECONDS, ask, living_job
 from processor.errors import StatestoreError
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Record, Rejected
@@ -85,10 +85,10 @@ class Desk:
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
     desk = Desk()
-    for module in (replay_letters, rejects_command, status_command):
+    for module in (dead_letters, status):
         monkeypatch.setattr(module, "open_registry", lambda _: nullcontext(desk))
-    monkeypatch.setattr(ask_for_replay, "LOOK_SECONDS", 0)
-    for module in (stored_letters, rejects_command):
+    monkeypatch.setattr(stored_letters, "LOOK_SECONDS", 0)
+    for module in (stored_letters, dead_letters):
         monkeypatch.setattr(module, "read_stored_letters", lambda _: [(letter(1), ""), (letter(2), "")])
     return desk
 
@@ -183,7 +183,7 @@ def test_list_and_status_show_a_request_that_waits(desk: Desk, monkeypatch: pyte
     (line,) = [one for one in capsys.readouterr().err.splitlines() if one.startswith("request")]
     assert line.startswith("request 3 of ann (text now) since ")
     assert line.endswith(": the job has replayed 0 of 2 dead letters")
-    assert list(ask_for_replay.request_lines(desk.waiting())) == [line]
+    assert list(stored_letters.request_lines(desk.waiting())) == [line]
 
 
 def test_withdraw_takes_a_request_back_and_refuses_one_that_does_not_wait(desk: Desk, capsys: Any) -> None:

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from processor.cli.printing.progress_bar import ProgressBar
+from processor.cli.printing.terminal import ProgressBar
 
 
 class Clock:

@@ -6,7 +6,7 @@ from typing import Any
 from processor.cli.main import main
 from processor.tools.demo.tour import SAMPLE
 
-EXAMPLE = Path(__file__).parents[4] / "examples" / "github"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "github"
 
 
 def test_the_tour_ends_with_the_changed_document(capsys: Any) -> None:

@@ -29,7 +29,7 @@ def test_the_first_reasons_and_the_topics_that_no_entity_names_are_errors_only_w
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("dead letter: user/0 offset 1: column 'id': expected int")
     assert said[5:7] == [
-        "and 2 more dead letters; --rejects FILE keeps them all",
+        "and 2 more dead letters; --dead-letters FILE keeps them all",
         "topic users: no entity names it, so its 2 records are ignored",
     ]
     assert main([*command, "--strict"]) == 1
@@ -89,7 +89,7 @@ def test_the_help_explains_every_count_of_the_summary() -> None:
 def test_colours_are_for_terminals_that_want_them(
     no_colour: str, expected: str, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    example = Path(__file__).parents[4] / "examples" / "github"
+    example = Path(__file__).parents[3] / "examples" / "github"
     monkeypatch.setenv("NO_COLOR", no_colour)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert main(["test", str(example)]) == 0

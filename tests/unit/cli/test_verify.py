@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from processor.cli import verify
 from processor.cli.main import main
-from processor.cli.operators import verify_command
 from processor.tools.inspect.verification import NotCompared, VerificationResult
 from statestore.memory import MemoryStore
 
@@ -28,9 +28,9 @@ def not_compared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     left = (NotCompared(product="notes", key='{"id":1}', reason=REASON),) if request.param else ()
     result = VerificationResult(compared=3, differences=(), not_compared=left)
     plan = SimpleNamespace(products={"notes": None})
-    monkeypatch.setattr(verify_command, "stored_state", lambda _: nullcontext((plan, MemoryStore())))
-    monkeypatch.setattr(verify_command, "_verifier", verifier)
-    monkeypatch.setattr(verify_command, "_verify_product", lambda *_: result)
+    monkeypatch.setattr(verify, "stored_state", lambda _: nullcontext((plan, MemoryStore())))
+    monkeypatch.setattr(verify, "_verifier", verifier)
+    monkeypatch.setattr(verify, "_verify_product", lambda *_: result)
     return bool(request.param)
 
 

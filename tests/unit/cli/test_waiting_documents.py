@@ -5,9 +5,8 @@ from contextlib import nullcontext
 
 import pytest
 
-from processor.cli import chosen_wait
-from processor.cli.authors import explain_command, get_command
-from processor.cli.chosen_document import RequestedDocument
+from processor.cli import choices, look
+from processor.cli.choices import RequestedDocument
 from processor.cli.main import main
 from processor.engine.rounds.step_runner import StepRunner
 from processor.environment.settings.settings import Settings
@@ -50,7 +49,7 @@ def shop(monkeypatch: pytest.MonkeyPatch, ends: KnownEnds) -> Shop:
     shop.batch(order, line)
     shop.trial.clock.seconds -= 0.5
     runner = StepRunner(store=shop.trial.store)
-    for module in (explain_command, get_command):
+    for module in (look, look):
         monkeypatch.setattr(
             module,
             "requested_document",
@@ -59,8 +58,8 @@ def shop(monkeypatch: pytest.MonkeyPatch, ends: KnownEnds) -> Shop:
             ),
         )
         monkeypatch.setattr(module, "reachable_settings", lambda _: nullcontext(Settings(bootstrap_servers="b:1")))
-    monkeypatch.setattr(explain_command, "stored_boundaries", lambda *_: ())
-    for module_with_time in (explain_command, get_command, chosen_wait):
+    monkeypatch.setattr(look, "stored_boundaries", lambda *_: ())
+    for module_with_time in (look, look, choices):
         monkeypatch.setattr(module_with_time, "time", shop.trial.clock.now)
     return shop
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.cli.printing.edit_report import user_name
+from processor.cli.options import user_name
 from processor.errors import KafkaError
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox

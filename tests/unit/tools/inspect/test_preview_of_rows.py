@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from processor.cli.printing.plan_text import plan_lines
+from processor.cli.printing.plan import plan_lines
 from processor.environment.settings.settings import Settings
 from processor.tools.inspect.preview import preview
 from processor.tools.inspect.price_list import DEFAULT

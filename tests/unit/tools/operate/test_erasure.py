@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from processor.cli.erase import erase_command
 from processor.cli.main import main
-from processor.cli.operators.erase_command import erase_command
-from processor.cli.printing.erasure_certificate import Occasion, certificate_lines, make_certificate
 from processor.environment.settings.settings import Settings
 from processor.job.landing.landing_states import LandingState
 from processor.tools.inspect.rows import Reference
 from processor.tools.operate.erase_letters import RemovedLetters
+from processor.tools.operate.erasure import Occasion, certificate_lines, make_certificate
 from processor.tools.operate.leftovers import Leftovers
 from processor.tools.operate.run_erase import ErasureReport
 from processor.values.record import Record
