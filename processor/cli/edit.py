@@ -240,10 +240,8 @@ def _move(options: argparse.Namespace, operate: Operate) -> Applied:
 def add_slots(options: argparse.Namespace) -> int:
     """Give the table and the registry more slots.
 
-    Gives the table more indexes, one after another, and then the registry more slots.
-
-    The registry's number rises last, so a job never uses an index that is not ready. A call that broke off changed indexes only,
-    and the next call continues.
+    The table gets more indexes, one after another, and then the registry more slots. So a job never uses an index that
+    is not ready. A call that broke off changed indexes only, and the next call continues.
     """
     from processor.job.run.binding import widen_table
 

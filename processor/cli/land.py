@@ -4,17 +4,16 @@ The registry knows each landing: the verb notes it there before its first docume
 """
 
 import argparse
-import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from threading import Event
 from typing import TYPE_CHECKING
 
 from processor.cli.choices import stored_plan
 from processor.cli.options import KAFKA, REGISTRY, load_definitions, reachable_settings, require_settings
 from processor.cli.printing.output import JobLog
-from processor.cli.process import served_page
+from processor.cli.process import end_signals, served_page
 from processor.cli.verb import LOG, OPERATORS, PRODUCT, STORED_DEFINITIONS, flag, verb
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone, product_of
@@ -170,7 +169,7 @@ def _land(
         earlier=opened.earlier,
     )
     page = served_page(settings, log, landing_state(landing), LANDING_PAGES)
-    with _stopped_by_signals(landing.stopping), page:
+    with end_signals(lambda *_: landing.stopping.set()), page:  # the landing ends after its batch
         landing.run()
     landing.say_foreign()
     log(JobEvent(what="ended", text=landed_text(landing.tally), fields=landing.tally))
@@ -238,14 +237,3 @@ def _verify(settings: Settings, topic: "LandedTopic", target: "Target") -> int:
     for line in result.lines():
         print(line)
     return 0 if result.right else 1
-
-
-@contextmanager
-def _stopped_by_signals(stopping: Event) -> Iterator[None]:
-    """Sets the event at SIGTERM and at Ctrl-C: the landing ends after its batch."""
-    before = {number: signal.signal(number, lambda *_: stopping.set()) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

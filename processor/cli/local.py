@@ -21,8 +21,6 @@ from processor.text import table_lines
 from processor.values.recorded_topics import read_records
 
 DONE, FAILED = 0, 1
-
-
 SHELLS = ("bash", "zsh")
 INSTALL = 'eval "$(statestore completion bash)"'
 LOCAL = verb_with_actions(
@@ -58,10 +56,7 @@ SHARED = (flag("--dir", "directory of the parts and their data (%(default)s)", t
     ),
 )
 def up_parts(args: argparse.Namespace) -> int:
-    """Start the parts that do not run, and print their addresses.
-
-    Starts the parts that do not run, and prints the addresses.
-    """
+    """Start the parts that do not run, and print their addresses."""
     try:
         addresses = up(args.dir, print_progress, args.store, [args.land, *args.more])
     except PartError as error:
@@ -72,10 +67,7 @@ def up_parts(args: argparse.Namespace) -> int:
 
 @LOCAL.action("status", *SHARED)
 def parts_status(args: argparse.Namespace) -> int:
-    """Print the addresses and which parts run; exit with 1 unless all run.
-
-    Prints the addresses and which parts run. Returns 1 unless all run.
-    """
+    """Print the addresses and which parts run; exit with 1 unless all run."""
     try:
         found = status(args.dir)
     except PartError as error:
@@ -91,7 +83,7 @@ def parts_status(args: argparse.Namespace) -> int:
 def produce(args: argparse.Namespace) -> int:
     """Put recorded topics into the Kafka that runs, and make the topics that it lacks.
 
-    Puts the records of a file into the topics that they name, behind what these hold. The counts go to stdout.
+    The records go behind what the topics hold. The counts go to stdout.
     """
     from processor.job.run.feed import produce_records
 
@@ -111,10 +103,7 @@ def produce(args: argparse.Namespace) -> int:
 
 @LOCAL.action("down", *SHARED)
 def stop_parts(args: argparse.Namespace) -> int:
-    """Stop the parts, and remove their data.
-
-    Stops the parts. Returns 0 also if none ran.
-    """
+    """Stop the parts, and remove their data."""
     try:
         stopped = down(args.dir, print_progress)
     except PartError as error:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from processor.cli.printing.output import JobLog
 from processor.engine.plan.planning import plan_of
@@ -43,6 +43,17 @@ END_SECONDS = 9.0
 RELEASE_SECONDS = 0.5
 
 
+@contextmanager
+def end_signals(handler: Callable[[int, Any], object]) -> Iterator[None]:
+    """Handles SIGTERM and Ctrl-C within the block."""
+    before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
 class StopSignals:
     """The handler of the signals. `stopping`: the first signal sets it. `job`: the job, once open. `log`: takes the lines.
     `troubles`: what the job waits for; they outlast a job that opens again."""
@@ -57,14 +68,12 @@ class StopSignals:
     def handled(self) -> Iterator["StopSignals"]:
         """Handles the signals within the block. After the first of them logs are silent: py4j logs a traceback for each request
         to a JVM that the same signal ended."""
-        before = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            yield self
-        finally:
-            self._ended.set()
-            logging.disable(logging.NOTSET)
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        with end_signals(self._stop):
+            try:
+                yield self
+            finally:
+                self._ended.set()
+                logging.disable(logging.NOTSET)
 
     def watch(self, job: "Job | None") -> None:
         """Ends this job at a signal; None while no job is open."""

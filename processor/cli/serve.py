@@ -34,6 +34,7 @@ from processor.errors import SettingError
 if TYPE_CHECKING:
     from processor.tools.web.console.people import PersonRules
     from processor.tools.web.guard import GuardRules
+    from processor.tools.web.listener import Listener
     from processor.tools.web.serve.reader import StateReader
 
 PORT = 8280
@@ -90,19 +91,10 @@ def serve(options: argparse.Namespace) -> int:
     """Answer look-ups of documents and rows over HTTP."""
     require_packages("serve", "uvicorn")
     from processor.tools.web.guard import GuardRules
-    from processor.tools.web.listener import Listener
     from processor.tools.web.serve.app import document_app
 
     token = token_of(options)
-    listener = Listener(
-        host=options.host,
-        port=options.port,
-        token=bool(token),
-        certificate=options.certificate,
-        key=options.key,
-        client_ca=options.client_ca,
-        limits=connection_limits(options),
-    )
+    listener = _listener(options, known=bool(token), client_ca=options.client_ca)
     names = LOCAL_NAMES | {plain_name(listener.host)} if listener.is_local else ()
     rules = GuardRules(token=token, names=names, rate=options.rate, at_once=options.at_once)
     with reachable_settings(options) as settings, _reader(options, settings, options.look_ups) as reader:
@@ -168,17 +160,9 @@ def console(options: argparse.Namespace) -> int:
     from processor.tools.web.console.caches import DeadLetterCache, LandingCache, PriceCache
     from processor.tools.web.console.people import READER
     from processor.tools.web.console.screen import ConsoleParts, LazyReader, SlotWidening
-    from processor.tools.web.listener import Listener
 
     people, known = _people(options), bool(options.tokens or options.proxy)
-    listener = Listener(
-        host=options.host,
-        port=options.port,
-        token=known,
-        certificate=options.certificate,
-        key=options.key,
-        limits=connection_limits(options, options.proxy),
-    )
+    listener = _listener(options, known=known, proxy=options.proxy)
     rules = replace(name_rules(options), rate=options.rate, at_once=options.at_once)
     with (
         reachable_settings(options) as settings,
@@ -270,13 +254,24 @@ def _check_flags(options: argparse.Namespace, *, groups: bool) -> None:
         )
 
 
-def connection_limits(options: argparse.Namespace, proxy: str = "") -> ConnectionLimits:
-    """The limits of connections: of one address, and of all, some for each request in work. `proxy`: address of many clients."""
+def _listener(options: argparse.Namespace, *, known: bool, proxy: str = "", client_ca: str = "") -> "Listener":
+    """The listener of `listener_flags`. `known`: whether each request says who sends it; `proxy`: address of many clients. Each
+    request in work allows some connections, of one address and of all."""
+    from processor.tools.web.listener import Listener
+
     least = ConnectionLimits()
-    return ConnectionLimits(
-        most=max(least.most, 4 * options.at_once),
-        most_of_one=max(least.most_of_one, 2 * options.at_once),
-        shared=THIS_MACHINE | ({proxy} if proxy else set()),
+    return Listener(
+        host=options.host,
+        port=options.port,
+        token=known,
+        certificate=options.certificate,
+        key=options.key,
+        client_ca=client_ca,
+        limits=ConnectionLimits(
+            most=max(least.most, 4 * options.at_once),
+            most_of_one=max(least.most_of_one, 2 * options.at_once),
+            shared=THIS_MACHINE | ({proxy} if proxy else set()),
+        ),
     )
 
 

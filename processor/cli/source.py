@@ -4,7 +4,7 @@ dead letter for each row that differs, and asks the job to replay them."""
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
@@ -67,6 +67,8 @@ SOURCE_FLAGS = (
 
 def run_source(options: argparse.Namespace) -> int:
     """Compares, and repairs."""
+    from processor.tools.source.session import source_session
+
     if options.sql or options.sample:
         raise SettingError("--source compares rows, --sql and --sample documents: give two commands")
     why = reason(options) if options.repair else ""
@@ -75,20 +77,12 @@ def run_source(options: argparse.Namespace) -> int:
         with stored_state(settings) as (plan, store):
             entities = [chosen_entity(plan, name) for name in options.products] or list(plan.entities.values())
             began = monotonic()
-            with _session(options) as session:
+            with source_session(source_address(options)) as session:
                 found = _compare(options, settings, session, store, entities)
             _print(options, found, _cost(session.bytes_read, store, monotonic() - began))
             if is_equal(found):
                 return 0
             return repair_from_source(settings, plan, store, found, why) if options.repair else 1
-
-
-@contextmanager
-def _session(options: argparse.Namespace) -> "Iterator[SourceSession]":
-    from processor.tools.source.session import source_session
-
-    with source_session(source_address(options)) as session:
-        yield session
 
 
 def _compare(
@@ -327,14 +321,14 @@ def source_json(found: ComparedEntity, shown: int) -> dict[str, Any]:
         "rows": found.rows,
         "stored": found.stored,
         "counts": {kind: len(found.of(kind)) for kind in WORDS},
-        "sample": [_difference_json(one) for kind in WORDS for one in islice(found.of(kind), shown)],
+        "sample": [_shown(one) for kind in WORDS for one in islice(found.of(kind), shown)],
         "moving": len(found.moving),
         "missing_columns": list(found.table.gone),
         "not_compared": dict(found.table.left_out),
     }
 
 
-def _difference_json(one: SourceDifference) -> dict[str, Any]:
+def _shown(one: SourceDifference) -> dict[str, Any]:
     return {"kind": one.kind, "key": dict(one.key), "columns": list(one.columns)}
 
 

@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from time import sleep
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,6 @@ from registry.edits.edit import pending_lines
 from registry.model import ENDS, AssignmentState, JobStatus, Progress, RunEnd, Snapshot
 
 if TYPE_CHECKING:
-    from processor.finding import DoctorCheck
     from processor.job.landing.landing_states import LandingState
     from processor.tools.doctor.checks import CheckedFinding
     from registry.repository import Registry
@@ -258,24 +258,18 @@ def _walk_line(walk: Mapping[str, Any]) -> str:
 def doctor(options: argparse.Namespace) -> int:
     """Check the set-up of a job: this machine, the ways, the table, the registry, the topics."""
     from processor.tools.doctor.checks import checks_of, examine
+    from processor.tools.doctor.source import source_check
     from processor.tools.doctor.surroundings import RealSurroundings
 
     with ExitStack() as stack:
         settings, dead = _settings(options, stack)
         around = RealSurroundings(settings, embedded=options.embedded)
         stack.callback(around.close)
-        checks = [*checks_of(kind_of(settings.store), dead), *_source_checks(options)]
+        checks = [*checks_of(kind_of(settings.store), dead)]
+        checks += [source_check(source_address(options))] if options.source else []
         found = list(examine(checks, around))
     print(json.dumps(findings_json(found), indent=2) if options.json else visible_lines(findings_text(found)))
     return 1 if any(one.finding.state == "failure" for one in found) else 0
-
-
-def _source_checks(options: argparse.Namespace) -> "Iterator[DoctorCheck]":
-    """The check of the source, if the command names one. Raises SettingError for a password in the command itself."""
-    from processor.tools.doctor.source import source_check
-
-    if options.source:
-        yield source_check(source_address(options))
 
 
 def _settings(options: argparse.Namespace, stack: ExitStack) -> tuple[Settings, StatestoreError | None]:
@@ -294,16 +288,7 @@ def findings_json(found: Sequence["CheckedFinding"]) -> dict[str, Any]:
     """The findings as JSON values, and how many have each state."""
     return {
         "counts": _counts(found),
-        "findings": [
-            {
-                "check": check.name,
-                "looks_at": check.looks_at,
-                "state": finding.state,
-                "text": finding.text,
-                "cure": finding.cure,
-            }
-            for check, finding in found
-        ],
+        "findings": [{"check": check.name, "looks_at": check.looks_at, **asdict(finding)} for check, finding in found],
     }
 
 

@@ -32,7 +32,6 @@ from processor.text import shortened, visible_line, visible_lines
 from processor.tools.inspect.verification import (
     Difference,
     Mirror,
-    NotCompared,
     TopicReader,
     VerificationResult,
     Verifier,
@@ -166,7 +165,11 @@ def _json(verified: dict[str, VerificationResult], repaired: int, sql: bool) -> 
                 "waiting": result.waiting,
                 "differences": [_difference(d, sql) for d in result.differences],
             }
-            | ({"not_compared_with_sql": [_not_compared(d) for d in result.not_compared]} if sql else {})
+            | (
+                {"not_compared_with_sql": [{"key": d.key, "reason": d.reason} for d in result.not_compared]}
+                if sql
+                else {}
+            )
             for name, result in verified.items()
         },
         "repaired": repaired,
@@ -176,10 +179,6 @@ def _json(verified: dict[str, VerificationResult], repaired: int, sql: bool) -> 
 def _difference(difference: Difference, sql: bool) -> dict[str, object]:
     found = {"key": difference.key, "published": _value(difference.published), "state": _value(difference.state)}
     return found | ({"sql": _value(difference.sql)} if sql else {})
-
-
-def _not_compared(document: NotCompared) -> dict[str, object]:
-    return {"key": document.key, "reason": document.reason}
 
 
 def _value(value: bytes | None) -> object:
