@@ -134,7 +134,7 @@ def show_letters(options: argparse.Namespace) -> int:
             if any(is_at(one, letter) for one in wanted)
         ]
         if not shown:
-            cure = "`statestore rejects list --each --all` prints the positions that are there"
+            cure = "`statestore dead-letters list --each --all` prints the positions that are there"
             raise StatestoreError(
                 f"no dead letter of {settings.rejects_topic} is from {' '.join(options.position)}: {cure}"
             )

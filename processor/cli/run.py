@@ -25,10 +25,10 @@ from processor.cli.printing.output import (
     JobLog,
     check_outputs,
     freshness_histogram,
-    rejects_path,
+    dead_letters_path,
     summary,
     write_published,
-    write_rejects,
+    write_dead_letters,
 )
 from processor.cli.printing.terminal import ProgressBar
 from processor.cli.process import StopSignals, open_operator_run, shown_status
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 
                 published, rejected = read_back(settings, job.driver.plan)
                 write_published(published, options.to)
-                write_rejects(rejected, rejects_path(options.dead_letters, options.to))
+                write_dead_letters(rejected, dead_letters_path(options.dead_letters, options.to))
     except (StatestoreError, RegistryError, StoreError) as error:
         if options.log == "text":
             raise

@@ -164,8 +164,8 @@ def request_lines(requests: Sequence[ReplayRequest]) -> Iterator[str]:
 
 def _cures(number: int) -> str:
     return (
-        "`statestore rejects list` and `statestore status` show it, and "
-        f"`statestore rejects replay --withdraw {number}` withdraws it"
+        "`statestore dead-letters list` and `statestore status` show it, and "
+        f"`statestore dead-letters replay --withdraw {number}` withdraws it"
     )
 
 
@@ -181,7 +181,7 @@ def _report_of(letter: "DeadLetter", ended: LetterOutcome) -> ReplayReport:
 
 
 def read_stored_letters(settings: "Settings") -> "list[tuple[DeadLetter, str]]":
-    """The dead letters of the rejects topic, each with the outcome of its replay or drop; the outcome is empty while it waits."""
+    """The dead letters of the topic of dead letters, each with the outcome of its replay or drop; the outcome is empty while it waits."""
     from processor.job.kafka.reader import read_topic
     from processor.values.dead_letters import read_dead_letters
 

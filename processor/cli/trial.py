@@ -13,12 +13,12 @@ from processor.cli.options import load_definitions
 from processor.cli.printing.output import (
     COUNTS,
     check_outputs,
-    rejects_path,
+    dead_letters_path,
     report_stopped_products,
     summary,
     to_records,
     write_published,
-    write_rejects,
+    write_dead_letters,
 )
 from processor.cli.printing.terminal import coloured
 from processor.cli.verb import AUTHORS, DEAD_LETTER_FILE, DEFINITIONS, WITH_TESTS, flag, positive, seconds, verb
@@ -77,17 +77,17 @@ def try_topics(options: argparse.Namespace) -> int:
     ends = followed_topics(trial.plan)
     expected = {*known, *ends, *(entity.transactions for entity in definitions.entities.values())}
     seen: set[str] = set()
-    rejects: list[Rejected] = []
+    letters: list[Rejected] = []
     try:
         for chunk in batches(_counted(read_records(options.source), expected, unknown, seen), options.batch):
             trial.batch(chunk)
             trial.background_work()
         trial.finish()
     finally:  # too many dead letters end the run, and the file says why
-        rejects += map(rejected_record, trial.rejects.messages)
-        write_rejects(rejects, rejects_path(options.dead_letters, options.to))
+        letters += map(rejected_record, trial.rejects.messages)
+        write_dead_letters(letters, dead_letters_path(options.dead_letters, options.to))
         unseen = {topic: name for topic, name in known.items() if topic not in seen}
-        complaints = [*_complaints(rejects, unknown, unseen), *_part_lines(trial.tally, ends - seen)]
+        complaints = [*_complaints(letters, unknown, unseen), *_part_lines(trial.tally, ends - seen)]
         print("".join(f"{visible_line(line)}\n" for line in complaints), end="", file=sys.stderr)
     published = list(to_records(trial.published.messages))
     if options.to or not options.json:
@@ -95,7 +95,7 @@ def try_topics(options: argparse.Namespace) -> int:
     if options.json:
         found = {
             "published": [] if options.to else [json.loads(to_line(record)) for record in published],
-            "dead_letters": [json.loads(to_reject_line(rejected)) for rejected in rejects],
+            "dead_letters": [json.loads(to_reject_line(rejected)) for rejected in letters],
             "unknown_topics": unknown,
             "stopped": dict(trial.stopped),
             "counts": trial.tally,
@@ -103,7 +103,7 @@ def try_topics(options: argparse.Namespace) -> int:
         print(json.dumps(found, ensure_ascii=False))
     else:
         print(summary(trial.tally), file=sys.stderr)
-    return report_stopped_products(trial.stopped) or int(options.strict and bool(rejects or unknown))
+    return report_stopped_products(trial.stopped) or int(options.strict and bool(letters or unknown))
 
 
 def _counted(
@@ -117,17 +117,17 @@ def _counted(
         yield record
 
 
-def _complaints(rejects: Collection[Rejected], unknown: Mapping[str, int], unseen: Mapping[str, str]) -> Iterator[str]:
+def _complaints(letters: Collection[Rejected], unknown: Mapping[str, int], unseen: Mapping[str, str]) -> Iterator[str]:
     """The first dead letters with their reasons, and the topics that no entity names, each with the nearest topic in `unseen`:
     the topics of entities that have no record, and the entity of each."""
-    for rejected in list(rejects)[:SHOWN]:
+    for rejected in list(letters)[:SHOWN]:
         record = rejected.record
         place = f"{record.topic}/{record.partition} offset {record.offset}"
         if rejected.code in OF_DOCUMENTS:
             place = f"{record.topic} {(record.key or b'').decode()}"
         yield f"dead letter: {place}: {rejected.reason}"
-    if len(rejects) > SHOWN:
-        yield f"and {len(rejects) - SHOWN} more dead letters; --dead-letters FILE keeps them all"
+    if len(letters) > SHOWN:
+        yield f"and {len(letters) - SHOWN} more dead letters; --dead-letters FILE keeps them all"
     for topic, count in sorted(unknown.items()):
         near = nearest_topic(topic, unseen)
         hint = f"; did you mean topic {near} of entity {unseen[near]}?" if near else ""

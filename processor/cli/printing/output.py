@@ -148,7 +148,7 @@ COUNTS = (
 """The meaning of the counts of `summary`, for the help of verbs."""
 DOCUMENT_COUNTS = (Count.PUBLISHED, Count.UNCHANGED, Count.CUT, Count.AMBIGUOUS)
 UNFIT_LINE = (
-    "the document does not fit its topic, which shows an earlier one or none: `statestore rejects list --each` says why"
+    "the document does not fit its topic, which shows an earlier one or none: `statestore dead-letters list --each` says why"
 )
 """What an operator reads about such a document."""
 
@@ -159,21 +159,21 @@ def write_published(records: Iterable[Record], path: str) -> None:
         file.writelines(to_line(record) + "\n" for record in records)
 
 
-def write_rejects(rejects: Iterable[Rejected], path: str | None) -> None:
+def write_dead_letters(letters: Iterable[Rejected], path: str | None) -> None:
     """Writes dead letters with their reasons, a line each. Without a path it writes nothing."""
     if path is not None:
         with open_writer(path) as file:
-            file.writelines(to_reject_line(rejected) + "\n" for rejected in rejects)
+            file.writelines(to_reject_line(rejected) + "\n" for rejected in letters)
 
 
-def check_outputs(to: str | None, rejects: str | None) -> None:
+def check_outputs(to: str | None, dead_letters: str | None) -> None:
     """Raises RecordedError, before the work begins, if one of the two files cannot be written."""
-    for path in (to, rejects_path(rejects, to)):
+    for path in (to, dead_letters_path(dead_letters, to)):
         if path is not None:
             check_writable(path)
 
 
-def rejects_path(given: str | None, to: str | None) -> str | None:
+def dead_letters_path(given: str | None, to: str | None) -> str | None:
     """The file for dead letters: the one that the user named, else a file next to that of the messages, else None."""
     if given is not None or to is None or to == "-":
         return given
