@@ -136,7 +136,7 @@ def show_letters(options: argparse.Namespace) -> int:
         if not shown:
             cure = "`statestore dead-letters list --each --all` prints the positions that are there"
             raise StatestoreError(
-                f"no dead letter of {settings.rejects_topic} is from {' '.join(options.position)}: {cure}"
+                f"no dead letter of {settings.dead_letter_topic} is from {' '.join(options.position)}: {cure}"
             )
         with stored_state(settings) as (plan, store):
             forms = with_notes({}, map(read_form, store.partition(FORMS)))

@@ -68,7 +68,7 @@ def apply(options: argparse.Namespace) -> int:
     definitions = load_definitions(options)
     required = requirements_of(definitions)
     with reachable_settings(options) as settings, open_registry(settings) as registry:
-        runs = check_after(definitions, settings.rejects_topic)
+        runs = check_after(definitions, settings.dead_letter_topic)
         effects: list[str] = []
 
         def check(before: Snapshot, after: Snapshot) -> None:
@@ -265,7 +265,7 @@ def undo_version(options: argparse.Namespace) -> int:
     by = Signature(user_name(), f"undo of version {options.version}: {reason(options)}")
     with reachable_settings(options) as settings, open_registry(settings) as registry:
         plan = plan_undo(registry, options.version)
-        applied = undo(registry, plan, settings.rejects_topic, by)
+        applied = undo(registry, plan, settings.dead_letter_topic, by)
         for name in plan.kept:
             print(f"entity {name} stays as it is: other products and stored rows may need it", file=sys.stderr)
         print_applied(applied, registry)
@@ -298,7 +298,7 @@ def rebuild(options: argparse.Namespace) -> int:
                 registry,
                 store,
                 who=user_name(),
-                check=check_after(definitions, settings.rejects_topic),
+                check=check_after(definitions, settings.dead_letter_topic),
                 report=print_progress,
             )
         print_applied(applied, registry)

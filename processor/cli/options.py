@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from processor.environment.programs.processes import LOCAL_DIR
 from processor.environment.settings.resolve_secrets import database_address, resolve_registry
-from processor.environment.settings.settings import GROUPS, Settings, flags_of, read_settings, setting_flags
+from processor.environment.settings.settings import FORMER, GROUPS, Settings, flags_of, read_settings, setting_flags
 from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
 from processor.errors import AddressMissing, PartError, SettingError
 from processor.language.definitions.load import load_directory
@@ -59,6 +59,8 @@ def add_settings(
         for name, text in flags_of(settings):
             action = of_title.add_argument(_flag(name), dest=name, metavar="X", help=argparse.SUPPRESS)
             hidden[action] = text
+    for former, name in FORMER.items():
+        group.add_argument(_flag(former), dest=name, help=argparse.SUPPRESS)
     group.add_argument("--help-all", action=ShowAll, hidden=hidden, help="explain all settings, and exit")
     group.add_argument("--embedded", action="store_true", help="take the parts of `local up`, else start new ones")
     local = group.add_argument("--local-dir", metavar="DIR", type=Path, default=LOCAL_DIR, help=argparse.SUPPRESS)

@@ -24,11 +24,11 @@ from processor.cli.options import (
 from processor.cli.printing.output import (
     JobLog,
     check_outputs,
-    freshness_histogram,
     dead_letters_path,
+    freshness_histogram,
     summary,
-    write_published,
     write_dead_letters,
+    write_published,
 )
 from processor.cli.printing.terminal import ProgressBar
 from processor.cli.process import StopSignals, open_operator_run, shown_status

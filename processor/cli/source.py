@@ -226,7 +226,7 @@ def _send(settings: Settings, letters: Sequence[Rejected]) -> None:
 
     outbox = KafkaOutbox(settings.bootstrap_servers, dict(settings.kafka))
     for letter in letters:
-        outbox.send(reject_message(letter, settings.rejects_topic))
+        outbox.send(reject_message(letter, settings.dead_letter_topic))
     outbox.flush()
 
 
@@ -248,8 +248,13 @@ def _letters(
             at = waiting.get((one.entity, one.sk))
             if at is not None:
                 letter = f"its dead letter {at} waits, and would undo the repair: replay or drop it first"
-            elif isinstance(letter, Rejected) and message_bytes(reject_message(letter, settings.rejects_topic)) > limit:
-                letter = f"topic {settings.rejects_topic} takes no message of that size: raise its max.message.bytes"
+            elif (
+                isinstance(letter, Rejected)
+                and message_bytes(reject_message(letter, settings.dead_letter_topic)) > limit
+            ):
+                letter = (
+                    f"topic {settings.dead_letter_topic} takes no message of that size: raise its max.message.bytes"
+                )
             if isinstance(letter, Rejected):
                 letters.append(letter)
             else:

@@ -181,17 +181,17 @@ def _report_of(letter: "DeadLetter", ended: LetterOutcome) -> ReplayReport:
 
 
 def read_stored_letters(settings: "Settings") -> "list[tuple[DeadLetter, str]]":
-    """The dead letters of the topic of dead letters, each with the outcome of its replay or drop; the outcome is empty while it waits."""
+    """The dead letters of the job, each with the outcome of its replay or drop; the outcome is empty while the letter waits."""
     from processor.job.kafka.reader import read_topic
     from processor.values.dead_letters import read_dead_letters
 
     require_settings(settings, "bootstrap_servers")
     foreign: list[Record] = []
-    records = read_topic(settings.bootstrap_servers, dict(settings.kafka), settings.rejects_topic)
+    records = read_topic(settings.bootstrap_servers, dict(settings.kafka), settings.dead_letter_topic)
     found = read_dead_letters(records, foreign)
     if foreign:
-        first = f"the first is {settings.rejects_topic}/{foreign[0].partition} offset {foreign[0].offset}"
-        print(f"{len(foreign)} messages of {settings.rejects_topic} are no dead letters; {first}", file=sys.stderr)
+        first = f"the first is {settings.dead_letter_topic}/{foreign[0].partition} offset {foreign[0].offset}"
+        print(f"{len(foreign)} messages of {settings.dead_letter_topic} are no dead letters; {first}", file=sys.stderr)
     items: list[Item] = []
     if found:
         with stored_state(settings) as (_, store):

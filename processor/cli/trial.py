@@ -17,8 +17,8 @@ from processor.cli.printing.output import (
     report_stopped_products,
     summary,
     to_records,
-    write_published,
     write_dead_letters,
+    write_published,
 )
 from processor.cli.printing.terminal import coloured
 from processor.cli.verb import AUTHORS, DEAD_LETTER_FILE, DEFINITIONS, WITH_TESTS, flag, positive, seconds, verb

@@ -148,7 +148,8 @@ COUNTS = (
 """The meaning of the counts of `summary`, for the help of verbs."""
 DOCUMENT_COUNTS = (Count.PUBLISHED, Count.UNCHANGED, Count.CUT, Count.AMBIGUOUS)
 UNFIT_LINE = (
-    "the document does not fit its topic, which shows an earlier one or none: `statestore dead-letters list --each` says why"
+    "the document does not fit its topic, which shows an earlier one or none: `statestore dead-letters list --each` says "
+    "why"
 )
 """What an operator reads about such a document."""
 

@@ -55,7 +55,7 @@ def show(monkeypatch: pytest.MonkeyPatch, letters: list[tuple[DeadLetter, str]])
 
 
 def listed(capsys: Any, *words: str) -> list[str]:
-    assert main(["rejects", "list", *words]) == 0
+    assert main(["dead-letters", "list", *words]) == 0
     out: str = capsys.readouterr().out
     return out.splitlines()
 
@@ -125,20 +125,20 @@ def test_flags_select_dead_letters(capsys: Any, words: list[str], offsets: list[
 @pytest.mark.parametrize("text", ["x", "3-", "-3", "1-2-3", ""])
 def test_a_text_that_is_not_a_range_of_offsets_is_wrong_usage(text: str) -> None:
     with pytest.raises(SystemExit) as stopped:
-        main(["rejects", "list", f"--offsets={text}"])
+        main(["dead-letters", "list", f"--offsets={text}"])
     assert stopped.value.code == 2
 
 
 @pytest.mark.parametrize("words", [["--since", "noon"], ["--until", "2026-13-01"], ["--code", "no-such-code"]])
 def test_a_time_or_a_code_that_does_not_exist_is_wrong_usage(words: list[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
-        main(["rejects", "list", *words])
+        main(["dead-letters", "list", *words])
     assert stopped.value.code == 2
 
 
 def test_a_replay_of_no_dead_letter_starts_no_job(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     words = ["--topic", "none", "--bootstrap-servers", "nowhere:1"]
-    assert main(["rejects", "replay", *words]) == 0
+    assert main(["dead-letters", "replay", *words]) == 0
     assert capsys.readouterr().err == "no dead letter of this selection waits\n"
 
 
@@ -155,7 +155,7 @@ def test_a_drop_needs_a_reason_and_keeps_it_with_the_name_and_the_time(
     store = MemoryStore(5, lag=0, clock=lambda: 0.0)
     monkeypatch.setattr(dead_letters, "stored_state", lambda _: nullcontext((SimpleNamespace(), store)))
     monkeypatch.setattr(dead_letters, "user_name", lambda: "ann")
-    words = ["rejects", "drop", "--topic", "user", "--offsets", "5-9", "--bootstrap-servers", "nowhere:1"]
+    words = ["dead-letters", "drop", "--topic", "user", "--offsets", "5-9", "--bootstrap-servers", "nowhere:1"]
     assert main(words) == 1
     assert "--why is missing" in capsys.readouterr().err
     assert main([*words, "--why", "a test of the source"]) == 0
@@ -165,12 +165,12 @@ def test_a_drop_needs_a_reason_and_keeps_it_with_the_name_and_the_time(
     letters = [(letter, ended.get(replay_key(letter.rejected.record), outcome)) for letter, outcome in LETTERS]
     show(monkeypatch, letters)
     assert [json.loads(line)["offset"] for line in listed(capsys, "--json")] == [3, 16]
-    assert main(["rejects", "list"]) == 0
+    assert main(["dead-letters", "list"]) == 0
     assert capsys.readouterr().err == "2 dead letters wait, 1 were replayed, 1 were dropped\n"
     (line,) = listed(capsys, "--each", "--all", "--offsets", "5")
     assert line.startswith("user/1 offset 5 epoch 1: not-json: value: broken (kept for 5 h; dropped by ann at ")
     assert line.endswith(": a test of the source)")
-    assert main(["rejects", "replay", "--offsets", "5", "--bootstrap-servers", "nowhere:1"]) == 0
+    assert main(["dead-letters", "replay", "--offsets", "5", "--bootstrap-servers", "nowhere:1"]) == 0
     assert capsys.readouterr().err == "no dead letter of this selection waits\n"
 
 
@@ -201,7 +201,7 @@ def test_the_status_of_a_replay_tells_new_failures_from_letters_that_wait(
     monkeypatch.setattr(dead_letters, "open_registry", registry)
     monkeypatch.setattr(process, "open_operator_run", lambda *_, **__: job)
     monkeypatch.setattr(run_job, "run_replays", run_replays)
-    assert main(["rejects", "replay", "--topic", "user", "--bootstrap-servers", "nowhere:1"]) == status
+    assert main(["dead-letters", "replay", "--topic", "user", "--bootstrap-servers", "nowhere:1"]) == status
     printed = capsys.readouterr()
     assert [line.partition(":")[0] for line in printed.err.splitlines()[:-1]] == words
     assert printed.out.startswith("2 of 2 dead letters replayed = 0 applied")

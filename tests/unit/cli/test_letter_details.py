@@ -1,4 +1,4 @@
-"""`statestore rejects show`: a dead letter in full, with the columns that do not fit, and no line that a record forges."""
+"""`statestore dead-letters show`: a dead letter in full, with the columns that do not fit, and no line that a record forges."""
 
 import json
 from contextlib import nullcontext
@@ -47,7 +47,7 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def shown(capsys: Any, *words: str) -> list[str]:
-    assert main(["rejects", "show", *words, "--bootstrap-servers", "nowhere:1"]) == 0
+    assert main(["dead-letters", "show", *words, "--bootstrap-servers", "nowhere:1"]) == 0
     out: str = capsys.readouterr().out
     return out.splitlines()
 
@@ -118,14 +118,14 @@ def test_a_position_may_have_the_form_of_list(capsys: Any, words: list[str]) -> 
     [
         (
             "user/0/18",
-            "no dead letter of statestore.rejects is from user/0/18: `statestore rejects list --each --all` prints",
+            "no dead letter of statestore.rejects is from user/0/18: `statestore dead-letters list --each --all` prints",
         ),
         ("user/0/17/1", "no dead letter of statestore.rejects is from user/0/17/1"),
         ("17", "'17' is not a position: give TOPIC/PARTITION/OFFSET, such as user/0/17"),
     ],
 )
 def test_a_position_without_a_letter_is_an_error_with_the_cure(capsys: Any, position: str, error: str) -> None:
-    assert main(["rejects", "show", position, "--bootstrap-servers", "nowhere:1"]) == 1
+    assert main(["dead-letters", "show", position, "--bootstrap-servers", "nowhere:1"]) == 1
     assert error in capsys.readouterr().err
 
 

@@ -1,4 +1,4 @@
-"""`statestore rejects replay` next to a running job: the job gets a request, the verb waits for the outcome of each letter."""
+"""`statestore dead-letters replay` next to a running job, which gets a request: the verb waits for the outcome of each letter."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -22,7 +22,7 @@ NOW = datetime(2026, 3, 2, tzinfo=UTC)
 JOB = JobStatus(
     job="main", owner="here:7", generation=2, applied_version=1, renewed_at=NOW, acquired_at=NOW, alive=True
 )
-WORDS = ["rejects", "replay", "--job", "main", "--bootstrap-servers", "nowhere:1"]
+WORDS = ["dead-letters", "replay", "--job", "main", "--bootstrap-servers", "nowhere:1"]
 
 
 def letter(offset: int) -> DeadLetter:
@@ -127,8 +127,11 @@ def test_ctrl_c_ends_the_wait_and_says_that_the_request_goes_on(desk: Desk, caps
     desk.looks = [interrupt]
     assert main(WORDS) == 1
     line = capsys.readouterr().err
-    assert "the request goes on without this command: `statestore rejects list` and `statestore status` show it" in line
-    assert "`statestore rejects replay --withdraw 3` withdraws it" in line
+    assert (
+        "the request goes on without this command: `statestore dead-letters list` and `statestore status` show it"
+        in line
+    )
+    assert "`statestore dead-letters replay --withdraw 3` withdraws it" in line
 
 
 def test_a_registry_that_does_not_answer_for_a_while_ends_no_wait(desk: Desk, capsys: Any) -> None:
@@ -179,7 +182,7 @@ def test_only_a_run_whose_lease_lives_gets_requests(desk: Desk, changes: dict[st
 
 def test_list_and_status_show_a_request_that_waits(desk: Desk, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     desk.ask([place(1), place(2)], who="ann", why="text now")
-    assert main(["rejects", "list", "--bootstrap-servers", "nowhere:1"]) == 0
+    assert main(["dead-letters", "list", "--bootstrap-servers", "nowhere:1"]) == 0
     (line,) = [one for one in capsys.readouterr().err.splitlines() if one.startswith("request")]
     assert line.startswith("request 3 of ann (text now) since ")
     assert line.endswith(": the job has replayed 0 of 2 dead letters")
