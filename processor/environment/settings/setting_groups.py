@@ -55,10 +55,6 @@ class KafkaSettings:
         900, "longest Kafka transaction of a publisher; at most the broker's transaction.max.timeout.ms", 1, 2_000_000
     )
 
-    @property
-    def rejects_topic(self) -> str:
-        return self.dead_letter_topic
-
 
 @dataclass(frozen=True, kw_only=True)
 class BatchSettings:

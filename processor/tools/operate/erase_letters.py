@@ -53,7 +53,7 @@ def erase_letters(
 ) -> RemovedLetters:
     """Removes the dead letters of the row. No replay takes them afterwards, even if the broker keeps them. `patience`: seconds
     to wait for open transactions of other jobs."""
-    waits = _wait_for_transactions(admin, settings.rejects_topic, patience)
+    waits = _wait_for_transactions(admin, settings.dead_letter_topic, patience)
     read = _read(settings, admin)
     found = {at: row.belongs(letter) for at, letter in read.letters.items()}
 
@@ -89,7 +89,7 @@ def _wait_for_transactions(admin: Admin, topic: str, patience: float) -> str:
 
 def _read(settings: Settings, admin: Admin) -> _Read:
     """All that readers see of the topic now."""
-    topic = settings.rejects_topic
+    topic = settings.dead_letter_topic
     ends = admin.stable_ends(topic)
     read = read_topic(settings.bootstrap_servers, dict(settings.kafka), topic)
     messages = [message for message in read if message.offset < ends.get(message.partition, 0)]
@@ -108,7 +108,7 @@ def _letter(message: Record) -> Rejected | None:
 
 def _rewrite(settings: Settings, admin: Admin, kept: Sequence[Record], ends: Mapping[int, int]) -> None:
     """Sends these messages again, and removes all before `ends`."""
-    topic = settings.rejects_topic
+    topic = settings.dead_letter_topic
     config = admin.configs([topic]).get(topic, {})
     if config.get("message.timestamp.type") == "LogAppendTime":
         raise StatestoreError(

@@ -116,7 +116,7 @@ def _removed(occasion: Occasion, report: "ErasureReport") -> Iterator[dict[str, 
     at = ", ".join(f"{r.topic}/{r.partition} offset {r.offset}" for r in letters.records)
     what = f"{len(letters.records)} dead letters" + (f" ({at})" if at else "")
     if not letters.refusal:
-        yield {"where": f"topic {occasion.settings.rejects_topic}", "what": what, "count": len(letters.records)}
+        yield {"where": f"topic {occasion.settings.dead_letter_topic}", "what": what, "count": len(letters.records)}
     if report.statistics:
         what = f"the most frequent value of {report.statistics} joins, a join key of the row"
         yield {"where": "registry", "what": what, "count": report.statistics}
@@ -235,7 +235,7 @@ def _removal(one: "LandingState") -> str:
 
 
 def _in_letters(settings: Settings, at: datetime, report: "ErasureReport") -> Iterator[Remain]:
-    topic, letters = settings.rejects_topic, report.letters
+    topic, letters = settings.dead_letter_topic, report.letters
     if letters.refusal:
         what = f"{len(letters.records)} dead letters, which no replay takes: {letters.refusal}"
         yield _item(f"topic {topic}", what, _retention(report, topic, at))

@@ -133,13 +133,13 @@ def _letters_left(letters: RemovedLetters) -> Iterator[str]:
         places = ", ".join(place_text(record) for record in letters.mentions)
         yield (
             f"nobody can read the key of {len(letters.mentions)} dead letters that have the text of this key ({places}). Look at "
-            "each with `statestore rejects show`. Then give the same command again, with --letter POSITION for each of the row, "
-            "and --other-letter POSITION for each of another row"
+            "each with `statestore dead-letters show`. Then give the same command again, with --letter POSITION for each of the "
+            "row, and --other-letter POSITION for each of another row"
         )
 
 
 def place_text(record: Record) -> str:
-    """The position of a record, as `rejects show` takes it."""
+    """The position of a record, as `dead-letters show` takes it."""
     return f"{record.topic}/{record.partition}/{record.offset}"
 
 
@@ -155,7 +155,7 @@ def _topics(job: Job, source: str, leftovers: Leftovers) -> set[str]:
     """The topics that the certificate describes."""
     products = {product.product.topic for product in job.driver.plan.products.values()}
     others = {topic for _, topic in (*leftovers.document_topics, *leftovers.joined) if topic}
-    return {job.settings.rejects_topic, *products, *others, *leftovers.source_topics, *([source] if source else [])}
+    return {job.settings.dead_letter_topic, *products, *others, *leftovers.source_topics, *([source] if source else [])}
 
 
 def _held(job: Job, entity: str) -> tuple[str, ...]:

@@ -87,8 +87,8 @@ def test_row_says_that_a_row_is_deleted_or_was_never_stored(capsys: Printed) -> 
     assert capsys.readouterr().out.startswith("person 3; deleted by topic person, partition 0, offset 2, epoch 1\n")
     assert main(["row", "person", "4"]) == 1
     assert capsys.readouterr().err == (
-        "the table has no row person 4: no record of it came from topic person, `statestore rejects list` has it, or a delete "
-        "or an erasure is long ago\n"
+        "the table has no row person 4: no record of it came from topic person, `statestore dead-letters list` has it, or a "
+        "delete or an erasure is long ago\n"
     )
 
 

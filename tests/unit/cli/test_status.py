@@ -175,8 +175,8 @@ def test_stopped_products_and_walks_a_refused_version_and_silence_are_wrong() ->
     assert list(wrong_lines(replace(JOB, report=report, report_age=61.0))) == [
         "job main renews its lease, and has reported nothing for 1 min 1 s; see its log",
         "product profile stopped: too large",
-        "product profile: 2 documents do not fit its topic, which shows earlier ones: `statestore rejects list --each` says why "
-        "and what to do; then start the job again",
+        "product profile: 2 documents do not fit its topic, which shows earlier ones: `statestore dead-letters list --each` says "
+        "why and what to do; then start the job again",
         "fill star stopped: refused",
         "the job cannot run version 2",
     ]

@@ -97,7 +97,7 @@ class DeadLetterCache:
                     page = read_page(
                         settings.bootstrap_servers,
                         dict(settings.kafka),
-                        settings.rejects_topic,
+                        settings.dead_letter_topic,
                         place,
                         most=MOST_MESSAGES,
                         most_bytes=MOST_BYTES,
