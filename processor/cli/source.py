@@ -80,7 +80,7 @@ def run_source(options: argparse.Namespace) -> int:
             with source_session(source_address(options)) as session:
                 found = _compare(options, settings, session, store, entities)
             _print(options, found, _cost(session.bytes_read, store, monotonic() - began))
-            if is_equal(found):
+            if all(one.equal for one in found):
                 return 0
             return repair_from_source(settings, plan, store, found, why) if options.repair else 1
 
@@ -335,8 +335,3 @@ def source_json(found: ComparedEntity, shown: int) -> dict[str, Any]:
 
 def _shown(one: SourceDifference) -> dict[str, Any]:
     return {"kind": one.kind, "key": dict(one.key), "columns": list(one.columns)}
-
-
-def is_equal(found: Sequence[ComparedEntity]) -> bool:
-    """Whether no entity has a difference, or a column that its table lacks: a row that an operator erased is none."""
-    return all(not one.moving and not one.table.gone and len(one.differences) == len(one.of("erased")) for one in found)

@@ -347,7 +347,7 @@ def messages_line(diff: ProductDiff, prices: Prices) -> str:
     about, tombstones = ("about ", " of the sample") if diff.share < 1 else ("", "")
     gone = diff.tombstones + diff.left
     parts = f" ({counted(gone, 'tombstone')}{tombstones})" if gone else ""
-    dollars = _dollars(diff, prices)
+    dollars = diff.dollars(prices)
     price = "under $0.01" if dollars < Decimal("0.01") else f"at most ${dollars:,.2f}"
     when = " once the product is resumed" if diff.paused else ""
     return f"apply sends{when} {about}{counted(diff.messages, 'message')}{parts}, for {price}"
@@ -383,19 +383,10 @@ def note_lines(report: DiffReport) -> Iterator[str]:
 def diff_json(report: DiffReport, prices: Prices) -> dict[str, object]:
     """The diff as a value of JSON."""
     products = [
-        {**asdict(diff), "share": diff.share, "messages": diff.messages, "dollars": float(_dollars(diff, prices))}
+        {**asdict(diff), "share": diff.share, "messages": diff.messages, "dollars": float(diff.dollars(prices))}
         for diff in report.products
     ]
     return {"products": products, "notes": list(report.notes), "seed": report.seed}
-
-
-def _dollars(diff: ProductDiff, prices: Prices) -> Decimal:
-    """The price of a publication: the reads of its documents; and for each root the row and the ledger read, for each message the
-    ledger written."""
-    if not diff.publishes:
-        return Decimal(0)
-    reads = Decimal(diff.read_units / diff.share) + 2 * diff.roots
-    return prices.dollars(diff.messages, reads) / 1_000_000
 
 
 def _sizes(sizes: DocumentSizes) -> str:
