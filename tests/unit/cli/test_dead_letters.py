@@ -1,4 +1,4 @@
-"""`statestore rejects`: the dead letters that `list` shows, in each format, and a replay of none."""
+"""`statestore dead-letters`: the dead letters that `list` shows, in each format, and a replay of none."""
 
 import json
 from collections.abc import Iterator

@@ -1,5 +1,6 @@
-"""What the demo prints: its steps, and documents that a person can read."""
+"""`statestore demo` and `tour`: what they print, and how they end."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from processor.cli.main import main
 from processor.environment.programs.downloads import ShowProgress
 from processor.tools.demo import live
 from processor.tools.demo.report import readable_lines
+from processor.tools.demo.tour import SAMPLE
 
 
 def test_a_step_says_how_many_there_are(capsys: Any) -> None:
@@ -98,3 +100,29 @@ def test_a_document_has_a_line_for_each_member_and_ends_early_if_it_is_long() ->
     ]
     *_, last = readable_lines(list(range(100)))
     assert last == "     ... 62 more lines"
+
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "github"
+
+
+def test_the_tour_ends_with_the_changed_document(capsys: Any) -> None:
+    assert main(["tour"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[-1] == (
+        '  starred_repos: [{"owner":"acme","name":"tool","description":"A better tool"}]'
+    )
+    assert shown.err == "next: `statestore tour --copy DIR` copies the files, for you to change\n"
+
+
+def test_the_copied_sample_runs_through_try(tmp_path: Path, capsys: Any) -> None:
+    copy = tmp_path / "mine"
+    assert main(["tour", "--copy", str(copy)]) == 0
+    assert capsys.readouterr().err == f"next: `statestore try --definitions {copy} --from {copy}/topics.jsonl`\n"
+    assert main(["try", "--definitions", str(copy), "--from", str(copy / "topics.jsonl"), "--to", "/dev/null"]) == 0
+    assert main(["tour", "--copy", str(copy)]) == 1
+    assert "exists already: give --copy the name of a new directory" in capsys.readouterr().err
+
+
+def test_the_definitions_of_the_sample_are_those_of_the_example() -> None:
+    for name in ("entities.yaml", "user_profile.yaml"):
+        assert (SAMPLE / name).read_bytes() == (EXAMPLE / name).read_bytes()

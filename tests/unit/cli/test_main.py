@@ -1,4 +1,4 @@
-"""The command itself: its help, its flags for all verbs, and how errors end it."""
+"""The command itself: its help, its flags for all verbs, and how errors end it. Also `statestore local` without parts."""
 
 import re
 import subprocess
@@ -206,3 +206,8 @@ def test_a_number_that_no_machine_counts_to_is_wrong_usage(verb: str, flag: str,
 @pytest.mark.parametrize("verb", ["get", "rows", "keys", "tour"])
 def test_the_help_of_a_short_verb_fits_a_screen(verb: str, capsys: Any) -> None:
     assert len(help_of(capsys, verb, "--help").splitlines()) <= 35
+
+
+def test_produce_without_parts_names_the_command_that_starts_them(tmp_path: Path, capsys: Any) -> None:
+    assert main(["local", "produce", "topics.jsonl", "--dir", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == "Kafka does not run; start it with `statestore local up`\n"

@@ -1,10 +1,12 @@
-"""The progress of long work: a bar on a terminal, lines elsewhere."""
+"""What a terminal shows: the progress bar, and a document."""
 
+import argparse
 import io
+import sys
 
 import pytest
 
-from processor.cli.printing.terminal import ProgressBar
+from processor.cli.printing.terminal import ProgressBar, document_text
 
 
 class Clock:
@@ -63,3 +65,24 @@ def test_a_terminal_of_70_columns_has_one_bar_for_each_phase(monkeypatch: pytest
     assert second.strip() == "compare [----] 1 of 10,000 items, 0 %, waits for 7 entries of indexes"
     assert end == ""
     assert {len(state) for line in (first, second) for state in line.split("\r")} == {0, 69}
+
+
+VALUE = '{"n":1.50,"name":"A\\u001b[2Jda","of":["é"]}'.encode()
+
+
+@pytest.mark.parametrize(("pretty", "terminal"), [(False, False), (True, False), (False, True)])
+def test_people_get_a_line_for_each_member(pretty: bool, terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    shown = document_text(VALUE, argparse.Namespace(pretty=pretty))
+    if pretty or terminal:
+        assert shown.splitlines() == [
+            "{",
+            '  "n": 1.50,',
+            '  "name": "A\\u001b[2Jda",',
+            '  "of": [',
+            '    "é"',
+            "  ]",
+            "}",
+        ]
+    else:
+        assert shown == VALUE.decode()
