@@ -6,7 +6,6 @@ No text of a record may begin a line of its own, or steer the terminal.
 
 import argparse
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from processor.cli.choices import stored_state
 from processor.cli.options import KAFKA, REGISTRY, TABLE, reachable_settings, reason, user_name
+from processor.cli.printing.terminal import warn
 from processor.cli.stored_letters import ask, is_at, living_job, positions, read_stored_letters, request_lines, withdraw
 from processor.cli.verb import OPERATORS, WHY, FlagGroup, flag, natural, verb_with_actions
 from processor.counts import Count
@@ -111,9 +111,8 @@ def list_letters(options: argparse.Namespace) -> int:
         DROPPED if outcome.startswith(DROPPED) else "replayed" if outcome else "" for _, outcome in found
     )
     dropped = f", {outcomes[DROPPED]} were dropped" if outcomes[DROPPED] else ""
-    for line in request_lines(requests):
-        print(line, file=sys.stderr)
-    print(f"{outcomes['']} dead letters wait, {outcomes['replayed']} were replayed{dropped}", file=sys.stderr)
+    warn(*request_lines(requests))
+    warn(f"{outcomes['']} dead letters wait, {outcomes['replayed']} were replayed{dropped}")
     return 0
 
 
@@ -145,7 +144,7 @@ def show_letters(options: argparse.Namespace) -> int:
             try:
                 whole = with_whole_record(settings, letter)
             except KafkaError as error:  # of a topic that is gone, or that this person may not read
-                print(visible_line(f"the whole record is out of reach: {error}"), file=sys.stderr)
+                warn(f"the whole record is out of reach: {error}")
             print(full_text(letter, whole.rejected, outcome, plan, forms))
     return 0
 
@@ -166,7 +165,7 @@ def replay_letters(options: argparse.Namespace) -> int:
                 return withdraw(registry, options.withdraw)
         waiting = list(waiting_letters(options, settings))
         if not waiting:
-            print("no dead letter of this selection waits", file=sys.stderr)
+            warn("no dead letter of this selection waits")
             return 0
         with open_registry(settings) as registry:
             job = None if options.take_over else living_job(registry, settings.job)
@@ -174,7 +173,7 @@ def replay_letters(options: argparse.Namespace) -> int:
                 return _report(waiting, ask(registry, job, waiting, why=options.why))
             replayed, published = _replay_alone(settings, registry, waiting, take_over=options.take_over)
     status = _report(waiting, replayed)
-    print(f"{published} documents published", file=sys.stderr)
+    warn(f"{published} documents published")
     return status
 
 
@@ -226,7 +225,7 @@ def _report(waiting: "Sequence[DeadLetter]", replayed: Sequence[ReplayReport]) -
         new = before.isdisjoint({(position, replay.reason), (position, replay.plain or replay.reason)})
         failed += new
         what = "refused for a new reason" if new else "still waits"
-        print(visible_line(f"{what}: {position}: {replay.reason}"), file=sys.stderr)
+        warn(f"{what}: {position}: {replay.reason}")
     outcomes = Counter(replay.outcome for replay in replayed)
     account = " + ".join(f"{outcomes[o]} {o}" for o in ("applied", "superseded", "ignored", "refused"))
     print(f"{len(replayed)} of {len(waiting)} dead letters replayed = {account}")

@@ -4,7 +4,6 @@ sample, in this process and in well under a second."""
 
 import argparse
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from processor.cli.options import print_progress, require_packages, set_embedded_credentials, with_addresses
 from processor.cli.printing.output import summary
-from processor.cli.printing.terminal import coloured
+from processor.cli.printing.terminal import coloured, warn
 from processor.cli.verb import MACHINE, flag, one_of, verb
 from processor.counts import Count
 from processor.environment.programs.servers import CONSOLE_PACKAGES
@@ -93,8 +92,7 @@ def _run_live(store: str) -> int:
     count, wrong, dead = run_live_demo(store, print_progress)
     equal = f"{count - len(wrong)} documents equal the SELECT, {dead} dead letters ({monotonic() - began:.0f} s)"
     print(f"\n{coloured(equal, 'red' if wrong or dead else 'green')}\n")
-    for key in wrong[:10]:
-        print(f"the document {key} differs", file=sys.stderr)
+    warn(*(f"the document {key} differs" for key in wrong[:10]))
     return 1 if wrong or dead else 0
 
 
@@ -130,8 +128,7 @@ def _run_recorded(stores: Sequence[str], parts: OpenParts) -> int:
         )
         print(coloured(same, "red" if differing else "green"))
     wrong = {key for made in runs for key in made.wrong} | {key.decode() for key in differing}
-    for key in sorted(wrong)[:10]:
-        print(f"the document {key} differs", file=sys.stderr)
+    warn(*(f"the document {key} differs" for key in sorted(wrong)[:10]))
     return 1 if wrong else 0
 
 
@@ -258,9 +255,9 @@ def tour(options: argparse.Namespace) -> int:
         raise StatestoreError(f"{options.copy} exists already: give --copy the name of a new directory")
     print("\n".join(tour_lines()))
     if options.copy is None:
-        print("next: `statestore tour --copy DIR` copies the files, for you to change", file=sys.stderr)
+        warn("next: `statestore tour --copy DIR` copies the files, for you to change")
         return 0
     shutil.copytree(SAMPLE, options.copy)
     file = options.copy / "topics.jsonl"
-    print(f"next: `statestore try --definitions {options.copy} --from {file}`", file=sys.stderr)
+    warn(f"next: `statestore try --definitions {options.copy} --from {file}`")
     return 0

@@ -6,7 +6,6 @@ An edit prints its changes, the work that it leaves, who does this work, and the
 import argparse
 import json
 import re
-import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from dataclasses import asdict
@@ -25,6 +24,7 @@ from processor.cli.options import (
     require_settings,
     user_name,
 )
+from processor.cli.printing.terminal import warn
 from processor.cli.verb import AUTHORS, DEFINITIONS, ENTITY, JSON, OPERATORS, PRODUCT, WHY, Flag, flag, positive, verb
 from processor.engine.plan.planning import check_after, plan_of, requirements_of
 from processor.engine.protocol.topic_moves import move_lines
@@ -77,8 +77,7 @@ def apply(options: argparse.Namespace) -> int:
             runs(before, after)
             effects.extend(_effect_lines(before, after, has_run, statistics))
             if not options.json:
-                for line in effects:
-                    print(visible_line(line), file=sys.stderr)
+                warn(*effects)
 
         registry.migrate(settings.slots)
         _, has_run = registry.snapshot_for_apply()
@@ -90,7 +89,7 @@ def apply(options: argparse.Namespace) -> int:
             print_applied(applied, registry)
         waited = wait_for_jobs(registry, applied.version) if options.wait else 0
     if not options.json and any(one.startswith("entity ") and one.endswith(": changed") for one in applied.changes):
-        print(CHANGED_ENTITY, file=sys.stderr)
+        warn(CHANGED_ENTITY)
     return waited
 
 
@@ -266,8 +265,7 @@ def undo_version(options: argparse.Namespace) -> int:
     with reachable_settings(options) as settings, open_registry(settings) as registry:
         plan = plan_undo(registry, options.version)
         applied = undo(registry, plan, settings.dead_letter_topic, by)
-        for name in plan.kept:
-            print(f"entity {name} stays as it is: other products and stored rows may need it", file=sys.stderr)
+        warn(*(f"entity {name} stays as it is: other products and stored rows may need it" for name in plan.kept))
         print_applied(applied, registry)
     return 0
 
@@ -354,11 +352,10 @@ def print_applied(applied: Applied, registry: "Registry") -> None:
     for change in applied.changes:
         print(visible_line(str(change)))
     pending, jobs = _next_lines(registry), registry.jobs()
-    for line in pending:
-        print(f"next: {visible_line(line)}", file=sys.stderr)
+    warn(*(f"next: {line}" for line in pending))
     if jobs and (pending or applied.changes):
-        print(worker_line(jobs), file=sys.stderr)
-    print(f"registry version {applied.version}{'' if applied.changes else ': nothing changed'}", file=sys.stderr)
+        warn(worker_line(jobs))
+    warn(f"registry version {applied.version}{'' if applied.changes else ': nothing changed'}")
 
 
 def applied_json(applied: Applied, registry: "Registry") -> dict[str, object]:
@@ -404,7 +401,7 @@ def wait_for_jobs(registry: "Registry", version: int, pause: Callable[[float], o
                 line, failed = str(report["refusal"]), True
             else:
                 continue
-            print(line, file=sys.stderr)
+            print_progress(line)
             waiting.discard(job.job)
         if waiting:
             pause(WAIT_SECONDS)

@@ -2,7 +2,6 @@
 
 import argparse
 import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from processor.cli.choices import chosen_entity, stored_state, typed_key
 from processor.cli.options import JOB, reachable_settings, require_settings, user_name
 from processor.cli.printing.output import JobLog
+from processor.cli.printing.terminal import warn
 from processor.cli.process import StopSignals, open_operator_run
 from processor.cli.stored_letters import positions
 from processor.cli.verb import ENTITY, LOG, OPERATORS, TAKE_OVER, flag, verb
@@ -90,8 +90,7 @@ def erase(options: argparse.Namespace) -> int:
         print(visible_line(canonical_json.dumps(certificate)))
     else:
         print(visible_lines(certificate_lines(certificate)))
-    for reason in report.left:
-        print(visible_line(f"the erasure is not complete, so run it again later: {reason}"), file=sys.stderr)
+    warn(*(f"the erasure is not complete, so run it again later: {reason}" for reason in report.left))
     return 1 if report.left else 0
 
 
@@ -123,7 +122,7 @@ def _place(text: str) -> "LetterPlace":
 def _print_commands(found: tuple[Reference, ...], *, known: bool) -> int:
     """Prints the commands that erase the rows of other entities. Status 1 where nobody knows them, because the row is gone."""
     if not known:
-        print("the table has no row with this key, so its joins are not known", file=sys.stderr)
+        warn("the table has no row with this key, so its joins are not known")
         return 1
     for reference in found:
         for key in reference.keys:

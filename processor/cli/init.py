@@ -4,13 +4,13 @@ It never changes a file of an author. Where entities.yaml is there, it prints wh
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import get_args
 
 from processor.cli.options import KAFKA, load_settings, reachable_settings
+from processor.cli.printing.terminal import warn
 from processor.cli.verb import AUTHORS, flag, natural, verb
 from processor.environment.settings.resolve_secrets import database_address
 from processor.errors import SettingError, StatestoreError
@@ -139,4 +139,4 @@ def _write(path: Path, text: str) -> None:
             file.write(text)
         print(visible_line(f"wrote {path}"))
     except FileExistsError:
-        print(visible_line(f"{path} is there already, and stays as it is"), file=sys.stderr)
+        warn(f"{path} is there already, and stays as it is")

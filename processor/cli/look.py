@@ -4,7 +4,6 @@ the table, stored rows, keys of documents, and the schema of documents."""
 import argparse
 import json
 import shlex
-import sys
 from collections import Counter
 from dataclasses import asdict
 from time import time
@@ -25,7 +24,7 @@ from processor.cli.choices import (
 )
 from processor.cli.options import KAFKA, REGISTRY, TABLE, reachable_settings, require_settings
 from processor.cli.printing.output import UNFIT_LINE
-from processor.cli.printing.terminal import document_text
+from processor.cli.printing.terminal import document_text, warn
 from processor.cli.verb import (
     AUTHORS,
     ENTITY,
@@ -88,13 +87,12 @@ def get(options: argparse.Namespace) -> int:
         published = read_entry(runner.store.get([at := group_key(product.ledger, root)]).get(at), product.number)
         wait = chosen_wait(requested, body.value)
     if wait is not None:
-        text = f"{options.product} {options.key}: {wait_text(wait, time())}; `statestore explain {options.product} KEY` says why"
-        print(visible_line(text), file=sys.stderr)
+        warn(
+            f"{options.product} {options.key}: {wait_text(wait, time())}; `statestore explain {options.product} KEY` says why"
+        )
     if published.unfit:
-        text = f"{options.product} {options.key}: {UNFIT_LINE}"
-        print(visible_line(text), file=sys.stderr)
-    for line in lost:
-        print(visible_line(f"{options.product} {options.key}: {line}"), file=sys.stderr)
+        warn(f"{options.product} {options.key}: {UNFIT_LINE}")
+    warn(*(f"{options.product} {options.key}: {line}" for line in lost))
     if options.json:
         document = None if body.value is None else canonical_json.loads(body.value)
         key = canonical_json.loads(body.key) if body.key else options.key
@@ -103,7 +101,7 @@ def get(options: argparse.Namespace) -> int:
         return int(body.value is None)
     if body.value is None:
         why = f"`statestore explain {options.product} KEY` says why"
-        print(visible_line(f"{options.product} has no document for {options.key}; {why}"), file=sys.stderr)
+        warn(f"{options.product} has no document for {options.key}; {why}")
         return 1
     print(document_text(body.value, options))
     return 0
@@ -202,7 +200,7 @@ def row(options: argparse.Namespace) -> int:
         key = entity.key(keys.encode(typed_key(entity, options.key)) or "")
         item = store.get([key]).get(key)
         if item is None:
-            print(visible_line(absence_text(entity, key.sk)), file=sys.stderr)
+            warn(absence_text(entity, key.sk))
             return 1
         boundaries = stored_boundaries(settings, plan)
         topics = former_topics(boundaries)
@@ -254,9 +252,9 @@ def _print_page(lines: list[str], page: Page, without: str) -> int:
     read = f"{len(page.items)} read" + (f", {missing} of them {without}" if missing else "")
     if page.after is not None:
         place = shlex.quote(page.after.sk)
-        print(visible_line(f"{read}, and there may be more: add --after {place}"), file=sys.stderr)
+        warn(f"{read}, and there may be more: add --after {place}")
     elif missing:
-        print(read, file=sys.stderr)
+        warn(read)
     return 0
 
 

@@ -3,7 +3,6 @@ stored rows or of recorded topics; and measure what the estimates of `plan` need
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from processor.cli.choices import PRICES, chosen_prices, chosen_seed, empty_registry, stored_state
 from processor.cli.options import REGISTRY, TABLE, load_definitions, load_settings, print_progress, reachable_settings
 from processor.cli.printing.plan import detail_lines, diff_json, diff_lines, markdown_lines, plan_json, plan_lines
+from processor.cli.printing.terminal import warn
 from processor.cli.verb import AUTHORS, DEFINITIONS, JSON, SEED, flag, positive, verb
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone, plan_of, requirements_of
@@ -122,7 +122,7 @@ def _online(options: argparse.Namespace) -> tuple[Preview, DiffReport | None]:
             stored, has_run = registry.snapshot_for_apply()
             moves = _moves(definitions, stored, registry)
         except RegistryMissing:
-            print("there is no registry yet: `apply` creates it", file=sys.stderr)
+            warn("there is no registry yet: `apply` creates it")
             stored, has_run = empty_registry(settings), frozenset[str]()
         else:
             with suppress(RegistryMissing):  # a registry of an older release has no statistics

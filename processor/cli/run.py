@@ -30,7 +30,7 @@ from processor.cli.printing.output import (
     write_dead_letters,
     write_published,
 )
-from processor.cli.printing.terminal import ProgressBar
+from processor.cli.printing.terminal import ProgressBar, warn
 from processor.cli.process import StopSignals, open_operator_run, shown_status
 from processor.cli.verb import (
     DEAD_LETTER_FILE,
@@ -149,7 +149,7 @@ def _report_end(job: "Job", others: int, log: JobLog) -> int:
     if log.form == "json":
         log(JobEvent(what="end", text=text, fields=tally))
     elif not log.quiet:
-        print(text, file=sys.stderr)
+        print_progress(text)
     for product, why in sorted(stopped.items()):
         log(JobEvent(what="product stopped", text=stopped_line(product, why), level="warning"))
     return 1 if stopped else 0
@@ -191,8 +191,7 @@ def backfill(options: argparse.Namespace) -> int:
     tally = job.driver.tally
     published = tally[Count.PUBLISHED] + tally[Count.CORRECTIONS]
     print(f"{tally[Count.WALKED]} rows read, {tally[Count.FILLED]} filled, {published} documents published")
-    for reason in left:
-        print(f"work remains, and a later `backfill` or `run` continues it: {reason}", file=sys.stderr)
+    warn(*(f"work remains, and a later `backfill` or `run` continues it: {reason}" for reason in left))
     return 1 if left else 0
 
 

@@ -20,7 +20,7 @@ from processor.cli.options import (
     source_address,
     user_name,
 )
-from processor.cli.printing.terminal import ProgressBar
+from processor.cli.printing.terminal import ProgressBar, warn
 from processor.cli.stored_letters import follow, living_job, read_stored_letters
 from processor.cli.verb import flag, positive, seconds, source_flags
 from processor.engine.plan.declared_columns import declared_columns
@@ -184,7 +184,7 @@ def _print(options: argparse.Namespace, found: "Sequence[ComparedEntity]", cost:
             print(line)
     units = f", {cost['read_units']:,.0f} read units" if cost["read_units"] else ""
     text = f"{cost['bytes']:,} bytes of values from the source, {cost['requests']:,} requests to the table{units}"
-    print(f"{text}, {cost['seconds']} s", file=sys.stderr)
+    warn(f"{text}, {cost['seconds']} s")
 
 
 SAMPLED = 100
@@ -196,8 +196,7 @@ def repair_from_source(
 ) -> int:
     """Repairs the differences. Returns the exit status: 1 where a row is not repaired yet."""
     letters, left = _letters(settings, plan, store, found, why)
-    for text in left:
-        print(visible_line(f"not repaired: {text}"), file=sys.stderr)
+    warn(*(f"not repaired: {text}" for text in left))
     if not letters:
         return 1
     with open_registry(settings) as registry:
@@ -207,13 +206,13 @@ def repair_from_source(
         number = registry.replays.repair(places, who=user_name(), why=why)
         job = living_job(registry, settings.job)
         if job is None:
-            print(f"request {number}: no job runs, and its next run repairs {len(letters)} rows", file=sys.stderr)
+            warn(f"request {number}: no job runs, and its next run repairs {len(letters)} rows")
             return 1
         reports = follow(registry, job, kept, number)
     for report in reports:
         if report.outcome == "refused":
             key = (report.record.key or b"").decode()
-            print(visible_line(f"not repaired: {report.record.topic} {key}: {report.reason}"), file=sys.stderr)
+            warn(f"not repaired: {report.record.topic} {key}: {report.reason}")
     applied, newer = (sum(report.outcome == one for report in reports) for one in ("applied", "superseded"))
     failed = len(letters) - applied - newer + len(left)
     print(f"{applied} rows repaired, {newer} have a newer change or were erased, {failed} not repaired")

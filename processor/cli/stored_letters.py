@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from processor.cli.choices import stored_state
 from processor.cli.options import require_settings, user_name
-from processor.cli.printing.terminal import ProgressBar
+from processor.cli.printing.terminal import ProgressBar, warn
 from processor.engine.protocol.replays import PARTITION, ReplayOutcome, ReplayReport, letter_position
 from processor.errors import SettingError, StatestoreError
 from processor.job.run.letter_fates import with_fates
@@ -95,17 +95,18 @@ def follow(
 ) -> list[ReplayReport]:
     """Waits for the outcomes of request `number`, as `ask` does."""
     known = {letter_position(letter.rejected.record): letter for letter in letters}
-    text = f"request {number}: the running job {job.job} ({job.owner}) replays {len(letters)} dead letters, in turn with batches"
-    print(visible_line(text), file=sys.stderr)
+    warn(
+        f"request {number}: the running job {job.job} ({job.owner}) replays {len(letters)} dead letters, in turn with batches"
+    )
     if registry.snapshot().paused:
-        print("all work is paused: the job takes the request after `statestore resume`", file=sys.stderr)
+        warn("all work is paused: the job takes the request after `statestore resume`")
     try:
         request = _wait(registry, job.job, number, pause, clock)
     except KeyboardInterrupt:
-        print(f"\nthe request goes on without this command: {_cures(number)}", file=sys.stderr)
+        warn("", f"the request goes on without this command: {_cures(number)}")
         raise
     if request.state == "withdrawn":
-        print(f"request {number} was withdrawn: {request.ended} of {request.letters} letters replayed", file=sys.stderr)
+        warn(f"request {number} was withdrawn: {request.ended} of {request.letters} letters replayed")
     return [_report_of(known[one.place], one) for one in registry.replays.outcomes(number) if one.place in known]
 
 
@@ -120,7 +121,7 @@ def _wait(
                 request, runs = registry.replays.find(number), living_job(registry, job) is not None
             except (RegistryUnreachable, RegistryBusy) as error:
                 if not away:
-                    print(visible_line(f"the wait goes on: {error}"), file=sys.stderr)
+                    warn(f"the wait goes on: {error}")
                 away, alive_at = True, clock()
                 pause(LOOK_SECONDS)
                 continue
@@ -191,7 +192,7 @@ def read_stored_letters(settings: "Settings") -> "list[tuple[DeadLetter, str]]":
     found = read_dead_letters(records, foreign)
     if foreign:
         first = f"the first is {settings.dead_letter_topic}/{foreign[0].partition} offset {foreign[0].offset}"
-        print(f"{len(foreign)} messages of {settings.dead_letter_topic} are no dead letters; {first}", file=sys.stderr)
+        warn(f"{len(foreign)} messages of {settings.dead_letter_topic} are no dead letters; {first}")
     items: list[Item] = []
     if found:
         with stored_state(settings) as (_, store):

@@ -2,14 +2,13 @@
 
 import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 
-from processor.cli.options import load_definitions
+from processor.cli.options import load_definitions, print_progress
 from processor.cli.printing.output import (
     COUNTS,
     check_outputs,
@@ -20,7 +19,7 @@ from processor.cli.printing.output import (
     write_dead_letters,
     write_published,
 )
-from processor.cli.printing.terminal import coloured
+from processor.cli.printing.terminal import coloured, warn
 from processor.cli.verb import AUTHORS, DEAD_LETTER_FILE, DEFINITIONS, WITH_TESTS, flag, positive, seconds, verb
 from processor.counts import Count
 from processor.engine.plan.planning import plan_alone
@@ -34,7 +33,7 @@ from processor.errors import StatestoreError
 from processor.job.kafka.open_schemas import open_schemas
 from processor.language.definitions.load import files_below, load_directory, read_tests
 from processor.language.definitions.product_tests import Case, read_cases
-from processor.text import nearest_topic, visible_line
+from processor.text import nearest_topic
 from processor.values.dead_letters import rejected_record
 from processor.values.record import Record, Rejected
 from processor.values.recorded_line import to_line, to_reject_line
@@ -87,8 +86,7 @@ def try_topics(options: argparse.Namespace) -> int:
         letters += map(rejected_record, trial.rejects.messages)
         write_dead_letters(letters, dead_letters_path(options.dead_letters, options.to))
         unseen = {topic: name for topic, name in known.items() if topic not in seen}
-        complaints = [*_complaints(letters, unknown, unseen), *_part_lines(trial.tally, ends - seen)]
-        print("".join(f"{visible_line(line)}\n" for line in complaints), end="", file=sys.stderr)
+        warn(*_complaints(letters, unknown, unseen), *_part_lines(trial.tally, ends - seen))
     published = list(to_records(trial.published.messages))
     if options.to or not options.json:
         write_published(published, options.to or "-")
@@ -102,7 +100,7 @@ def try_topics(options: argparse.Namespace) -> int:
         }
         print(json.dumps(found, ensure_ascii=False))
     else:
-        print(summary(trial.tally), file=sys.stderr)
+        print_progress(summary(trial.tally))
     return report_stopped_products(trial.stopped) or int(options.strict and bool(letters or unknown))
 
 

@@ -3,7 +3,6 @@ the rows of the state. With --repair it publishes again the documents that diffe
 compares rows with the source database (`processor.cli.source`)."""
 
 import argparse
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial, reduce
@@ -15,7 +14,7 @@ from uuid import uuid4
 from processor.cli.choices import chosen_seed, stored_state
 from processor.cli.options import KAFKA, REGISTRY, TABLE, print_progress, reachable_settings, require_settings
 from processor.cli.printing.output import UNFIT_LINE
-from processor.cli.printing.terminal import coloured
+from processor.cli.printing.terminal import coloured, warn
 from processor.cli.source import SOURCE_FLAGS, run_source
 from processor.cli.verb import JSON, OPERATORS, SEED, flag, positive, verb
 from processor.counts import Count
@@ -82,8 +81,7 @@ def _run_documents(options: argparse.Namespace) -> int:
     else:
         for line in difference_lines(differences, options.sql):
             print(line)
-        for difference in unfit:
-            print(visible_line(f"{difference.product} {difference.key}: {UNFIT_LINE}"), file=sys.stderr)
+        warn(*(f"{difference.product} {difference.key}: {UNFIT_LINE}" for difference in unfit))
         for document in not_compared:
             print(visible_lines([f"{document.product} {document.key}", f"  not compared with SQL: {document.reason}"]))
         for name, result in verified.items():
@@ -92,11 +90,11 @@ def _run_documents(options: argparse.Namespace) -> int:
             missing = f", {result.unpublished} of them were never published" if result.unpublished else ""
             missing += f"; {result.waiting} wait at the gate of the product" if result.waiting else ""
             older = f"; {result.outdated} are of an older version of the product" if result.outdated else ""
-            print(f"{name}: {counts}{missing}{older}", file=sys.stderr)
+            warn(f"{name}: {counts}{missing}{older}")
         if options.sample:
-            print(f"this was a sample: --seed {seed} takes the same one", file=sys.stderr)
+            warn(f"this was a sample: --seed {seed} takes the same one")
         if options.repair:
-            print(f"{repaired} documents published again", file=sys.stderr)
+            warn(f"{repaired} documents published again")
     return 1 if len(differences) > repaired or any(d.refuted for d in differences) or not_compared else 0
 
 

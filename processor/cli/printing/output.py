@@ -12,6 +12,7 @@ from datetime import datetime
 from threading import Lock
 from typing import Any, TextIO
 
+from processor.cli.printing.terminal import warn
 from processor.counts import OUTCOMES, REQUEST, Count
 from processor.engine.protocol.backlog import stopped_line
 from processor.engine.rounds.freshness import BUCKETS, FRESHNESS
@@ -191,8 +192,7 @@ def to_records(messages: Iterable[Message]) -> Iterable[Record]:
 
 def report_stopped_products(stopped: Mapping[str, str]) -> int:
     """Prints each stopped product with its reason. Returns the exit status: 1 if there is one."""
-    for product, why in sorted(stopped.items()):
-        print(visible_line(stopped_line(product, why)), file=sys.stderr)
+    warn(*(stopped_line(product, why) for product, why in sorted(stopped.items())))
     return 1 if stopped else 0
 
 

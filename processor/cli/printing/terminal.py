@@ -19,6 +19,12 @@ from processor.values import canonical_json
 _CODES = {"red": "31", "green": "32", "bold": "1"}
 
 
+def warn(*lines: str) -> None:
+    """Prints lines to standard error: what a person must know besides the result."""
+    for line in lines:
+        print(visible_line(line), file=sys.stderr)
+
+
 def coloured(text: str, colour: str) -> str:
     """The text in a colour (red, green, bold). Without a terminal, or with another name, the text itself."""
     if colour not in _CODES or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
