@@ -20,7 +20,7 @@ _CODES = {"red": "31", "green": "32", "bold": "1"}
 
 
 def warn(*lines: str) -> None:
-    """Prints lines to standard error: what a person must know besides the result."""
+    """Prints lines to standard error: what a person must know, but no program that reads the result."""
     for line in lines:
         print(visible_line(line), file=sys.stderr)
 
