@@ -60,7 +60,7 @@ class Story:
             "settle-seconds": "0.2",
             "table": self.name,
             "registry-schema": self.name,
-            "rejects-topic": f"{self.name}.rejects",
+            "dead-letter-topic": f"{self.name}.rejects",
             "slots": "5",
         }
         return [word for name, value in own.items() for word in (f"--{name}", value)]

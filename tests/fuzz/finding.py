@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from processor.cli.chosen_plan import empty_registry
-from processor.cli.printing.plan_details import detail_lines
-from processor.cli.printing.plan_text import plan_lines
+from processor.cli.choices import empty_registry
+from processor.cli.printing.plan import detail_lines, plan_lines
 from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings

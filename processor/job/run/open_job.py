@@ -7,8 +7,8 @@ import threading
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from processor.engine.plan.dead_letter_topic import check_dead_letter_topic
 from processor.engine.plan.plan import Plan
-from processor.engine.plan.rejects_topic import check_rejects_topic
 from processor.engine.rounds.job_event import JobEvent, Report
 from processor.engine.rounds.troubles import Troubles
 from processor.environment.settings.installed_release import statestore_version
@@ -95,7 +95,7 @@ def prepare_job(
         ForeignPart: table, job name and checkpoint do not belong to this registry; nothing is written.
         Stopped: an operator stopped the job before it was open.
     """
-    check_rejects_topic(plan, settings.rejects_topic)
+    check_dead_letter_topic(plan, settings.dead_letter_topic)
     stopping, troubles = stopping or threading.Event(), troubles or Troubles(report)
     settings = resolve_tables(settings)
     open_schemas(settings.schema_registry)

@@ -217,7 +217,7 @@ class LiveDocuments:
 
     def dead_letters(self) -> int:
         """How many records the job refused."""
-        return self._count(Settings().rejects_topic)
+        return self._count(Settings().dead_letter_topic)
 
     def compare(self) -> tuple[int, list[str]]:
         """How many documents the products' SQL gives over the application's own tables, and which published ones differ."""

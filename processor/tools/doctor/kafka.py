@@ -96,7 +96,7 @@ def check_products(around: CheckContext) -> Iterator[Finding]:
 @WRITTEN.check("dead letters", "the topic for dead letters", cure=KAFKA, needs=("kafka login",))
 def check_dead_letters(around: CheckContext) -> Iterator[Finding]:
     """The topic for dead letters."""
-    name = around.settings.rejects_topic
+    name = around.settings.dead_letter_topic
     topic = around.kafka.topics([name]).get(name)
     yield from _grouped((name, finding) for finding in _own_findings(topic, _dead_letter_findings))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from processor.engine.plan.rejects_topic import check_rejects_topic
+from processor.engine.plan.dead_letter_topic import check_dead_letter_topic
 from processor.environment.stores.server_findings import commit_findings, release_finding
 from processor.finding import (
     Checks,
@@ -84,7 +84,7 @@ def check_definitions(around: CheckContext) -> Iterator[Finding]:
     """The entities and the products by which a job runs."""
     existing_registry(around)
     plan = around.plan
-    check_rejects_topic(plan, around.settings.rejects_topic)
+    check_dead_letter_topic(plan, around.settings.dead_letter_topic)
     yield ok(f"version {plan.version}: {len(plan.entities)} entities, {len(plan.products)} products")
 
 

@@ -176,7 +176,7 @@ def erase_letters(
 ) -> RemovedLetters:
     """Removes the dead letters of the row. No replay takes them afterwards, even if the broker keeps them. `patience`: seconds
     to wait for open transactions of other jobs."""
-    waits = _wait_for_transactions(admin, settings.rejects_topic, patience)
+    waits = _wait_for_transactions(admin, settings.dead_letter_topic, patience)
     read = _read(settings, admin)
     found = {at: row.belongs(letter) for at, letter in read.letters.items()}
 
@@ -212,7 +212,7 @@ def _wait_for_transactions(admin: Admin, topic: str, patience: float) -> str:
 
 def _read(settings: Settings, admin: Admin) -> _Read:
     """All that readers see of the topic now."""
-    topic = settings.rejects_topic
+    topic = settings.dead_letter_topic
     ends = admin.stable_ends(topic)
     read = read_topic(settings.bootstrap_servers, dict(settings.kafka), topic)
     messages = [message for message in read if message.offset < ends.get(message.partition, 0)]
@@ -231,7 +231,7 @@ def _letter(message: Record) -> Rejected | None:
 
 def _rewrite(settings: Settings, admin: Admin, kept: Sequence[Record], ends: Mapping[int, int]) -> None:
     """Sends these messages again, and removes all before `ends`."""
-    topic = settings.rejects_topic
+    topic = settings.dead_letter_topic
     config = admin.configs([topic]).get(topic, {})
     if config.get("message.timestamp.type") == "LogAppendTime":
         raise StatestoreError(
@@ -424,13 +424,13 @@ def _letters_left(letters: RemovedLetters) -> Iterator[str]:
         places = ", ".join(place_text(record) for record in letters.mentions)
         yield (
             f"nobody can read the key of {len(letters.mentions)} dead letters that have the text of this key ({places}). Look at "
-            "each with `statestore rejects show`. Then give the same command again, with --letter POSITION for each of the row, "
-            "and --other-letter POSITION for each of another row"
+            "each with `statestore dead-letters show`. Then give the same command again, with --letter POSITION for each of the "
+            "row, and --other-letter POSITION for each of another row"
         )
 
 
 def place_text(record: Record) -> str:
-    """The position of a record, as `rejects show` takes it."""
+    """The position of a record, as `dead-letters show` takes it."""
     return f"{record.topic}/{record.partition}/{record.offset}"
 
 
@@ -446,7 +446,7 @@ def _topics(job: Job, source: str, leftovers: Leftovers) -> set[str]:
     """The topics that the certificate describes."""
     products = {product.product.topic for product in job.driver.plan.products.values()}
     others = {topic for _, topic in (*leftovers.document_topics, *leftovers.joined) if topic}
-    return {job.settings.rejects_topic, *products, *others, *leftovers.source_topics, *([source] if source else [])}
+    return {job.settings.dead_letter_topic, *products, *others, *leftovers.source_topics, *([source] if source else [])}
 
 
 def _held(job: Job, entity: str) -> tuple[str, ...]:

@@ -63,9 +63,9 @@ def plan_undo(registry: "Registry", version: int) -> UndoPlan:
     )
 
 
-def undo(registry: "Registry", plan: UndoPlan, rejects_topic: str, by: Signature) -> Applied:
+def undo(registry: "Registry", plan: UndoPlan, dead_letter_topic: str, by: Signature) -> Applied:
     """Makes the edits of a plan. Raises StatestoreError where another edit came first."""
-    first = [_apply(registry, plan, rejects_topic, by)] if plan.texts else []
+    first = [_apply(registry, plan, dead_letter_topic, by)] if plan.texts else []
     steps: tuple[UndoStep, ...] = plan.steps
     if not first:
         steps = (partial(_first, plan.stored.version, plan.steps[0]), *plan.steps[1:])
@@ -86,9 +86,9 @@ def _texts(stored: Snapshot, reversal: Reversal, back: set[str]) -> dict[str, st
     return {file: canonical_json.dumps(content) for file, content in {ENTITIES: entities, **products}.items()}
 
 
-def _apply(registry: "Registry", plan: UndoPlan, rejects_topic: str, by: Signature) -> Applied:
+def _apply(registry: "Registry", plan: UndoPlan, dead_letter_topic: str, by: Signature) -> Applied:
     definitions = load_stored(dict(plan.texts))
-    runs = check_after(definitions, rejects_topic)
+    runs = check_after(definitions, dead_letter_topic)
 
     def check(before: Snapshot, after: Snapshot) -> None:
         _check_version(before, plan.stored.version)

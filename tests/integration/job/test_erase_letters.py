@@ -58,7 +58,7 @@ class Letters:
 
     @property
     def topic(self) -> str:
-        return self.settings.rejects_topic
+        return self.settings.dead_letter_topic
 
     def keep(self, *rows: Any) -> None:
         outbox = KafkaOutbox(self.settings.bootstrap_servers, {})
@@ -102,7 +102,7 @@ class Letters:
 @pytest.fixture
 def letters(addresses: Addresses) -> Letters:
     topic = f"letters{next(NAMES)}.rejects"
-    made = Letters(settings=Settings(bootstrap_servers=addresses.bootstrap_servers, rejects_topic=topic))
+    made = Letters(settings=Settings(bootstrap_servers=addresses.bootstrap_servers, dead_letter_topic=topic))
     made.admin.ensure([topic], partitions=1, compacted=False)
     return made
 

@@ -263,7 +263,7 @@ def undo_version(parts: ConsoleParts, visit: Visit) -> EditDone:
         raise PlanOutOfDate
     _check_typed(visit, plan)
     reason = Signature(by.who, f"undo of version {version}: {by.why}")
-    applied = undo(parts.registry, plan, parts.settings.rejects_topic, reason)
+    applied = undo(parts.registry, plan, parts.settings.dead_letter_topic, reason)
     return EditDone(
         to="/history", message=f"Registry version {applied.version} undoes {version}: {'; '.join(applied.changes)}"
     )

@@ -1,5 +1,5 @@
 """Dead letters: grouped by topic, reason and column; those of a group, tried by the present definitions; one letter in full. A
-person marks some, and replays or drops them, as `rejects replay` and `rejects drop` do.
+person marks some, and replays or drops them, as `dead-letters replay` and `dead-letters drop` do.
 """
 
 import re
@@ -78,7 +78,7 @@ class DeadLetterCache:
         servers, more, topic = (
             self._settings.bootstrap_servers,
             dict(self._settings.kafka),
-            self._settings.rejects_topic,
+            self._settings.dead_letter_topic,
         )
         if not servers:
             raise LookUpProblem(503, "dead letters are in Kafka: start the console with --bootstrap-servers")
@@ -138,7 +138,7 @@ def show_letter(parts: ConsoleParts, visit: Visit) -> Content:
         if replay_key(letter.rejected.record).sk == at:
             return _whole(letter, outcome, parts.open_reader().plan()) | {"before": before}
     raise LookUpProblem(
-        404, f"no dead letter of {at} is on this page of the topic: `statestore rejects list --each` has all"
+        404, f"no dead letter of {at} is on this page of the topic: `statestore dead-letters list --each` has all"
     )
 
 
@@ -217,7 +217,7 @@ def _lines(data: bytes | None) -> list[str]:
     cut = None if data is None else data[: MOST_LINES * LONGEST_LINE]
     lines = [shortened(line.removeprefix("    "), LONGEST_LINE) for line in readable_lines(cut)]
     more = len(lines) > MOST_LINES or (data is not None and cut != data)
-    return lines[:MOST_LINES] + (["… and more: `statestore rejects show` prints all"] if more else [])
+    return lines[:MOST_LINES] + (["… and more: `statestore dead-letters show` prints all"] if more else [])
 
 
 def _columns(rejected: Rejected, plan: Plan) -> Iterator[str]:
@@ -272,7 +272,7 @@ def _chosen(parts: ConsoleParts, visit: Visit) -> list[DeadLetter]:
 def _replay(parts: ConsoleParts, by: Signature, letters: Sequence[DeadLetter]) -> str:
     job = next((one for one in parts.registry.jobs() if one.alive), None)
     if job is None:
-        cure = "start it, or use `statestore rejects replay`"
+        cure = "start it, or use `statestore dead-letters replay`"
         raise LookUpProblem(409, f"no job runs, and only a running job replays; {cure}")
     places = [letter_position(letter.rejected.record) for letter in letters]
     number = parts.registry.replays.ask(places, who=by.who, why=by.why)

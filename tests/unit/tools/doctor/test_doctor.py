@@ -2,7 +2,6 @@
 
 import json
 import socket
-from argparse import ArgumentParser
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -11,7 +10,6 @@ from typing import Any, cast
 import pytest
 
 from processor.cli.main import main
-from processor.cli.operators import doctor_command
 from processor.environment import embedded as parts
 from processor.environment.embedded import Addresses
 from processor.environment.settings.settings import Settings
@@ -57,9 +55,7 @@ def around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Healthy:
 
 def examined(capsys: Any, *flags: str) -> tuple[int, list[dict[str, str]]]:
     """The exit status of the verb, and its findings."""
-    parser = ArgumentParser()
-    doctor_command.add_parser(parser.add_subparsers())
-    status = doctor_command.run(parser.parse_args(["doctor", "--json", *flags]))
+    status = main(["doctor", "--json", *flags])
     return status, json.loads(capsys.readouterr().out)["findings"]
 
 

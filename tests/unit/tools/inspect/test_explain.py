@@ -269,7 +269,10 @@ def test_a_row_that_where_or_limit_or_one_leaves_out_says_why() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ([], "the table has no row user 1: no record of it came from topic user, `statestore rejects list` has it, or"),
+        (
+            [],
+            "the table has no row user 1: no record of it came from topic user, `statestore dead-letters list` has it, or",
+        ),
         ([ADA, None], "the row user 1 is deleted, by the record at topic user, partition 0, offset 1, epoch 1"),
         ([ADA | {"active": False}], "the row of the root is stored, but `where: active` is false"),
         (

@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from processor.cli.chosen_plan import empty_registry
+from processor.cli.choices import empty_registry
 from processor.cli.main import main
-from processor.cli.printing.plan_details import detail_lines
-from processor.cli.printing.plan_text import plan_lines
+from processor.cli.printing.plan import detail_lines, plan_lines
 from processor.engine.plan.planning import requirements_of
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load, read_directory

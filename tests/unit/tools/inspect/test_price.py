@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from processor.cli.printing.plan_text import plan_lines
+from processor.cli.printing.plan import plan_lines
 from processor.engine.plan.planning import plan_alone, requirements_of
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings

@@ -5,7 +5,7 @@ from random import Random
 from textwrap import dedent
 from typing import Any
 
-from processor.cli.authors.statistics_command import statistics_lines
+from processor.cli.plan import statistics_lines
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.trial import Trial
