@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 from processor.values.placeholders import PLACEHOLDER
 
 TypeName = Literal["int", "string", "float", "decimal", "bool", "date", "timestamp", "json"]
 TimestampUnit = Literal["ms", "us", "ns"]
-RecordFormat = Literal["debezium", "flattened", "plain"]
 DecimalForm = Literal["text", "bytes"]
+DEBEZIUM_FORMATS: Final = (None, "debezium", "flattened")
+"""The formats whose decimals may be Debezium's bytes. None: a record shows its own format."""
 TruncateChoice = Literal["refuse", "ignore", "delete"]
 KeepChoice = Literal["all", "declared"]
 AbsentChoice = Literal["null", "keep"]
@@ -21,17 +22,20 @@ count."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnType:
-    """The type of a column. `decimal(12,2)` has a precision and a scale, `string[]` is an array. `timestamp(us)` has the
-    unit (ms, us or ns) of timestamps that come as bare numbers. `json(text)` has `text`: text is JSON in every record. `compare`:
-    how its text compares; the text of the type has no word of it."""
+    """The type of a column."""
 
     name: TypeName
     array: bool = False
+    """`string[]` is an array."""
     precision: int | None = None
     scale: int | None = None
+    """`decimal(12,2)` has a precision and a scale."""
     unit: TimestampUnit | None = None
+    """`timestamp(us)`: the unit of timestamps that come as bare numbers."""
     text: bool = False
+    """`json(text)`: text is JSON in every record."""
     compare: Compare = ()
+    """How its text compares; the text of the type has no word of it."""
 
     @property
     def kind(self) -> str | None:
@@ -61,33 +65,38 @@ def united(compares: Iterable[Compare]) -> Compare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """A source table. `columns` keeps the declared order, and key columns are not null. `format` None: each record shows
-    its own format. `decimals`: the form of text in number columns, or in some of them, where a record has no schema: digits, or
-    Debezium's bytes. `truncate`: when the source empties the table, the job stops (`refuse`), keeps the rows (`ignore`), or
-    deletes those that are older than the truncate (`delete`). `keep`: the columns that rows store. `source`: its table in the
-    source, `schema.table`; empty: by the topic. `transactions`: the topic of the connector that says which transactions have
-    ended; empty: the records name no transaction. `unavailable`: the connector's `unavailable.value.placeholder`. `absent`: what
-    declared columns, or some of them, have where a record lacks them: null, or the stored value; None: null, and somebody should
-    know. `not_null`: the columns in which the source has no null, so null means a value that it did not send.
-    `table`: the table whose records count, `orders` or `public.orders`; the job ignores those of other tables; empty: all count.
-    `deleted`: the members by which rows say that they are deleted."""
+    """A source table."""
 
     name: str
     topic: str
     key: tuple[str, ...]
+    """Its columns are not null."""
     columns: Mapping[str, ColumnType]
+    """In the declared order."""
     shards: int = 1
-    format: RecordFormat | None = None
+    format: str | None = None
+    """A word of `processor.values.envelopes.kinds.FORMATS`. None: each record shows its own kind."""
     truncate: TruncateChoice = "refuse"
+    """When the source empties the table: the job stops, keeps the rows (`ignore`), or deletes those that are older (`delete`)."""
     decimals: DecimalForm | Mapping[str, DecimalForm] | None = None
+    """The form of text in number columns, or in some of them, where a record has no schema: digits, or Debezium's bytes."""
     keep: KeepChoice = "all"
+    """The columns that rows store."""
     source: str = ""
+    """Its table in the source, `schema.table`; empty: by the topic."""
     transactions: str = ""
+    """The connector's topic of ended transactions; empty: the records name no transaction."""
     unavailable: str = PLACEHOLDER
+    """The connector's `unavailable.value.placeholder`."""
     absent: AbsentChoice | Mapping[str, AbsentChoice] | None = None
+    """What declared columns, or some of them, have where a record lacks them: null, or the stored value. None: null, and `doctor`
+    names them."""
     not_null: frozenset[str] = frozenset()
+    """The columns in which the source has no null: null there means a value that the source did not send."""
     table: str = ""
+    """The table whose records count, `orders` or `public.orders`; the job ignores those of other tables. Empty: all count."""
     deleted: tuple[DeleteFlag, ...] = ()
+    """The members by which rows say that they are deleted."""
 
     @property
     def keeps_undeclared(self) -> bool:
@@ -107,4 +116,4 @@ class Entity:
         does not say the form. A plain row has digits."""
         column_type = self.columns.get(column)
         scaled = column_type is not None and column_type.scale is not None
-        return scaled and self.format != "plain" and self.decimal_form(column) is None
+        return scaled and self.format in DEBEZIUM_FORMATS and self.decimal_form(column) is None

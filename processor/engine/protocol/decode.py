@@ -18,15 +18,9 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from processor.values import canonical_json
-from processor.values.change_formats import (
-    DebeziumImage,
-    NoImage,
-    check_row,
-    key_schemas,
-    read_image,
-    unwrap,
-)
 from processor.values.entity import ColumnType, DecimalForm, Entity
+from processor.values.envelopes.kind import Images, RowImage, RowImages
+from processor.values.envelopes.kinds import check_row, key_schemas, read_image, read_transaction, unwrap
 from processor.values.framing import NO_SCHEMAS, FramedReader, Part, SchemedValue, is_framed, refuse_other_registry
 from processor.values.mismatch import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
 from processor.values.numbers import text_form
@@ -45,7 +39,6 @@ from processor.values.record import (
 from processor.values.schemas.adjusted_names import adjusted_names, with_columns
 from processor.values.schemas.schema_readings import Schemas, schema_reading
 from processor.values.settled_form import NO_FORMS, ColumnForms
-from processor.values.source_transaction import read_transaction
 from processor.values.values import DEBEZIUM, PLAIN, Convert, Reading, converter
 
 MAX_ROW_BYTES: Final = 400_000
@@ -59,6 +52,7 @@ _JSON_KEY: Final = "key: a tombstone whose key is JSON within a text: let the pr
 _STRUCT_KEY: Final = (
     "key: text that Kafka Connect made of a struct (`Struct{...}`): let the connector write keys with JsonConverter"
 )
+_SEVERAL_ROWS: Final = "several rows in one record: this release stores one row of each record"
 _TEXT: Final = converter(ColumnType(name="string"))
 _MAX_DECODERS: Final = 1024
 _decoders: Final[dict[tuple[int, int], "Decoder"]] = {}
@@ -134,7 +128,9 @@ class Decoder:
             image = read_image(value, self.entity)
             if image == "truncate" and self.entity.truncate != "ignore":
                 return Truncated(record=record, entity=self.entity.name, transaction=transaction)
-            if not isinstance(image, DebeziumImage):
+            if not isinstance(image, RowImage):
+                if isinstance(image, RowImages):
+                    raise Mismatch(_SEVERAL_ROWS, "other")
                 return Ignored(record=record, why=image, transaction=transaction)
             if type(value) is SchemedValue and value.avro and self._adjusted:
                 image = self._with_columns(image)
@@ -168,13 +164,13 @@ class Decoder:
             row |= {name: UNAVAILABLE for name in self._not_null if row[name] is None}
         return Change(self.entity.name, key, row, record, {}, shows, None, transaction, absent, former)
 
-    def _with_columns(self, image: DebeziumImage) -> DebeziumImage:
+    def _with_columns(self, image: RowImage) -> RowImage:
         """The image under the names of the columns, where Debezium adjusted them to Avro."""
         schemas = with_columns(image.schemas, self._adjusted) if image.schemas else image.schemas
         before = with_columns(image.before, self._adjusted) if image.before else image.before
         return image._replace(row=with_columns(image.row, self._adjusted), schemas=schemas, before=before)
 
-    def _absent(self, image: DebeziumImage, row: dict[str, Value]) -> AbsentColumns | None:
+    def _absent(self, image: RowImage, row: dict[str, Value]) -> AbsentColumns | None:
         """The declared columns that the record lacks, without those of the key. The row keeps the stored values of those of
         which the entity says it."""
         names = [name for name in self._values if name not in image.row]
@@ -186,7 +182,7 @@ class Decoder:
         return AbsentColumns(tuple(names), sure) if names else None
 
     def _former_key(
-        self, before: Mapping[str, Value], image: DebeziumImage, key: tuple[Value, ...]
+        self, before: Mapping[str, Value], image: RowImage, key: tuple[Value, ...]
     ) -> tuple[Value, ...] | None:
         """The key that the row had before the record, if it is another one. None where the old image does not show it: it lacks
         what the table's replica identity lacks."""
@@ -210,9 +206,9 @@ class Decoder:
                 reason = f"column {name!r} holds {self.entity.unavailable!r} inside: the source did not send a part of the value"
                 raise Mismatch(reason, "not-sent")
 
-    def compare(self, image: DebeziumImage | NoImage) -> ComparedColumns | None:
+    def compare(self, image: Images) -> ComparedColumns | None:
         """Compares the columns of an image with the declared ones."""
-        if not isinstance(image, DebeziumImage) or image.deleted:
+        if not isinstance(image, RowImage) or image.deleted:
             return None
         refused = []
         for name in self.entity.columns:
@@ -224,7 +220,7 @@ class Decoder:
         undeclared = tuple(name for name in image.row if name not in self.entity.columns)
         return ComparedColumns(tuple(refused), missing, undeclared)
 
-    def _key_parts(self, parsed: Value, image: DebeziumImage) -> Mapping[str, Value]:
+    def _key_parts(self, parsed: Value, image: RowImage) -> Mapping[str, Value]:
         """The parts of the key that the Kafka key has."""
         value, schema = unwrap(parsed, self.entity)
         if value is None:
@@ -267,7 +263,7 @@ class Decoder:
                 _refuse_whole_key(value)
         return value
 
-    def _row(self, image: DebeziumImage) -> dict[str, Value]:
+    def _row(self, image: RowImage) -> dict[str, Value]:
         """The image with canonical values: declared columns in their order, then the others as they came; of a delete
         only the key."""
         source, row, name = image.row, dict[str, Value](), ""
@@ -293,7 +289,7 @@ class Decoder:
                     row[name] = UNAVAILABLE if is_unavailable(value) else value
         return row
 
-    def _key(self, parts: Mapping[str, Value], row: dict[str, Value], image: DebeziumImage) -> tuple[Value, ...]:
+    def _key(self, parts: Mapping[str, Value], row: dict[str, Value], image: RowImage) -> tuple[Value, ...]:
         """The key; parts that the row lacks are put into it. The old image of a delete may hold nothing but the key of
         the table: there a null says nothing."""
         key = []
@@ -338,7 +334,7 @@ def _untold_reading(entity: Entity, column: str, reading: Reading, forms: Column
     return replace(reading, settled=forms[column]) if reading is DEBEZIUM and column in forms else reading
 
 
-def _shown_forms(columns: Sequence[str], key: Value, image: DebeziumImage, entity: Entity) -> Mapping[str, DecimalForm]:
+def _shown_forms(columns: Sequence[str], key: Value, image: RowImage, entity: Entity) -> Mapping[str, DecimalForm]:
     """The forms that the text of these columns shows in a record of Debezium, where no schema says how to read it. `key`: the
     value of its Kafka key. Decode has read each text, so none has two meanings."""
     found: dict[str, DecimalForm] = {}

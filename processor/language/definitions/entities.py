@@ -31,11 +31,11 @@ from processor.values.entity import (
     DeleteFlag,
     Entity,
     KeepChoice,
-    RecordFormat,
     TruncateChoice,
     united,
 )
-from processor.values.foreign.delete_flags import flag_text
+from processor.values.envelopes.delete_flags import flag_text
+from processor.values.envelopes.kinds import FORMATS
 from processor.values.placeholders import PLACEHOLDER, placeholder_of
 from statestore.column_values import MAX_COLUMNS
 
@@ -106,7 +106,7 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
     columns_read = len(problems) == before
     key_columns = _read_key(name, key, body, columns if columns_read else None, problems)
     topic, shards = _read_options(name, body, problems)
-    formats: tuple[RecordFormat, ...] = get_args(RecordFormat)
+    formats = tuple(FORMATS)
     truncates: tuple[TruncateChoice, ...] = get_args(TruncateChoice)
     record_format = _read_choice(body.get("format"), "format", formats, problems)
     decimals = _read_decimals(name, body, columns if columns_read else None, problems)
@@ -307,13 +307,15 @@ def _read_table(body: Map, key: str, problems: Problems) -> str:
 
 
 def _read_flags(
-    name: str, node: YamlNode | None, record_format: RecordFormat | None, problems: Problems
+    name: str, node: YamlNode | None, record_format: str | None, problems: Problems
 ) -> tuple[DeleteFlag, ...]:
     """The members that say a delete: one, or a list of them."""
     if node is None:
         return ()
-    if record_format == "debezium":
-        problems.add(node, f"entity `{name}` pins `format: debezium`, whose `op` says the deletes", "remove `deleted`")
+    member = FORMATS[record_format].operation if record_format else ""
+    if member:
+        what = f"entity `{name}` pins `format: {record_format}`, whose `{member}` says the deletes"
+        problems.add(node, what, "remove `deleted`")
     flags = []
     for item in node.items if isinstance(node, Sequence) else [node]:
         cure = "write `deleted: {column: op_type, values: [D]}`"

@@ -40,11 +40,11 @@ from processor.values.entity import (
     CompareWord,
     DecimalForm,
     KeepChoice,
-    RecordFormat,
     TimestampUnit,
     TruncateChoice,
     TypeName,
 )
+from processor.values.envelopes.kinds import FORMATS
 from statestore.column_values import MAX_COLUMNS
 
 JsonSchema = dict[str, Any]
@@ -109,7 +109,7 @@ def entities_schema() -> JsonSchema:
             "key": {**_COLUMNS, "minItems": 1, "uniqueItems": True},
             "columns": columns,
             "shards": {"type": "integer", "minimum": 1, "maximum": MOST_SHARDS, "default": 1},
-            "format": {"enum": list(get_args(RecordFormat))},
+            "format": {"enum": list(FORMATS)},
             "decimals": {"anyOf": [form, {"type": "object", "additionalProperties": form}]},
             "truncate": {"enum": list(get_args(TruncateChoice)), "default": "refuse"},
             "source": _TEXT,

@@ -16,14 +16,14 @@ from processor.tools.doctor.network import KAFKA
 from processor.tools.doctor.registry import existing_registry
 from processor.tools.doctor.surroundings import Surroundings
 from processor.values import canonical_json
-from processor.values.change_formats import DebeziumImage, check_row, read_image, stated_tables, unwrap
 from processor.values.entity import ColumnType, Entity
+from processor.values.envelopes.kind import RowImage
+from processor.values.envelopes.kinds import check_row, read_image, read_transaction, stated_tables, unwrap
 from processor.values.framing import is_framed
 from processor.values.numbers import text_form
 from processor.values.record import Record, Rejected, Value
 from processor.values.reject_reasons import REASONS, ReasonCode
 from processor.values.settled_form import NO_FORMS, SettledForm
-from processor.values.source_transaction import read_transaction
 from processor.values.values import DEBEZIUM
 from statestore.errors import StoreError
 
@@ -135,7 +135,7 @@ def _is_untold(entity: Entity, column: str) -> bool:
     return entity.columns[column].name in ("decimal", "float") and entity.decimal_form(column) is None
 
 
-def _forms(image: DebeziumImage, column: str, column_type: ColumnType) -> Iterator[SampledForm]:
+def _forms(image: RowImage, column: str, column_type: ColumnType) -> Iterator[SampledForm]:
     """The forms in one row. A plain row, and a column without a scale, have numbers in their text."""
     value: Value = image.row.get(column)
     digits = image.reading is not DEBEZIUM or column_type.scale is None
@@ -147,7 +147,7 @@ def _forms(image: DebeziumImage, column: str, column_type: ColumnType) -> Iterat
             yield "unread"
 
 
-def _new_images(records: Iterable[Record], entity: Entity) -> Iterator[DebeziumImage]:
+def _new_images(records: Iterable[Record], entity: Entity) -> Iterator[RowImage]:
     """The new rows in the records that are JSON, without those that become dead letters."""
     for record in records:
         if record.value is None or is_framed(record.value):
@@ -155,7 +155,7 @@ def _new_images(records: Iterable[Record], entity: Entity) -> Iterator[DebeziumI
         try:
             value = canonical_json.loads(record.value)
             image = read_image(value, entity)
-            if not isinstance(image, DebeziumImage) or image.deleted or image.refusal:
+            if not isinstance(image, RowImage) or image.deleted or image.refusal:
                 continue
             check_row(value, image, entity)
         except ValueError:

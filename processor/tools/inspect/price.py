@@ -42,7 +42,7 @@ from processor.environment.settings.settings import Settings
 from processor.language.product.product import OPEN
 from processor.tools.inspect.event_kinds import OTHER, WORLD, Event, RowValues, World, without_filters
 from processor.values import canonical_json
-from processor.values.change_formats import row_value
+from processor.values.envelopes.kinds import row_value
 from processor.values.record import Record
 from statestore import keys
 from statestore.metered import MeteredStore
