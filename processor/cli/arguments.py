@@ -3,8 +3,8 @@
 import argparse
 import re
 
-from processor.environment.settings.resolve_secrets import database_address
-from processor.environment.stores.setting_field import LARGEST
+from processor.environment.settings.resolve import database_address
+from processor.environment.stores.kind import LARGEST
 from processor.errors import SettingError
 
 _MOST_DIGITS = 20

@@ -11,7 +11,7 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone, plan_of
 from processor.engine.rounds.step_runner import StepRunner, tune_garbage_collector
 from processor.engine.rounds.trial import Trial
-from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
 from processor.job.kafka.open_schemas import open_schemas

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from processor.cli.options import load_definitions, load_settings, reachable_settings
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone, plan_of
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from registry.model import EpochBoundary, Snapshot
 from statestore.store import Store

@@ -8,7 +8,7 @@ from processor.engine.protocol.ledger import group_key, hash_of, read_entry
 from processor.engine.protocol.stored_roots import stored_roots
 from processor.engine.protocol.wait import Wait, wait_of
 from processor.engine.rounds.job_event import no_report
-from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.open_schemas import open_schemas
 

@@ -5,9 +5,9 @@ import os
 from importlib.util import find_spec
 
 from processor.cli.arguments import positive
-from processor.environment.listeners.connections import THIS_MACHINE, ConnectionLimits
-from processor.environment.settings.resolve_secrets import resolve_reference
-from processor.environment.settings.secret_references import EXAMPLES, is_reference
+from processor.environment.listeners import THIS_MACHINE, ConnectionLimits
+from processor.environment.settings.resolve import resolve_reference
+from processor.environment.settings.secrets import EXAMPLES, is_reference
 from processor.errors import SettingError
 
 

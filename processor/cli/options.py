@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from processor.environment.programs.processes import LOCAL_DIR
-from processor.environment.settings.resolve_secrets import resolve_registry
+from processor.environment.programs.program import LOCAL_DIR
+from processor.environment.settings.resolve import resolve_registry
 from processor.environment.settings.settings import GROUPS, Settings, flags_of, read_settings, setting_flags
 from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
 from processor.errors import AddressMissing, PartError, SettingError

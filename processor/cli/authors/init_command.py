@@ -12,7 +12,7 @@ from typing import get_args
 
 from processor.cli.arguments import natural
 from processor.cli.options import add_settings, load_settings, reachable_settings
-from processor.environment.settings.resolve_secrets import database_address
+from processor.environment.settings.resolve import database_address
 from processor.errors import SettingError, StatestoreError
 from processor.language.definitions.load import ENTITIES, load_directory
 from processor.language.definitions.schema_files import schema_line, write_schemas

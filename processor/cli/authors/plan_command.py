@@ -26,7 +26,7 @@ from processor.cli.printing.plan_json import plan_json
 from processor.cli.printing.plan_text import plan_lines
 from processor.engine.plan.planning import requirements_of
 from processor.engine.protocol.topic_moves import move_lines
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.errors import SettingError, StatestoreError
 from processor.language.definitions.load import load, read_directory
 from processor.language.product.product import Definitions

@@ -11,7 +11,7 @@ from random import Random, randrange
 from processor.cli.arguments import positive
 from processor.cli.chosen_plan import stored_state
 from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.text import table_lines, visible
 from processor.tools.inspect.statistics import take_statistics
 from registry.model import Statistics

@@ -23,7 +23,7 @@ from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.seen_transactions import followed_topics
 from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.trial import Trial, batches
-from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import read_settings
 from processor.job.kafka.open_schemas import open_schemas
 from processor.text import nearest_topic, visible_line

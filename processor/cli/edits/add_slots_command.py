@@ -9,7 +9,7 @@ import argparse
 from processor.cli.arguments import add_why, positive, reason
 from processor.cli.options import REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.cli.printing.edit_report import print_applied, user_name
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from registry.edits import operations
 from registry.edits.edit import Signature
 

@@ -17,7 +17,7 @@ from processor.cli.options import (
 )
 from processor.cli.printing.edit_report import applied_json, print_applied, user_name, wait_for_jobs
 from processor.engine.plan.planning import check_after, plan_of, requirements_of
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.text import visible_line
 from processor.tools.inspect.estimate import index_statistics
 from processor.tools.inspect.preview import backfill_text, row_effects

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from processor.cli.arguments import positive
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.text import visible
 from processor.tools.inspect.history_lines import history_lines
 

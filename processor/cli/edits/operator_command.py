@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from processor.cli.arguments import add_why, reason, slot_number
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.printing.edit_report import print_applied, user_name
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.errors import SettingError, StatestoreError
 from processor.language.definitions.problems import suggest
 from registry.edits import operations

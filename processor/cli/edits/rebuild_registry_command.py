@@ -16,7 +16,7 @@ from processor.cli.options import (
 )
 from processor.cli.printing.edit_report import print_applied, user_name
 from processor.engine.plan.planning import check_after
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -3,7 +3,7 @@
 import argparse
 
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 
 RIGHTS = {
     "reader": "reads the registry",

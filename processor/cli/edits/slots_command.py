@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.printing.watch import add_forms, print_state
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.text import column_widths, fitted, table_lines, visible
 from registry.board import board_json
 from registry.edits.edit import pending_lines

@@ -6,7 +6,7 @@ import sys
 from processor.cli.arguments import add_why, positive, reason
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.printing.edit_report import print_applied, user_name
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.tools.operate.undo_version import plan_undo, undo
 from registry.edits.edit import Signature
 

@@ -9,7 +9,7 @@ from processor.cli.operators.stop_signals import StopSignals
 from processor.cli.options import JOB, add_settings, reachable_settings, require_settings
 from processor.cli.printing.job_log import JobLog, add_log_flags
 from processor.counts import Count
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.errors import StatestoreError
 from registry.errors import LeaseHeld
 

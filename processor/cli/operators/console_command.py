@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from processor.cli.http_options import add_listener, connection_limits, owned_text, require_packages
 from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, print_progress, reachable_settings
 from processor.cli.printing.edit_report import user_name
-from processor.environment.listeners.host import LOCAL_NAMES, is_loopback, is_named, plain_name
+from processor.environment.listeners import LOCAL_NAMES, is_loopback, is_named, plain_name
 from processor.environment.programs.servers import CONSOLE_PACKAGES, CONSOLE_PORT
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.errors import SettingError
 
 if TYPE_CHECKING:

@@ -7,10 +7,8 @@ from dataclasses import replace
 
 from processor.cli.options import REGISTRY, TABLE, add_settings, load_settings, reachable_settings
 from processor.cli.printing.progress_bar import ProgressBar
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.owner_name import owner_name
-from processor.environment.settings.settings import PASSWORDS
-from processor.environment.settings.store_address import address_forms, settings_at
+from processor.environment.settings.resolve import address_forms, open_registry, settings_at
+from processor.environment.settings.settings import PASSWORDS, owner_name
 from statestore.copy_items import CopyStep
 
 

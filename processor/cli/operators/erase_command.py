@@ -19,7 +19,7 @@ from processor.cli.printing.erasure_certificate import Occasion, certificate_lin
 from processor.cli.printing.job_log import JobLog, add_log_flags
 from processor.engine.plan.declared_columns import declared_columns
 from processor.engine.rounds.step_runner import StepRunner
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.errors import SettingError
 from processor.text import visible_line, visible_lines
 from processor.tools.inspect.rows import Reference, references

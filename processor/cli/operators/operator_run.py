@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from processor.cli.operators.stop_signals import StopSignals
 from processor.engine.plan.planning import plan_of
-from processor.environment.settings.owner_name import owner_name
-from processor.environment.settings.settings import Settings
+from processor.environment.settings.settings import Settings, owner_name
 
 if TYPE_CHECKING:
     from processor.job.run.job import Job

@@ -18,7 +18,7 @@ from processor.cli.printing.edit_report import user_name
 from processor.engine.protocol.form_notes import PARTITION as FORMS
 from processor.engine.protocol.form_notes import read_form, with_notes
 from processor.engine.protocol.replays import DROPPED, drop
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.errors import KafkaError, StatestoreError
 from processor.text import visible_line
 

@@ -12,7 +12,7 @@ from processor.engine.plan.declared_columns import declared_columns
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.replays import letter_position
 from processor.engine.rounds.shown_keys import shown_keys
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.text import visible_line
 from processor.values import canonical_json

@@ -33,8 +33,7 @@ from processor.cli.printing.output import (
 from processor.counts import Count
 from processor.engine.protocol.backlog import stopped_line
 from processor.engine.rounds.job_event import JobEvent
-from processor.environment.settings.owner_name import owner_name
-from processor.environment.settings.settings import Settings
+from processor.environment.settings.settings import Settings, owner_name
 from processor.errors import SettingError, StatestoreError, Stopped
 from registry.errors import RegistryError
 from statestore.errors import StoreError

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from processor.cli.arguments import positive
 from processor.cli.http_options import add_listener, add_token, connection_limits, require_packages, token_of
 from processor.cli.options import REGISTRY, TABLE, add_settings, print_progress, reachable_settings
-from processor.environment.listeners.host import LOCAL_NAMES, plain_name
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.listeners import LOCAL_NAMES, plain_name
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import SettingError
 

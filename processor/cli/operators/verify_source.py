@@ -18,7 +18,7 @@ from processor.cli.options import print_progress, reachable_settings, require_se
 from processor.cli.printing.progress_bar import ProgressBar
 from processor.cli.printing.source_text import is_equal, source_json, source_lines
 from processor.engine.plan.plan import EntityPlan
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import SettingError, StatestoreError
 from processor.text import visible_line

@@ -13,8 +13,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from processor.environment.settings import schema_registry_access
-from processor.environment.settings.kafka_security import MECHANISMS, NAMES, PROTOCOLS
+from processor.environment.settings import schema_registry
+from processor.environment.settings.kafka import MECHANISMS, NAMES, PROTOCOLS
 from processor.environment.settings.settings import GROUPS
 from processor.language.definitions.entities import KEEP, MOST_SHARDS, TRANSACTIONS, UNAVAILABLE
 from processor.language.definitions.joins import MAX_LIMIT
@@ -249,7 +249,7 @@ def settings_schema() -> JsonSchema:
     found = {f.name: _setting(f) for group in GROUPS.values() for f in fields(group)}
     kafka = "How the clients of Kafka connect; [kafka.librdkafka] and [kafka.java] are for one client."
     registry = "The registry of schemas of records, and how a client proves who it is."
-    found |= {"kafka": _table(kafka, NAMES), "schema_registry": _table(registry, schema_registry_access.NAMES)}
+    found |= {"kafka": _table(kafka, NAMES), "schema_registry": _table(registry, schema_registry.NAMES)}
     return {
         "$schema": DRAFT,
         "title": "statestore: the settings file",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.resolve import resolve_schema_registry
 from processor.finding import Checks, Finding, failure, ok
 from processor.job.kafka.document_schemas import avro_products
 from processor.job.kafka.open_schemas import open_client

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_of
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.resolve_secrets import resolve_kafka
+from processor.environment.settings.resolve import open_registry, resolve_kafka
 from processor.environment.settings.settings import Settings
+from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import kind_of, open_store
-from processor.environment.stores.postgres_kind import PostgresProbe
-from processor.environment.stores.store_kind import Effort
+from processor.environment.stores.postgres import PostgresProbe
 from processor.finding import CONNECT_SECONDS
 from processor.values.record import Record
 from registry.model import Binding, EpochBoundary, JobStatus, KnownLanding, RegistryState, Snapshot
@@ -105,7 +104,7 @@ class RealSurroundings:
     @cached_property
     def store(self) -> Store:
         """Raises StoreError for a wrong address, or without a region."""
-        return open_store(self.settings, Effort.ONCE)
+        return open_store(self.settings, RetryBudget.ONCE)
 
     @cached_property
     def table(self) -> Any:

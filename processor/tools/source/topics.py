@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from processor.engine.protocol.decode import read_part
-from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.open_schemas import open_client, open_schemas
 from processor.tools.source.column_types import SeenValues, schema_column

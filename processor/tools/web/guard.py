@@ -19,7 +19,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from processor.environment.listeners.host import LOCAL_NAMES, is_named
+from processor.environment.listeners import LOCAL_NAMES, is_named
 from processor.tools.web.problem import LookUpProblem
 
 

@@ -17,8 +17,7 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from processor.environment.listeners.connections import BACKLOG, ConnectionLimits, ConnectionTable, Peer, listen
-from processor.environment.listeners.host import is_loopback
+from processor.environment.listeners import BACKLOG, ConnectionLimits, ConnectionTable, Peer, is_loopback, listen
 from processor.errors import SettingError
 
 LOGGERS: Final = ("uvicorn.error", "asyncio")

@@ -24,7 +24,7 @@ from processor.engine.rounds.job_event import no_report
 from processor.engine.rounds.trial import Trial
 from processor.environment.embedded import Addresses, embedded_parts
 from processor.environment.programs.downloads import spark_kafka_jars
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox

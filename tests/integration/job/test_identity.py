@@ -10,7 +10,7 @@ import pytest
 
 from processor.cli.chosen_plan import stored_state
 from processor.engine.plan.planning import plan_of, requirements_of
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.stores.kinds import open_store
 from processor.errors import Fenced, ForeignPart
 from processor.job.kafka.outbox import TransactionalOutbox

@@ -11,7 +11,7 @@ import pytest
 from processor.counts import OUTCOMES
 from processor.engine.plan.planning import plan_of, requirements_of
 from processor.engine.protocol.decode import decode
-from processor.environment.settings.installed_release import statestore_version
+from processor.environment.settings.settings import statestore_version
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.kafka.reader import read_topic
 from processor.job.run.run_job import run_replays

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from processor.environment.settings.resolve_secrets import resolve_registry
+from processor.environment.settings.resolve import resolve_registry
 from processor.environment.settings.settings import Settings, read_settings
 from processor.errors import SettingError
 from processor.tools.inspect.price_list import read_prices

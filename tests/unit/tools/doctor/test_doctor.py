@@ -15,10 +15,10 @@ from processor.cli.operators import doctor_command
 from processor.environment import embedded as parts
 from processor.environment.embedded import Addresses
 from processor.environment.settings.settings import Settings
-from processor.environment.stores.dynamodb_kind import DYNAMODB
+from processor.environment.stores.dynamodb import DYNAMODB
+from processor.environment.stores.kind import StoreKind
 from processor.environment.stores.kinds import KINDS
-from processor.environment.stores.postgres_kind import POSTGRES
-from processor.environment.stores.store_kind import StoreKind
+from processor.environment.stores.postgres import POSTGRES
 from processor.finding import DoctorCheck, Finding
 from processor.tools.doctor import surroundings
 from processor.tools.doctor.checks import all_checks, examine

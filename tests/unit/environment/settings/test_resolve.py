@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from processor.environment.settings.resolve import settings_at
 from processor.environment.settings.settings import Settings
-from processor.environment.settings.store_address import settings_at
 from processor.errors import SettingError
 
 HERE = Settings(

@@ -1,4 +1,7 @@
-"""The open connections of a server, their limits, and the sockets at which the server listens.
+"""What each HTTP listener of statestore shares: the Host of a request, its connections with their limits, and its sockets.
+
+A site in a browser may lead a name of its own to this machine (DNS rebinding), and the Host of a request then has that name. So a
+listener takes only requests that name it as its people do.
 
 Promises: unfinished requests keep nobody out. A connection beyond a limit takes the place of the oldest one without a request in
 work. So half requests and slow clients, however many, end before the server refuses a new client. A connection without a request
@@ -12,9 +15,10 @@ Does not read a byte: the server says which connections have a request in work.
 
 import errno
 import os
+import re
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Network, ip_address
@@ -24,6 +28,35 @@ from time import monotonic
 from typing import Final
 
 from processor.errors import SettingError
+
+LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+"""The names of this machine for its own users."""
+_HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\\,\[\]]+)(?::[0-9]{0,5})?", re.ASCII)
+"""A name or an address, perhaps with a port."""
+
+
+def is_named(host: str, names: Collection[str]) -> bool:
+    """Whether the header `Host` has one of the names, which are as `plain_name` has them."""
+    found = _HOST.fullmatch(host)
+    return found is not None and plain_name(found[1]) in names
+
+
+def plain_name(name: str) -> str:
+    """A name or an address in its one form: without brackets, and in lower case."""
+    text = name.strip("[]").removesuffix(".").lower()
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return text
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
 
 Peer = tuple[str, int]
 """The address and the port of a client."""
@@ -203,7 +236,7 @@ class ListeningSocket(socket.socket):
 
 def listen(names: tuple[str, str], host: str, port: int, connections: ConnectionTable) -> list[ListeningSocket]:
     """The sockets at host and port, one for each address of the host, those of IPv4 first. `names`: of the settings that say host
-    and port. Raises SettingError where they cannot be had."""
+    and port. Raises SettingError if it cannot listen there."""
     try:
         return _sockets(host, port, connections)
     except (OSError, OverflowError, UnicodeError) as error:

@@ -2,14 +2,14 @@
 
 An operator writes each setting once. Two clients read it: librdkafka, which sends messages and looks after topics, and the Java
 client of Spark's connector, which reads the topics of entities. The file holds no secret: its value is a reference
-(secret_references.py). The driver resolves the references, and its tasks carry the values: workers need none of their places.
+(secrets.py). The driver resolves the references, and its tasks carry the values: workers need none of their places.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from processor.environment.settings.secret_references import EXAMPLES, is_reference
+from processor.environment.settings.secrets import EXAMPLES, is_reference
 from processor.errors import SettingError
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

@@ -5,14 +5,14 @@
     ssl.ca.pem                                     who signed the registry's certificate, if no public authority did
     ssl.certificate.pem, ssl.key.pem, ssl.key.password      the client's own certificate
 
-The file holds no secret: the value of each PEM text and of each password is a reference (secret_references.py).
+The file holds no secret: the value of each PEM text and of each password is a reference (secrets.py).
 """
 
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from processor.environment.settings.kafka_security import TLS, flat_settings, setting_text
+from processor.environment.settings.kafka import TLS, flat_settings, setting_text
 from processor.errors import SettingError
 
 NAMES = ("url", "username", "password", *TLS)

@@ -1,6 +1,15 @@
-"""Reads secrets from the places that their references name (secret_references.py), in the process that starts.
+"""The settings with the values of their secrets, and what they lead to: the registry, and a store at an address.
 
-Promises: an error names the setting and the reference, never the value. Does not: read a place again for a resolved value.
+The address of a store, as `statestore copy` takes it:
+
+    the name of a kind of store (dynamodb, postgres)    the table of the settings, in this store
+    dynamodb://REGION/TABLE?endpoint=http://host:port   a table in DynamoDB
+    postgresql://USER@HOST:PORT/DATABASE?table=TABLE    a table in Postgres; other parameters (sslmode) go to Postgres
+
+A part that an address leaves out comes from the settings, and so does the password of a user in Postgres.
+
+Promises: an error names the setting and the reference, never the value. A process reads each secret of Secrets Manager once, with
+at most 3 attempts. Does not: read a place again for a resolved value. Only this module sends requests to Secrets Manager.
 """
 
 import binascii
@@ -9,14 +18,27 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote, urlsplit
 
-from processor.environment.settings.kafka_security import JAVA, LIBRDKAFKA, PEM
-from processor.environment.settings.secret_references import EXAMPLES, Secret, is_reference
+from processor.environment.settings.kafka import JAVA, LIBRDKAFKA, PEM
+from processor.environment.settings.secrets import EXAMPLES, Secret, is_reference
 from processor.environment.settings.settings import PASSWORD, PASSWORDS, Settings
+from processor.environment.stores.kinds import KINDS, names
 from processor.errors import SettingError
+
+if TYPE_CHECKING:
+    from registry.repository import Registry
+
+
+def open_registry(settings: Settings) -> "Registry":
+    """The registry at `settings.registry`, in the Postgres schema `settings.registry_schema`; use it in a `with` block."""
+    from registry.repository import Registry
+
+    return Registry(settings.registry, settings.registry_schema)
+
 
 PBES2 = bytes.fromhex("06092a864886f70d01050d")
 """In an encrypted key: the identifier of its scheme, 1.2.840.113549.1.5.13."""
@@ -101,8 +123,6 @@ def _file(path: str) -> str:
 
 
 def _stored(place: str) -> str:
-    from processor.environment.settings.secrets_manager import read_secret  # no other reference needs boto3
-
     arn, _, field = place.partition("#")
     text = read_secret(arn)
     if not field:
@@ -116,6 +136,44 @@ def _stored(place: str) -> str:
     if not isinstance(members.get(field), str):
         raise SettingError(f"the secret {arn} has no field {field} with a text")
     return str(members[field])
+
+
+_ARN = re.compile(r"arn:[a-z-]+:secretsmanager:([a-z0-9-]+):\d{12}:secret:[\w/+=.@!-]+")
+_CURES = {
+    "ResourceNotFoundException": "there is no such secret, or it has no value: correct the ARN",
+    "AccessDeniedException": "allow secretsmanager:GetSecretValue on it, and kms:Decrypt on its own key if it has one",
+    "UnrecognizedClientException": "give valid AWS credentials",
+    "ExpiredTokenException": "renew the AWS credentials",
+}
+
+
+@lru_cache
+def read_secret(arn: str) -> str:
+    """The text of the secret, from the region of its ARN. Raises SettingError with the ARN and the cure."""
+    import boto3  # no other reference needs it
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    found = _ARN.fullmatch(arn)
+    if found is None:
+        raise SettingError(f"{arn!r} is no ARN of a secret: give arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME")
+    config = Config(
+        retries={"mode": "standard", "total_max_attempts": 3},
+        connect_timeout=5,
+        read_timeout=10,
+        user_agent_extra="statestore",
+    )
+    try:
+        client = boto3.client("secretsmanager", region_name=found[1], config=config)
+        text = client.get_secret_value(SecretId=arn).get("SecretString")
+    except ClientError as error:
+        code = error.response["Error"].get("Code", "")
+        raise SettingError(f"the secret {arn} cannot be read: {code}: {_CURES.get(code, error)}") from None
+    except BotoCoreError as error:
+        raise SettingError(f"the secret {arn} cannot be read: {error}") from None
+    if text is None:
+        raise SettingError(f"the secret {arn} holds bytes: store it as text")
+    return str(text)
 
 
 def _resolved(table: str, name: str, value: str) -> str:
@@ -145,3 +203,30 @@ def _check_pem(table: str, name: str, reference: str, text: str) -> None:
             f"[{table}] {name}: Java 17 cannot read the encryption of {reference} (PBES2): encrypt the key with `openssl pkcs8 "
             "-topk8 -v1 PBE-SHA1-3DES`, or leave it unencrypted"
         )
+
+
+def address_forms() -> str:
+    """The forms of an address, for a message."""
+    return f"{', '.join(sorted(kind.addresses.form for kind in KINDS.values()))}, or only {names()}"
+
+
+def settings_at(flag: str, address: str, settings: Settings) -> Settings:
+    """The settings with the table at an address, or at the place that a reference names (`env:NAME`). Raises SettingError, which
+    names the flag."""
+    if not is_reference(address) and PASSWORD.search(address):
+        raise SettingError(f"{flag}: the address holds a password; leave it out, and give --store-password")
+    given = resolve_reference(flag, address)
+    if given in KINDS:
+        return replace(settings, store=given)
+    try:
+        url = urlsplit(given)
+        query = dict(parse_qsl(url.query))
+    except ValueError:
+        raise SettingError(f"{flag}: the address is no URL: give {address_forms()}") from None
+    for kind in KINDS.values():
+        if url.scheme in kind.addresses.schemes:
+            changes = kind.addresses.read(url, query, settings)
+            if changes is not None:
+                found = replace(settings, store=kind.name, **changes)
+                return resolve_registry(found) if kind.passwords else found
+    raise SettingError(f"{flag}: there is no store at {re.sub('[?].*', '', address)!r}: give {address_forms()}")

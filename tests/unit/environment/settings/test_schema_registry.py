@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from processor.environment.settings.resolve_secrets import resolve_tables
-from processor.environment.settings.secret_references import Secret
+from processor.environment.settings.resolve import resolve_tables
+from processor.environment.settings.secrets import Secret
 from processor.environment.settings.settings import Settings, read_settings
 from processor.errors import SettingError
 from processor.tools.doctor.checks import _secrets

@@ -1,4 +1,4 @@
-"""Secrets by reference: a setting names the place of its secret (resolve_secrets.py reads it).
+"""Secrets by reference: a setting names the place of its secret (`resolve.py` reads it there).
 
 env:NAME             the value of the variable
 file:/path           the text of the file, without its last line end

@@ -11,8 +11,16 @@ from typing import Any
 
 import pytest
 
-from processor.environment.listeners import connections
-from processor.environment.listeners.connections import Connection, ConnectionLimits, ConnectionTable, listen
+from processor.environment import listeners
+from processor.environment.listeners import (
+    LOCAL_NAMES,
+    Connection,
+    ConnectionLimits,
+    ConnectionTable,
+    is_named,
+    listen,
+    plain_name,
+)
 from processor.errors import SettingError
 
 NOW = [0.0]
@@ -133,7 +141,7 @@ def test_a_port_that_comes_again_is_a_new_client(crowd: Crowd) -> None:
 
 
 def test_connections_leave_half_of_the_file_descriptors_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "getrlimit", lambda _: (6, 6))
+    monkeypatch.setattr(listeners, "getrlimit", lambda _: (6, 6))
     few = Crowd(most=100, most_of_one=100)
     for port in range(5):
         assert few.comes("10.0.0.1", port)
@@ -145,7 +153,7 @@ def test_connections_leave_half_of_the_file_descriptors_to_others(monkeypatch: p
 NAMES = ("status_host", "status_port")
 DESCRIPTORS = """
 import os, resource, socket
-from processor.environment.listeners.connections import ConnectionLimits, ConnectionTable, listen
+from processor.environment.listeners import ConnectionLimits, ConnectionTable, listen
 table = ConnectionTable(ConnectionLimits())
 (server,) = listen(("host", "port"), "127.0.0.1", 0, table)
 clients = [socket.create_connection(server.getsockname()) for _ in range(9)]
@@ -202,7 +210,7 @@ def test_a_port_that_needs_more_rights_is_a_clear_error(monkeypatch: pytest.Monk
     def refuse(*_: Any) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(connections.ListeningSocket, "bind", refuse)
+    monkeypatch.setattr(listeners.ListeningSocket, "bind", refuse)
     with pytest.raises(SettingError) as error:
         listen(("host", "port"), "127.0.0.1", 80, ConnectionTable(ConnectionLimits()))
     assert str(error.value) == (
@@ -223,7 +231,7 @@ def test_a_name_listens_at_each_of_its_addresses() -> None:
 def test_a_machine_without_ipv6_listens_at_the_other_addresses_of_a_name(
     monkeypatch: pytest.MonkeyPatch, step: str, code: int
 ) -> None:
-    done = getattr(connections.ListeningSocket, step)
+    done = getattr(listeners.ListeningSocket, step)
 
     def only_ipv4(one: Any, *given: Any) -> None:
         if given[0] == socket.AF_INET6 or given[0] == ("::1", 0):
@@ -232,7 +240,38 @@ def test_a_machine_without_ipv6_listens_at_the_other_addresses_of_a_name(
 
     found = [(family, socket.SOCK_STREAM, 6, "", (host, 0)) for family, host in ((2, "127.0.0.1"), (10, "::1"))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-    monkeypatch.setattr(connections.ListeningSocket, step, only_ipv4)
+    monkeypatch.setattr(listeners.ListeningSocket, step, only_ipv4)
     (one,) = listen(("host", "port"), "localhost", 0, ConnectionTable(ConnectionLimits()))
     assert one.getsockname()[0] == "127.0.0.1"
     one.close()
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "LOCALHOST", "LocalHost:8280", "localhost.", "localhost.:80", "127.0.0.1", "127.0.0.1:1", "[::1]", "[::1]:8280",
+     "[0:0:0:0:0:0:0:1]", "localhost:"],
+)  # fmt: skip
+def test_a_name_of_this_machine(host: str) -> None:
+    assert is_named(host, LOCAL_NAMES)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["", "[", "]", "[]", "[::1", "::1]", "[[::1]]", "evil.example", "127.0.0.1.evil.example", "localhost.evil",
+     "evil@localhost",
+     "localhost@evil", "localhost:8280@evil", "localhost:x", "localhost:123456", "localhost:80:80", "localhost/", "localhost#",
+     " localhost",
+     "localhost\n", "localhost,evil", "http://localhost", "0.0.0.0", "2130706433", "127.1", "localhost..", "localhost\\evil",
+     "lo\u212aalhost",
+     "[v1.x]", "[::1%25eth0]"],
+)  # fmt: skip
+def test_any_other_text_is_no_name_of_this_machine(host: str) -> None:
+    assert not is_named(host, LOCAL_NAMES)
+
+
+def test_names_of_others_count_in_their_one_form() -> None:
+    names = {plain_name(name) for name in ("Console.Example.org.", "[2001:DB8::0005]", "10.0.0.5")}
+    assert names == {"console.example.org", "2001:db8::5", "10.0.0.5"}
+    for host in ("console.example.org", "CONSOLE.example.org.:443", "[2001:db8:0::5]:1", "10.0.0.5:8290"):
+        assert is_named(host, names)
+    assert not is_named("localhost", names)

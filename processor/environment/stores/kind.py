@@ -1,16 +1,24 @@
-"""A kind of store as one value: all that the verbs must know of the place of a table."""
+"""A kind of store as one value: all that the verbs must know of the place of a table, and the settings of every kind."""
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import SplitResult
 
 from processor.environment.programs.program import EmbeddedPart
-from processor.environment.stores.setting_field import setting
 from processor.finding import DoctorCheck, Finding, NothingToCheck
 from statestore.store import FencingToken, Store
 from statestore.table import TableState
+
+LARGEST = 2**31 - 1
+"""The largest number of a setting, unless the setting has another limit: Spark and Kafka's clients take no larger ones."""
+
+
+def setting(default: Any, help: str, low: float = 0, high: float = LARGEST) -> Any:
+    """The field of a setting. `help`: of its flag; `low`, `high`: the limits of a number."""
+    return field(default=default, metadata={"help": help, "low": low, "high": high})
+
 
 Asked = TypeVar("Asked", covariant=True)
 """The probe of a kind, as its own checks know it."""
@@ -35,7 +43,7 @@ class TableSettings:
     log_values: bool = setting(False, "whether log lines and the status show values of rows (true or false)")
 
 
-class Effort(Enum):
+class RetryBudget(Enum):
     """How long a store tries a request again: a check does not, a look-up does so for about a second, a verb for seconds, a job
     for minutes."""
 
@@ -49,8 +57,8 @@ INDEX_READS = "Query of the indexes"
 """The action of `doctor` that reads each index."""
 
 
-def not_denied(action: str, error: str) -> None:
-    """No finding: the store has no words of its own for a right that is missing."""
+def no_denial(action: str, error: str) -> None:
+    """No special finding for a missing permission."""
 
 
 class StoreProbe(Protocol):
@@ -84,63 +92,71 @@ def existing_table(around: TableSurroundings[Any]) -> TableState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreChecks:
-    """The checks of `doctor` that only this kind has. `way`: to the server; `before`: those that the check of the table needs;
-    `table`: of the table. `cure`: of the checks that all kinds have, for an error. `denied`: the finding for a request that the
-    store does not allow, None where the error says something else. `untried`: the rights that no check can try."""
+    """The checks of `doctor` that only this kind has."""
 
-    way: tuple[DoctorCheck, ...] = ()
-    before: tuple[DoctorCheck, ...] = ()
-    table: tuple[DoctorCheck, ...] = ()
+    way: Sequence[DoctorCheck] = ()
+    """Of the way to the server."""
+    before: Sequence[DoctorCheck] = ()
+    """Those that the check of the table needs."""
+    table: Sequence[DoctorCheck] = ()
     cure: str
-    denied: Callable[[str, str], Finding | None] = not_denied
+    """Of the checks that all kinds have, for an error."""
+    denied: Callable[[str, str], Finding | None] = no_denial
+    """The finding for a request that the store does not allow, from the action and the error; None where the error says something
+    else."""
     untried: str = ""
+    """The rights that no check can try."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreAddresses(Generic[Own]):
-    """The addresses by which `copy` names a table. `read`: the settings that an address with one of these schemes gives, from the
-    address, its query, and the settings of the job. None for an address of another form."""
+    """The addresses with which `copy` names a table."""
 
     schemes: Collection[str]
     form: str
     read: Callable[[SplitResult, dict[str, str], Own], Mapping[str, Any] | None]
+    """The settings that an address with one of the schemes gives, from the address, its query, and the settings of the job. None
+    for an address of another form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedStore:
-    """The store on this machine. `title`: for people; `part`: the name of its part. `start`: starts the part; None where the part
-    is the registry's Postgres, which always runs. `settings`: those that a job gets, from its own, the registry's URL and the
-    endpoint of the part ("" where it does not run). `environment`: the variables that its client needs, unless they are set."""
+    """The store on this machine."""
 
     title: str
+    """For people."""
     part: str
+    """The name of its part."""
     start: StartPart | None
+    """Starts the part; None where the part is the registry's Postgres, which always runs."""
     settings: Callable[[Any, str, str], Mapping[str, Any]]
+    """The settings of a job, from its own, the registry's URL and the endpoint of the part ("" where it does not run)."""
     environment: Mapping[str, str]
+    """The variables that its client needs, unless they are set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreKind(Generic[Own]):
-    """One kind of store.
-
-    name: as `--store` takes it, and the registry keeps it.
-    open: makes a store; `probe` looks at its table. Both import the client only when somebody calls them.
-    where: the address of the store, for the message of an outage, without user and password.
-    check: raises SettingError for settings that do not fit together.
-    needed: the settings that lead to the table, which `--help` shows.
-    passwords: (address, password), both the names of settings: a secret that the address gets before somebody uses it.
-    remover: who removes an expired row, and when. remains: where a row remains after an erasure, what, and until when.
-    """
+    """One kind of store."""
 
     name: str
-    open: Callable[[Own, Effort, FencingToken | None], Store]
+    """As `--store` takes it, and the registry keeps it."""
+    open: Callable[[Own, RetryBudget, FencingToken | None], Store]
+    """Makes a store. Imports the client only then, as `probe` does."""
     probe: Callable[[Own], StoreProbe]
+    """Looks at a table."""
     where: Callable[[Own], str]
+    """The address of the store, for the message of an outage, without user and password."""
     check: Callable[[Own], None]
+    """Raises SettingError for settings that do not fit together."""
     needed: tuple[str, ...]
+    """The settings that lead to the table, which `--help` shows."""
     passwords: tuple[tuple[str, str], ...] = ()
+    """(address, password), both the names of settings: a secret that the address gets before a client uses it."""
     checks: StoreChecks
     addresses: StoreAddresses[Own]
     embedded: EmbeddedStore
-    remover: str
+    expiry: str
+    """How an expired row is deleted, and when."""
     remains: tuple[tuple[str, str, str], ...] = ()
+    """Where a row remains after an erasure, what, and until when."""
