@@ -33,8 +33,7 @@ from processor.job.run.job import Job
 from processor.job.run.open_job import open_job
 from processor.job.run.run_job import run_job
 from processor.language.definitions.load import load
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from registry.repository import Registry
 from registry.tables import metadata
 from tests.integration.job.plain_client import plain_client

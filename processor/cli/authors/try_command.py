@@ -28,10 +28,9 @@ from processor.environment.settings.settings import read_settings
 from processor.job.kafka.open_schemas import open_schemas
 from processor.text import nearest_topic, visible_line
 from processor.values.dead_letters import rejected_record
+from processor.values.reasons import OF_DOCUMENTS
 from processor.values.record import Record, Rejected
-from processor.values.recorded_line import to_line, to_reject_line
-from processor.values.recorded_topics import read_records
-from processor.values.reject_reasons import OF_DOCUMENTS
+from processor.values.recorded_topics import read_records, to_line, to_reject_line
 
 SHOWN = 5
 """Dead letters that `try` prints with their reasons."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from processor.cli.arguments import natural
 from processor.errors import SettingError
-from processor.values.reject_reasons import REASONS
+from processor.values.reasons import REASONS
 
 if TYPE_CHECKING:
     from processor.values.dead_letters import DeadLetter

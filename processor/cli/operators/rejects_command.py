@@ -16,11 +16,12 @@ from processor.cli.options import KAFKA, REGISTRY, TABLE, add_settings, reachabl
 from processor.cli.printing.dead_letter_text import each_line, full_text, group_lines, json_line
 from processor.cli.printing.edit_report import user_name
 from processor.engine.protocol.form_notes import PARTITION as FORMS
-from processor.engine.protocol.form_notes import read_form, with_notes
+from processor.engine.protocol.form_notes import read_form
 from processor.engine.protocol.replays import DROPPED, drop
 from processor.environment.settings.resolve import open_registry
 from processor.errors import KafkaError, StatestoreError
 from processor.text import visible_line
+from processor.values.decimal_forms import with_notes
 
 
 def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -10,14 +10,14 @@ from processor.engine.protocol.replays import DROPPED
 from processor.job.run.letter_fates import LetterFate, age, record_position
 from processor.job.run.readable_bytes import readable_lines
 from processor.text import visible_line, visible_lines
+from processor.values.decimal_forms import NO_FORMS
+from processor.values.reasons import REASONS
 from processor.values.record import Rejected
-from processor.values.recorded_line import to_reject_line
-from processor.values.reject_reasons import REASONS
-from processor.values.settled_form import NO_FORMS
+from processor.values.recorded_topics import to_reject_line
 
 if TYPE_CHECKING:
-    from processor.engine.protocol.form_notes import Forms
     from processor.values.dead_letters import DeadLetter
+    from processor.values.decimal_forms import Forms
 
 
 def group_lines(found: Iterable[LetterFate]) -> Iterator[str]:

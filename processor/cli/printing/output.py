@@ -9,10 +9,8 @@ from processor.engine.protocol.backlog import stopped_line
 from processor.engine.rounds.freshness import BUCKETS, FRESHNESS
 from processor.job.metrics.status import freshness_text
 from processor.text import visible_line
-from processor.values.message import Message
-from processor.values.record import Record, Rejected
-from processor.values.recorded_line import to_line, to_reject_line
-from processor.values.recorded_topics import check_writable, open_writer
+from processor.values.record import Message, Record, Rejected
+from processor.values.recorded_topics import check_writable, open_writer, to_line, to_reject_line
 
 COUNTS = (
     "Counts. Of records: applied: written as a row; superseded: a newer change of the row came before, or in the same batch; "

@@ -18,13 +18,15 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from processor.values import canonical_json
+from processor.values.avro_schema import adjusted_names, with_columns
+from processor.values.connect_schema import Schemas, schema_reading
+from processor.values.decimal_forms import NO_FORMS, ColumnForms, shown_form
 from processor.values.entity import ColumnType, DecimalForm, Entity
 from processor.values.envelopes.kind import Images, RowImage, RowImages
 from processor.values.envelopes.kinds import check_row, key_schemas, read_image, read_transaction, unwrap
 from processor.values.framing import NO_SCHEMAS, FramedReader, Part, SchemedValue, is_framed, refuse_other_registry
-from processor.values.mismatch import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
-from processor.values.numbers import text_form
 from processor.values.placeholders import placeholder_of
+from processor.values.reasons import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
 from processor.values.record import (
     UNAVAILABLE,
     AbsentColumns,
@@ -36,9 +38,6 @@ from processor.values.record import (
     Truncated,
     Value,
 )
-from processor.values.schemas.adjusted_names import adjusted_names, with_columns
-from processor.values.schemas.schema_readings import Schemas, schema_reading
-from processor.values.settled_form import NO_FORMS, ColumnForms
 from processor.values.values import DEBEZIUM, PLAIN, Convert, Reading, converter
 
 MAX_ROW_BYTES: Final = 400_000
@@ -101,10 +100,10 @@ class Decoder:
 
     def __init__(self, entity: Entity, forms: ColumnForms = NO_FORMS) -> None:
         self.entity, self.forms = entity, forms
-        self._open = tuple(name for name in entity.columns if entity.settles(name) and name not in forms)
+        self._open = tuple(name for name in entity.columns if entity.learns(name) and name not in forms)
         self._plain, self._debezium = (
             {
-                name: converter(column, _untold_reading(entity, name, reading, forms))
+                name: converter(column, _undeclared_reading(entity, name, reading, forms))
                 for name, column in entity.columns.items()
             }
             for reading in (PLAIN, DEBEZIUM)
@@ -312,18 +311,18 @@ class Decoder:
 
     def _converts(self, schemas: Schemas | None, reading: Reading, columns: Collection[str]) -> Mapping[str, Convert]:
         """The functions for the columns: by their schemas, and by `reading` where a column has none."""
-        untold, types = self._debezium if reading is DEBEZIUM else self._plain, self.entity.columns
+        undeclared, types = self._debezium if reading is DEBEZIUM else self._plain, self.entity.columns
         if schemas is None:
-            return untold
+            return undeclared
         return {
             name: converter(types[name], schema_reading(schemas[name], types[name]))
             if name in schemas
-            else untold[name]
+            else undeclared[name]
             for name in columns
         }
 
 
-def _untold_reading(entity: Entity, column: str, reading: Reading, forms: ColumnForms) -> Reading:
+def _undeclared_reading(entity: Entity, column: str, reading: Reading, forms: ColumnForms) -> Reading:
     """How to read a column whose record has no schema. `reading`: that of the record's format. `forms`: of the columns whose form
     is settled."""
     match entity.decimal_form(column):
@@ -340,25 +339,17 @@ def _shown_forms(columns: Sequence[str], key: Value, image: RowImage, entity: En
     found: dict[str, DecimalForm] = {}
     if image.reading is not DEBEZIUM:
         return found
+    parts, schema = unwrap(key, entity)
     for name in columns:
+        values = [(image.row.get(name), image.schemas)]
         if name in entity.key:
-            parts, schema = unwrap(key, entity)
             part = parts.get(name) if type(parts) is dict else parts
-            _note_form(found, name, part, entity.columns[name], key_schemas(schema, entity.key))
-        _note_form(found, name, image.row.get(name), entity.columns[name], image.schemas)
+            values.insert(0, (part, key_schemas(schema, entity.key)))
+        for value, schemas in values:
+            form = None if schemas is not None and name in schemas else shown_form(value, entity.columns[name])
+            if form is not None:
+                found.setdefault(name, form)
     return found
-
-
-def _note_form(
-    found: dict[str, DecimalForm], name: str, value: Value, column_type: ColumnType, schemas: Schemas | None
-) -> None:
-    """Notes the form of a value: of the first text in an array that shows one."""
-    if type(value) not in (str, list) or (schemas is not None and name in schemas):
-        return
-    for text in value if type(value) is list else [value]:
-        form = text_form(text, column_type) if type(text) is str else None
-        if form == "text" or form == "bytes":
-            found.setdefault(name, form)
 
 
 def _refuse_whole_key(text: str) -> None:

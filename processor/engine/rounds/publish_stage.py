@@ -49,7 +49,7 @@ from processor.language.product.encoded_document import (
 )
 from processor.language.product.product import Product
 from processor.values.entity import Entity
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.record import MAX_MESSAGE_BYTES
 
 VERSION_HEADER = "statestore.product_version"
 TOMBSTONE = EncodedDocument("", None)

@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import replace
 
 from processor.engine.protocol.decode import Decoder
-from processor.values.broken_json import read_beginning
+from processor.values.canonical_json import read_beginning
+from processor.values.decimal_forms import NO_FORMS, ColumnForms
 from processor.values.entity import Entity
 from processor.values.envelopes.foreign import foreign_format, foreign_rows
 from processor.values.envelopes.kind import RowImage, RowImages
 from processor.values.envelopes.kinds import read_image, unwrap
 from processor.values.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, is_framed
 from processor.values.record import UNAVAILABLE, Record, Value
-from processor.values.settled_form import NO_FORMS, ColumnForms
 
 RowKey = tuple[Value, ...]
 

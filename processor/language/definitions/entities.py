@@ -21,7 +21,6 @@ from processor.language.definitions.shape import (
 )
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
 from processor.language.product.join_fields import parse_compared, parse_element
-from processor.values.column_types import parse_type
 from processor.values.entity import (
     AbsentChoice,
     ColumnType,
@@ -32,6 +31,7 @@ from processor.values.entity import (
     Entity,
     KeepChoice,
     TruncateChoice,
+    parse_type,
     united,
 )
 from processor.values.envelopes.delete_flags import flag_text

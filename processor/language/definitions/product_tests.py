@@ -29,7 +29,7 @@ from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.envelopes.kinds import row_value
 from processor.values.record import Record, Value
-from processor.values.recorded_line import read_record
+from processor.values.recorded_topics import read_record
 
 _CASE = "write a list of `{test: name, given: ..., expect: ...}`"
 _EXPECT = "write documents by their key, null for none"

@@ -27,10 +27,10 @@ from typing import Any, Final
 from processor.language.product.document_type import DocumentType, ListType, ObjectType, ValueType, document_type
 from processor.language.product.product import Product
 from processor.values import canonical_json
+from processor.values.avro_schema import adjust_name
 from processor.values.entity import ColumnType, Entity
-from processor.values.mismatch import beyond, within
+from processor.values.reasons import beyond, within
 from processor.values.record import Value
-from processor.values.schemas.adjusted_names import adjust_name
 from processor.values.values import PLAIN, Reading, converter
 
 AvroSchema = Any
@@ -143,7 +143,7 @@ _EXACT: Final = Context(prec=400)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroDatum:
     """The functions of a product's documents. `write` gives an Avro writer's value of a document, and raises ValueError.
-    `read` gives the document of a value as the reader of framed records makes it (`processor.values.schemas.avro_schema`)."""
+    `read` gives the document of a value as the reader of framed records makes it (`processor.values.avro_schema`)."""
 
     write: ConvertMember
     read: ConvertMember

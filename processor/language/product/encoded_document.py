@@ -9,7 +9,7 @@ from processor.language.product.product import Product
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.framing import framed
-from processor.values.mismatch import Mismatch
+from processor.values.reasons import Mismatch
 from processor.values.record import Value
 
 Encode = Callable[[Value], bytes]

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from processor.language.product.expressions.text_functions import FOLDS
 from processor.values.entity import ColumnType, Compare, Entity
 from processor.values.record import Value
-from processor.values.times import round_to_microseconds
+from processor.values.values import round_to_microseconds
 from registry.text import column_of
 from statestore import keys
 

@@ -11,7 +11,7 @@ from processor.tools.doctor.network import KAFKA, shown_address, unreachable
 from processor.tools.doctor.registry import existing_registry
 from processor.tools.doctor.surroundings import Surroundings
 from processor.values.dead_letters import SMALLEST_LIMIT
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.record import MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
     from processor.job.kafka.cluster_probe import TopicState

@@ -16,8 +16,7 @@ from processor.engine.plan.product_plan import JoinPlan, ProductPlan
 from processor.language.product.expressions.expression import Column, Expression, Path, node_of, references
 from processor.language.product.join_fields import parse_compared, parse_element, type_of
 from processor.language.product.product import Columns, Join, Product, expressions
-from processor.values.column_types import parse_type
-from processor.values.entity import ColumnType, Entity
+from processor.values.entity import ColumnType, Entity, parse_type
 from processor.values.record import Value
 from registry.slots import equal_groups
 from registry.text import column_of

@@ -22,8 +22,7 @@ from processor.language.product.sql_printer import product_sql, sql_name, table_
 from processor.values import canonical_json
 from processor.values.entity import ColumnType, Entity
 from processor.values.record import Value
-from processor.values.times import round_to_microseconds
-from processor.values.values import canonical_value
+from processor.values.values import canonical_value, round_to_microseconds
 
 OracleRow = Mapping[str, Any]
 

@@ -28,7 +28,7 @@ from processor.tools.inspect.estimate import Estimate, StatisticsIndex, estimate
 from processor.tools.inspect.planned_entries import PlannedEntry, planned_entries
 from processor.tools.inspect.price import Cost, GatePrice, price_events, price_gates
 from processor.tools.inspect.price_list import Prices
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.record import MAX_MESSAGE_BYTES
 from registry.board import board_json
 from registry.edits.advance import completed
 from registry.edits.apply import apply

@@ -50,7 +50,7 @@ from processor.language.product.product import Product
 from processor.values import canonical_json
 from processor.values.entity import ColumnType, Entity
 from processor.values.record import Record, Value
-from processor.values.times import round_to_microseconds, to_microseconds, to_timestamp
+from processor.values.values import round_to_microseconds, to_microseconds, to_timestamp
 from statestore import keys
 from statestore.items import DELETED, Row
 from statestore.keys import partitions

@@ -21,8 +21,7 @@ from processor.job.kafka.outbox import TRANSACTION_SECONDS, KafkaOutbox
 from processor.job.kafka.reader import read_topic
 from processor.tools.operate.letters_of_row import Belonging, RowLetters
 from processor.values.dead_letters import rejected_record
-from processor.values.message import Message
-from processor.values.record import Record, Rejected
+from processor.values.record import Message, Record, Rejected
 from statestore.store import Store
 
 TRANSACTION_WAIT = 30.0

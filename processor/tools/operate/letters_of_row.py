@@ -15,11 +15,11 @@ from typing import Literal
 from processor.engine.plan.root_key import root_of
 from processor.engine.rounds.shown_keys import shown_keys
 from processor.values import canonical_json
+from processor.values.decimal_forms import ColumnForms
 from processor.values.entity import Entity
 from processor.values.framing import FramedReader, is_framed, schema_ids
+from processor.values.reasons import OF_DOCUMENTS
 from processor.values.record import Record, Rejected, Value
-from processor.values.reject_reasons import OF_DOCUMENTS
-from processor.values.settled_form import ColumnForms
 from statestore import keys
 
 SHORTEST_TEXT = 6

@@ -26,8 +26,8 @@ from processor.tools.operate.erase_letters import RemovedLetters, erase_letters
 from processor.tools.operate.leftovers import Leftovers, find_leftovers
 from processor.tools.operate.letters_of_row import LetterChoice, RowLetters
 from processor.tools.operate.run_backfill import obstacles
+from processor.values.decimal_forms import NO_FORMS
 from processor.values.record import Record, Value
-from processor.values.settled_form import NO_FORMS
 from statestore import keys
 from statestore.items import Row
 from statestore.versions import encode_version

@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from processor.tools.source.draft import DraftColumn, DraftEntity, ForeignKey
-from processor.values.column_types import parse_type
-from processor.values.entity import Compare, DeleteFlag, Entity
+from processor.values.entity import Compare, DeleteFlag, Entity, parse_type
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _TYPE = re.compile(r"[a-z]+(\([a-z0-9,]+\))?(\[\])?")

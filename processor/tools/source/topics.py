@@ -15,16 +15,16 @@ from processor.job.kafka.open_schemas import open_client, open_schemas
 from processor.tools.source.column_types import SeenValues, schema_column
 from processor.tools.source.draft import DraftColumn, DraftEntity, fit_limits, guess_references, short_names
 from processor.values import canonical_json
+from processor.values.avro_schema import read_avro_schema
+from processor.values.connect_schema import connect_schema
 from processor.values.entity import DeleteFlag, Entity
 from processor.values.envelopes.delete_flags import SeenFlag, flag_text, seen_flags
 from processor.values.envelopes.kind import RowImage
 from processor.values.envelopes.kinds import key_schemas, read_image, stated_tables, unwrap
 from processor.values.framing import NO_SCHEMAS, FramedReader, is_framed, schema_ids
-from processor.values.mismatch import reason_code
+from processor.values.reasons import reason_code
 from processor.values.record import Record, Value
 from processor.values.recorded_topics import read_records
-from processor.values.schemas.avro_schema import read_avro_schema
-from processor.values.schemas.connect_json_schema import connect_schema
 from processor.values.values import PLAIN
 
 if TYPE_CHECKING:

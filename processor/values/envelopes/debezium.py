@@ -18,7 +18,7 @@ from processor.values.envelopes.kind import (
     is_other_table,
     table_names,
 )
-from processor.values.mismatch import unexpected
+from processor.values.reasons import unexpected
 from processor.values.record import Value
 from processor.values.source_transaction import SourceTransaction, named_transaction
 from processor.values.values import DEBEZIUM as DEBEZIUM_TEXT

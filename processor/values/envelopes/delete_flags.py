@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from processor.values.entity import DeleteFlag, Entity
-from processor.values.mismatch import Mismatch, describe_value
+from processor.values.reasons import Mismatch, describe_value
 from processor.values.record import Value
 
 

@@ -9,7 +9,7 @@ Promise: the members of the value alone decide, so a record has one format in ev
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from processor.values.mismatch import Mismatch
+from processor.values.reasons import Mismatch
 
 Payload = Mapping[str, Any]
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from processor.values.connect_schema import UNKNOWN_REFERENCE, Schemas
 from processor.values.entity import Entity
-from processor.values.mismatch import Mismatch
+from processor.values.reasons import Mismatch
 from processor.values.record import Value
-from processor.values.schemas.schema_readings import UNKNOWN_REFERENCE, Schemas
 from processor.values.source_transaction import SourceTransaction
 from processor.values.values import PLAIN, Reading
 

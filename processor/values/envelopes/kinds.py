@@ -10,6 +10,7 @@ one. This module does not check the values of columns.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from processor.values.connect_schema import Schemas
 from processor.values.entity import Entity
 from processor.values.envelopes.debezium import DEBEZIUM
 from processor.values.envelopes.delete_flags import FLAG_MEMBERS
@@ -18,9 +19,8 @@ from processor.values.envelopes.foreign import TRIGGERS, foreign_format, refuse_
 from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, field_schemas
 from processor.values.envelopes.plain import PLAIN
 from processor.values.framing import SchemedValue
-from processor.values.mismatch import SHOWN_CHARACTERS, Mismatch, unexpected
+from processor.values.reasons import SHOWN_CHARACTERS, Mismatch, unexpected
 from processor.values.record import Value
-from processor.values.schemas.schema_readings import Schemas
 from processor.values.source_transaction import SourceTransaction
 from processor.values.values import PLAIN as PLAIN_TEXT
 

@@ -17,7 +17,7 @@ from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.run.prepare_plan import prepare_plan
 from processor.job.run.worker import transactional_id
 from processor.language.definitions.load import load
-from processor.values.message import Message
+from processor.values.record import Message
 from registry.errors import LeaseHeld, RegistryMissing
 from tests.integration.job.plain_client import plain_client
 from tests.support.sampled import sampled

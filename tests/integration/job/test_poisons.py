@@ -19,8 +19,7 @@ from processor.language.definitions.load import load
 from processor.tools.inspect.oracle import oracle
 from processor.values import canonical_json
 from processor.values.dead_letters import DeadLetter, RefusedBy, read_dead_letters
-from processor.values.message import Message
-from processor.values.record import Change, Record
+from processor.values.record import Change, Message, Record
 from tests.support.poisons import POISONS, Poison, base_records, definitions, positioned
 
 Scene = Any  # conftest's

@@ -19,7 +19,7 @@ from typing import Final, get_args
 from processor.language.product.expressions import arithmetic, logic, text_functions
 from processor.values.entity import Compare, TypeName
 from processor.values.record import Value
-from processor.values.times import to_microseconds
+from processor.values.values import to_microseconds
 
 Template = str | Callable[[Sequence[str]], str]
 

@@ -19,8 +19,8 @@ from processor.text import duration_text, shortened
 from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, Screen, Visit
 from processor.tools.web.problem import LookUpProblem
 from processor.values.dead_letters import DeadLetter
+from processor.values.reasons import REASONS
 from processor.values.record import Rejected
-from processor.values.reject_reasons import REASONS
 from registry.edits.edit import Signature
 
 MOST_SHOWN: Final = 200

@@ -48,7 +48,7 @@ from processor.tools.web.problem import LookUpProblem
 from processor.tools.web.serve.views import GateView, OpenView, PlanView, state_age
 from processor.values import canonical_json
 from processor.values.entity import Entity
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.record import MAX_MESSAGE_BYTES
 from registry.model import EpochBoundary
 from statestore import keys
 from statestore.items import slot_name

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from processor.engine.protocol.decode import decode
-from processor.values.column_types import parse_type
-from processor.values.entity import DecimalForm, Entity
+from processor.values.entity import DecimalForm, Entity, parse_type
 from processor.values.record import Change, Decoded, Record, Rejected
 
 Forms = DecimalForm | Mapping[str, DecimalForm]

@@ -18,8 +18,7 @@ from processor.environment.settings.settings import FAN_OUT_PAGE
 from processor.errors import TruncateRefused
 from processor.language.definitions.load import load
 from processor.values.dead_letters import rejected_record
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.versions import encode_version

@@ -20,8 +20,7 @@ from processor.language.product.product import (
     Selection,
     WholeRow,
 )
-from processor.values.column_types import parse_type
-from processor.values.entity import ColumnType, DeleteFlag, Entity
+from processor.values.entity import ColumnType, DeleteFlag, Entity, parse_type
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "github"
 TYPES = [

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from processor.tools.doctor.records import untold_forms
+from processor.tools.doctor.records import undeclared_forms
 from processor.values.record import Record
 from tests.unit.engine.protocol.decoding import entity, envelope, raw, with_schema
 
@@ -15,7 +15,7 @@ def forms(
     *values: Any, columns: str = "id int, x decimal(10,2), s string", decimals: Any = None
 ) -> dict[str, set[str]]:
     records = [Record(topic="t", partition=0, offset=n, key=None, value=raw(value)) for n, value in enumerate(values)]
-    found = untold_forms(records, entity("t", "id", columns, decimals=decimals))
+    found = undeclared_forms(records, entity("t", "id", columns, decimals=decimals))
     return {name: set(one) for name, one in found.items()}
 
 

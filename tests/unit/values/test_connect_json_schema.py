@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from processor.job.kafka.registry_client import WriterSchema
-from processor.values.schemas.connect_json_schema import connect_schema
+from processor.values.connect_schema import connect_schema
 from tests.unit.engine.protocol.decoding import entity
 from tests.unit.job.kafka.framed import head, reader, reason, row
 

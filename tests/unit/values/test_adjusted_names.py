@@ -2,7 +2,7 @@
 
 import pytest
 
-from processor.values.schemas.adjusted_names import adjusted_names, with_columns
+from processor.values.avro_schema import adjusted_names, with_columns
 
 
 @pytest.mark.parametrize(

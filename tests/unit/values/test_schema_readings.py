@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from processor.values.column_types import parse_type
+from processor.values.connect_schema import NAMED_TYPES, connect_schema, schema_reading
+from processor.values.entity import parse_type
 from processor.values.record import Change, Rejected
-from processor.values.schemas.connect_json_schema import connect_schema
-from processor.values.schemas.schema_readings import NAMED_TYPES, schema_reading
 from processor.values.values import converter
 from tests.unit.engine.protocol.decoding import change, decoded, entity, envelope, reason, with_schema
 
