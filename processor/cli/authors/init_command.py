@@ -14,8 +14,8 @@ from processor.cli.arguments import natural
 from processor.cli.options import add_settings, load_settings, reachable_settings
 from processor.environment.settings.resolve import database_address
 from processor.errors import SettingError, StatestoreError
+from processor.language.definitions.json_schemas import schema_line, write_schemas
 from processor.language.definitions.load import ENTITIES, load_directory
-from processor.language.definitions.schema_files import schema_line, write_schemas
 from processor.text import nearest, visible, visible_line
 from processor.tools.source.column_types import ConnectorModes, DecimalMode, TimeMode
 from processor.tools.source.draft import DraftEntity

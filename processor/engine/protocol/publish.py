@@ -37,7 +37,7 @@ from processor.engine.protocol.ledger import (
     run_key,
     turn_of,
 )
-from processor.language.product.encoded_document import EncodedDocument
+from processor.language.product.avro import EncodedDocument
 from processor.values.dead_letters import RefusedBy, message_bytes, reject_message
 from processor.values.reasons import ReasonCode
 from processor.values.record import MAX_MESSAGE_BYTES, Message, Record, Rejected

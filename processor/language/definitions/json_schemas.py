@@ -5,11 +5,15 @@ the readers' own: `statestore check` names their mistakes.
 
 From the root of a checkout, `python -m processor.language.definitions.json_schemas` writes the files that the package ships. The
 rest of the module is pure.
+
+`write_schemas` copies the shipped files into a directory of definitions, whose files name them: a path into the package would be
+another one on each machine.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -300,3 +304,25 @@ def generated_schemas() -> dict[str, str]:
 if __name__ == "__main__":
     for name, text in generated_schemas().items():
         (FILES / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+FOLDER: Final = ".schemas"
+SCHEMAS: Final = ("entities", "product", "tests", "settings")
+
+
+def schema_text(name: str) -> str:
+    """The text of a schema that the package ships."""
+    return (files("processor.language.definitions") / "schemas" / f"{name}.json").read_text(encoding="utf-8")
+
+
+def schema_line(name: str) -> str:
+    """The first line of a file in the directory, by which the YAML language server of an editor finds its schema."""
+    return f"# yaml-language-server: $schema={FOLDER}/{name}.json"
+
+
+def write_schemas(directory: Path) -> None:
+    """Puts the copies of this release into the directory."""
+    folder = directory / FOLDER
+    folder.mkdir(exist_ok=True)
+    for name in SCHEMAS:
+        (folder / f"{name}.json").write_text(schema_text(name), encoding="utf-8")

@@ -19,7 +19,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
-from processor.language.product.expressions.text_functions import FOLDS
+from processor.language.product.expressions.functions import FOLDS
 from processor.values.entity import ColumnType, Compare, Entity
 from processor.values.record import Value
 from processor.values.values import round_to_microseconds

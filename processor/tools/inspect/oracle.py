@@ -14,8 +14,8 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from processor.errors import OracleError
-from processor.language.product.expressions.arithmetic import of_scale
 from processor.language.product.expressions.catalogue import folded_text
+from processor.language.product.expressions.functions import of_scale
 from processor.language.product.join_fields import parse_compared
 from processor.language.product.product import Product
 from processor.language.product.sql_printer import product_sql, sql_name, table_ddl

@@ -5,7 +5,7 @@ from dataclasses import replace
 from processor.engine.plan.step import Send
 from processor.engine.protocol.ledger import UNFIT, LedgerEntry
 from processor.engine.protocol.publish import UnfitDocument
-from processor.language.product.encoded_document import EncodedDocument
+from processor.language.product.avro import EncodedDocument
 from processor.values.dead_letters import RefusedBy
 from processor.values.record import Message
 from statestore.store import Done, Item
