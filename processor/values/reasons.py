@@ -9,36 +9,11 @@ from decimal import Decimal
 from typing import Any, Final, Literal, NamedTuple
 
 ReasonCode = Literal[
-    "schema-missing",
-    "schema-differs",
-    "other-registry",
-    "not-utf8",
-    "not-json",
-    "too-deep",
-    "number-too-long",
-    "half-surrogate",
-    "not-a-row",
-    "other-format",
-    "other-table",
-    "delete-unsaid",
-    "unknown-op",
-    "row-missing",
-    "column-type",
-    "column-range",
-    "not-sent",
-    "key-shape",
-    "key-type",
-    "key-null",
-    "key-missing",
-    "key-differs",
-    "key-moved",
-    "row-too-large",
-    "other-partition",
-    "document-too-large",
-    "document-misfit",
-    "source-differs",
-    "other",
-]
+    "schema-missing", "schema-differs", "other-registry", "not-utf8", "not-json", "too-deep", "number-too-long",
+    "half-surrogate", "not-a-row", "other-format", "other-table", "delete-unsaid", "unknown-op", "row-missing",
+    "column-type", "column-range", "not-sent", "key-shape", "key-type", "key-null", "key-missing", "key-differs",
+    "key-moved", "row-too-large", "other-partition", "document-too-large", "document-misfit", "source-differs", "other",
+]  # fmt: skip
 
 
 class RejectReason(NamedTuple):

@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from secrets import token_hex
 from typing import Final
@@ -42,6 +42,7 @@ from processor.environment.programs.program import (
     DATA,
     LOOPBACK,
     EmbeddedPart,
+    IsReady,
     Launch,
     Process,
     Program,
@@ -57,6 +58,33 @@ from processor.environment.programs.program import (
     started_at,
 )
 from processor.errors import PartError
+
+Command = tuple[str, ...]
+
+
+def _at_once(_: Program, __: Process) -> bool:
+    return True  # moto, DynamoDB Local and the console open their port only when they can answer; OpenSearch when it is master
+
+
+def _start(
+    name: str,
+    directory: Path,
+    command: Callable[[int], Command],
+    launch: Launch,
+    port: int | None,
+    *,
+    is_ready: IsReady = _at_once,
+    scheme: str = "http://",
+    stop_signal: int = signal.SIGTERM,
+) -> EmbeddedPart:
+    """Starts a server on `port` if it is free, else on another port. `command`: of the chosen port."""
+
+    def build(chosen: int) -> Program:
+        return Program(name=name, directory=directory, argv=command(chosen), stop_signal=stop_signal)
+
+    process, chosen = start_and_wait(build, launch, port, is_ready)
+    return EmbeddedPart(name=name, endpoint=f"{scheme}{LOOPBACK}:{chosen}", process=process)
+
 
 KAFKA_NAME = "Kafka"
 STARTED_LINE = "Kafka Server started"
@@ -112,17 +140,14 @@ def start_kafka(
     checkpoint = _make_checkpoint(jars)
     _format_data(directory / "data", checkpoint)
 
-    def build(chosen: int) -> Program:
+    def command(chosen: int) -> Command:
         _write_properties(directory / "server.properties", chosen, free_port(), more or {})
-        argv = (find_java(), *JVM_OPTIONS, *LOG_OPTIONS, "-cp", f"{jars}/*", "kafka.Kafka", "server.properties")
-        return Program(name=KAFKA_NAME, directory=directory, argv=argv, stop_signal=signal.SIGTERM)
+        return find_java(), *JVM_OPTIONS, *LOG_OPTIONS, "-cp", f"{jars}/*", "kafka.Kafka", "server.properties"
 
-    process, chosen = start_and_wait(build, launch, port, _kafka_is_ready)
-    return EmbeddedPart(name=KAFKA_NAME, endpoint=f"{LOOPBACK}:{chosen}", process=process)
+    def is_ready(program: Program, _: Process) -> bool:
+        return STARTED_LINE in log_text(program.log)
 
-
-def _kafka_is_ready(program: Program, _: Process) -> bool:
-    return STARTED_LINE in log_text(program.log)
+    return _start(KAFKA_NAME, directory, command, launch, port, is_ready=is_ready, scheme="")
 
 
 def _write_properties(path: Path, port: int, controller_port: int, more: Mapping[str, str]) -> None:
@@ -187,12 +212,10 @@ def start_moto(directory: Path, *, launch: Launch = start_owned, port: int | Non
     if importlib.util.find_spec("moto") is None or importlib.util.find_spec("flask") is None:
         raise PartError(MOTO_NAME, "the package moto[server] is not installed", "pip install 'statestore[local]'")
 
-    def build(chosen: int) -> Program:
-        argv = (sys.executable, "-c", MOTO_SERVER, "-H", LOOPBACK, "-p", str(chosen))
-        return Program(name=MOTO_NAME, directory=directory, argv=argv, stop_signal=signal.SIGKILL)
+    def command(chosen: int) -> Command:
+        return sys.executable, "-c", MOTO_SERVER, "-H", LOOPBACK, "-p", str(chosen)
 
-    process, chosen = start_and_wait(build, launch, port, _is_ready_at_once)
-    return EmbeddedPart(name=MOTO_NAME, endpoint=f"http://{LOOPBACK}:{chosen}", process=process)
+    return _start(MOTO_NAME, directory, command, launch, port, stop_signal=signal.SIGKILL)
 
 
 def start_dynamodb_local(
@@ -205,17 +228,11 @@ def start_dynamodb_local(
     """
     jars = dynamodb_local_jars(progress)
 
-    def build(chosen: int) -> Program:
+    def command(chosen: int) -> Command:
         java = (find_java(), *JVM_OPTIONS, f"-Dsqlite4java.library.path={jars}", "-cp", f"{jars}/*")
-        argv = (*java, DYNAMODB_LOCAL_CLASS, "-inMemory", "-disableTelemetry", "-port", str(chosen))
-        return Program(name=DYNAMODB_LOCAL_NAME, directory=directory, argv=argv, stop_signal=signal.SIGKILL)
+        return *java, DYNAMODB_LOCAL_CLASS, "-inMemory", "-disableTelemetry", "-port", str(chosen)
 
-    process, chosen = start_and_wait(build, launch, port, _is_ready_at_once)
-    return EmbeddedPart(name=DYNAMODB_LOCAL_NAME, endpoint=f"http://{LOOPBACK}:{chosen}", process=process)
-
-
-def _is_ready_at_once(_: Program, __: Process) -> bool:
-    return True  # moto, DynamoDB Local and the console open their port only when they can answer; OpenSearch when it is master
+    return _start(DYNAMODB_LOCAL_NAME, directory, command, launch, port, stop_signal=signal.SIGKILL)
 
 
 OPENSEARCH_NAME = "OpenSearch"
@@ -233,20 +250,11 @@ def start_opensearch(
     """
     jars = opensearch_jars(progress)
 
-    def build(chosen: int) -> Program:
-        argv = (
-            find_java(),
-            *SEARCH_JVM_OPTIONS,
-            "-cp",
-            f"{jars}/*",
-            str(SEARCH_NODE),
-            str(directory.resolve()),
-            str(chosen),
-        )
-        return Program(name=OPENSEARCH_NAME, directory=directory, argv=argv, stop_signal=signal.SIGTERM)
+    def command(chosen: int) -> Command:
+        java = (find_java(), *SEARCH_JVM_OPTIONS, "-cp", f"{jars}/*")
+        return *java, str(SEARCH_NODE), str(directory.resolve()), str(chosen)
 
-    process, chosen = start_and_wait(build, launch, port, _is_ready_at_once)
-    return EmbeddedPart(name=OPENSEARCH_NAME, endpoint=f"http://{LOOPBACK}:{chosen}", process=process)
+    return _start(OPENSEARCH_NAME, directory, command, launch, port)
 
 
 CONSOLE_NAME: Final = "the console"
@@ -262,23 +270,11 @@ def start_console(directory: Path, *, launch: Launch = start_owned, port: int | 
     if any(importlib.util.find_spec(package) is None for package in CONSOLE_PACKAGES):
         raise PartError(CONSOLE_NAME, "its packages are not installed", "pip install 'statestore[console]'")
 
-    def build(chosen: int) -> Program:
-        parts = str(directory.resolve().parent)
-        argv = (
-            sys.executable,
-            "-c",
-            CONSOLE_CODE,
-            "console",
-            "--embedded",
-            "--local-dir",
-            parts,
-            "--port",
-            str(chosen),
-        )
-        return Program(name=CONSOLE_NAME, directory=directory, argv=argv, stop_signal=signal.SIGTERM)
+    def command(chosen: int) -> Command:
+        flags = ("--embedded", "--local-dir", str(directory.resolve().parent), "--port", str(chosen))
+        return sys.executable, "-c", CONSOLE_CODE, "console", *flags
 
-    process, chosen = start_and_wait(build, launch, port or CONSOLE_PORT, _is_ready_at_once)
-    return EmbeddedPart(name=CONSOLE_NAME, endpoint=f"http://{LOOPBACK}:{chosen}", process=process)
+    return _start(CONSOLE_NAME, directory, command, launch, port or CONSOLE_PORT)
 
 
 POSTGRES_NAME = "Postgres"
