@@ -9,6 +9,7 @@ from processor.language.definitions.shape import (
     COLUMN,
     ENTITY,
     FLAG,
+    MOST_SHARDS,
     as_count,
     as_flag,
     as_map,
@@ -40,7 +41,6 @@ from processor.values.placeholders import PLACEHOLDER, placeholder_of
 from statestore.column_values import MAX_COLUMNS
 
 Choice = TypeVar("Choice", bound=str)
-MOST_SHARDS = 100
 KEEP, TRANSACTIONS, UNAVAILABLE, DECIMALS = "keep", "transactions", "unavailable", "decimals"
 FILE_WORDS = (KEEP, TRANSACTIONS, UNAVAILABLE)
 _KEEPS: tuple[KeepChoice, ...] = get_args(KeepChoice)
