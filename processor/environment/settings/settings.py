@@ -105,7 +105,9 @@ class BatchSettings:
     catch_up_records: int = setting(
         100_000, "a job that is further behind its topics writes rows first, and publishes each root later; 0: never", 0
     )
-    catch_up_seconds: int = setting(600, "then it publishes all documents although it is still behind", 1)
+    catch_up_seconds: int = setting(
+        600, "seconds of catching up after which the job publishes all documents although it is still behind", 1
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -346,20 +346,8 @@ def _list_types(args: Sequence[TypedNode]) -> str:
 Reader = typing.Literal["text", "quotient"] | None
 """What reads the scale of a node's value. None: nothing does."""
 _PASS: Final = (
-    "+",
-    "-",
-    "*",
-    "%",
-    "mod",
-    "unary -",
-    "abs",
-    "coalesce",
-    "greatest",
-    "least",
-    "case",
-    "nullif",
-    "to decimal",
-)
+    "+", "-", "*", "%", "mod", "unary -", "abs", "coalesce", "greatest", "least", "case", "nullif", "to decimal",
+)  # fmt: skip
 """Functions whose result has a scale by the scales of their decimals."""
 _WITHOUT_ZONE: Final = "without zone(timestamp)"
 _WHOLE: Final = ("round", "trunc", "floor", "ceil")

@@ -103,7 +103,7 @@ def _names(says: Says, *texts: str, prefixes: tuple[str, ...] = ("_", "__")) -> 
     return {f"{prefix}{name}": says for name in (*cased, *camel) for prefix in prefixes}
 
 
-_OPERATIONS: Final = [
+_OPERATIONS: Final = (
     "op",
     "op_type",
     "operation",
@@ -112,7 +112,7 @@ _OPERATIONS: Final = [
     "row_kind",
     "cdc_op",
     "cdc_operation",
-]
+)
 _INNER: Final[Mapping[str, Says]] = _names(
     _is_operation, *_OPERATIONS, "optype", "type", "kind", "action", prefixes=("", "_")
 ) | _names(_is_true, "deleted", "is_deleted", prefixes=("", "_"))

@@ -29,32 +29,12 @@ _MEMBERS: Final = frozenset(
     | {"__ts_ms", "__ts_us", "__ts_ns", "__source_ts_ms", "__source_ts_us", "__source_ts_ns", "__source_lsn"}
     | {"__transaction_id", "__transaction_data_collection_order"}
 )
-_MORE_MEMBERS: Final = frozenset(
-    {
-        "__file",
-        "__pos",
-        "__row",
-        "__gtid",
-        "__server_id",
-        "__thread",
-        "__query",
-        "__scn",
-        "__commit_scn",
-        "__change_lsn",
-    }
-    | {
-        "__commit_lsn",
-        "__event_serial_no",
-        "__lcr_position",
-        "__rs_id",
-        "__ssn",
-        "__redo_thread",
-        "__user_name",
-        "__xmin",
-    }
-    | {"__sequence", "__collection", "__ord", "__lsid", "__txnNumber", "__wallTime", "__version"}
-    | {"__transaction_total_order"}
-)
+_MORE_MEMBERS: Final = frozenset({
+    "__file", "__pos", "__row", "__gtid", "__server_id", "__thread", "__query", "__scn", "__commit_scn",
+    "__change_lsn", "__commit_lsn", "__event_serial_no", "__lcr_position", "__rs_id", "__ssn", "__redo_thread", "__user_name",
+    "__xmin", "__sequence", "__collection", "__ord", "__lsid", "__txnNumber", "__wallTime", "__version",
+    "__transaction_total_order",
+})  # fmt: skip
 """More members that `add.fields` writes; they alone do not show that a record is flattened."""
 
 
