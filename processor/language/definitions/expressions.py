@@ -3,6 +3,7 @@
 This module reads a simple column without a parser. `processor.language.definitions.sql_parser` parses every other expression.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
@@ -22,6 +23,8 @@ from processor.language.definitions.overloads import (
     TypedNode,
     apply_function,
     apply_overload,
+    element_type,
+    fitted,
     fold,
     keep_scales,
     make_literal,
@@ -47,6 +50,9 @@ from processor.language.product.expressions.expression import (
     Type,
     node_of,
 )
+from processor.language.product.expressions.json_values import read_path
+from processor.language.product.expressions.regular_expressions import WrongPattern, check_replacement, read_pattern
+from processor.values.entity import TypeName
 
 AGGREGATES: Final = ("count", "sum", "min", "max", "avg")
 _LITERALS: Final = ("true", "false", "null")
@@ -54,10 +60,14 @@ _ALIASES: Final = {
     "ceiling": "ceil", "character_length": "char_length", "substr": "substring", "btrim": "trim", "strpos": "position",
     "to bigint": "to int", "to integer": "to int", "to numeric": "to decimal", "to double precision": "to float",
     "to text": "to string", "to varchar": "to string", "to boolean": "to bool", "to timestamptz": "to timestamp",
+    "pow": "power", "log10": "log", "json_array_length": "jsonb_array_length", "json_typeof": "jsonb_typeof",
 }  # fmt: skip
 _ALSO_CALLED: Final = {
     "ifnull": "coalesce", "nvl": "coalesce", "isnull": "coalesce", "len": "length", "ucase": "upper", "lcase": "lower",
     "instr": "position", "if": "case", "iif": "case", "average": "avg", "mean": "avg", "total": "sum",
+    "sha1": "sha256", "sha2": "sha256", "array_contains": "= any(array)", "json_extract": "->", "regexp_like": "~",
+    "regexp_match": "regexp_replace", "regexp_matches": "regexp_replace", "get_json_object": "->>",
+    "json_extract_path_text": "#>>", "jsonb_extract_path_text": "#>>", "jsonb_extract_path": "#>",
 }  # fmt: skip
 _KEYWORDS: Final = {"and", "case", "in", "like", "not", "or"}
 _VOLATILE: Final = frozenset([
@@ -186,11 +196,87 @@ class _Reader:
             name, args = f"date_trunc {args[0].value}".lower(), args[1:]
         if name in ("like", "ilike"):
             return self._like(name, args)
+        if name in ("= any", "<> all"):
+            return self._any(name, *args)
+        if name in ("?|", "?&"):
+            return self._has_keys(name, *args)
+        if name == "format":
+            return apply_function("concat", [self.read(part) for part in _format_parts(args)])
+        if name == "encode":
+            return self._encoded(args)
         if name not in OVERLOADS and not name.startswith("to "):
             raise _unknown_function(name)
+        if name in ("~", "~*", "regexp_replace"):
+            _check_pattern(name, args)
+        if name in _ARRAYS:
+            return self._of_array(name, args)
         if name == "split_part" and len(args) == 3 and args[2] == ParsedConstant(0):
             raise WrongDefinition("`split_part` has no field 0", "count fields from 1, or from -1 at the end")
-        return apply_function(name, [self.read(arg) for arg in args])
+        read = [self.read(arg) for arg in args]
+        elements = [element_type(arg.node, self._inner) for arg in read if arg.type == "json"]
+        if any(elements) and name != "is null":
+            what = f"`{name}` cannot take an array of {next(filter(None, elements))}"
+            raise WrongDefinition(what, "use `= any(...)`, `cardinality` or `array_length`, or declare the column json")
+        if name in ("#>", "#>>"):
+            _check_json_path(name, read[-1])
+        return apply_function(name, read)
+
+    @property
+    def _inner(self) -> NameScope:
+        """The scope that paths of columns begin at."""
+        return scope_at_path(self.over, self.scope)
+
+    def _array(self, name: str, arg: ParsedExpression) -> tuple[TypedNode, TypeName]:
+        """An argument that is an array, and the type of its elements."""
+        read = self.read(arg)
+        element = element_type(read.node, self._inner)
+        if element is None or element == "json":
+            what = f"`{name}` takes a column that is an array, not {element or read.type or 'null'}"
+            raise WrongDefinition(what, "declare the column e.g. `string[]`; of json, use `@>` or `jsonb_array_length`")
+        if read.compare:
+            raise WrongDefinition(
+                f"`{name}` cannot take an array with `compare`", "declare the column without `compare`"
+            )
+        return read, element
+
+    def _of_array(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
+        if not args:
+            return apply_function(name, [])
+        array, _ = self._array(name, args[0])
+        return apply_function(name, [array, *map(self.read, args[1:])])
+
+    def _any(self, name: str, value: ParsedExpression, array: ParsedExpression) -> TypedNode:
+        """`x = any(array)`, and `x <> all(array)`, its opposite."""
+        if isinstance(array, ParsedCall) and array.name == "array" and array.args:
+            found = self._call("in", (value, *array.args))
+        else:
+            read, element = self._array(name, array)
+            one = self.read(value)
+            node = fitted(one, element)
+            if node is None:
+                what = f"`{name}` cannot look for {one.type or 'null'} in an array of {element}"
+                raise WrongDefinition(what, f"cast the value to {element}")
+            key = f"= any({element},json)"
+            found = TypedNode(Call(function=key, args=(node, read.node), type="bool"), "bool")
+        return apply_function("not", [found]) if name == "<> all" else found
+
+    def _has_keys(self, name: str, value: ParsedExpression, keys: ParsedExpression) -> TypedNode:
+        """`?|` and `?&`, as `?` of each key."""
+        if not (isinstance(keys, ParsedCall) and keys.name == "array" and keys.args):
+            raise WrongDefinition(f"the keys of `{name}` are not constants", f"write `data {name} array['a', 'b']`")
+        tests = [self._call("?", (value, key)) for key in keys.args]
+        return apply_function("or" if name == "?|" else "and", tests) if tests[1:] else tests[0]
+
+    def _encoded(self, args: tuple[ParsedExpression, ...]) -> TypedNode:
+        """`encode(sha256(convert_to(x, 'UTF8')), 'hex')`, the text of a hash in PostgreSQL."""
+        match args:
+            case (ParsedCall(name=name, args=(ParsedCall(name="convert_to", args=(text, ParsedConstant(value=str(code)))),)),
+                  ParsedConstant(value="hex")) if name in _HASHES and code.lower() in ("utf8", "utf-8"):  # fmt: skip
+                return self._call(name, (text,))
+        cure = (
+            "write `sha256(x)`, which gives the hex digits of its UTF-8: `encode(sha256(convert_to(x, 'UTF8')), 'hex')`"
+        )
+        raise WrongDefinition("`encode` is only offered around a hash, with 'hex'", cure)
 
     def _like(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
         text, pattern, escape = map(self.read, args)
@@ -266,6 +352,65 @@ class _Reader:
                 return parts[: i + 1]
             scope = scope.below(join)
         return ()
+
+
+_ARRAYS: Final = ("cardinality", "array_length")
+_HASHES: Final = ("sha224", "sha256", "sha384", "sha512")
+_FORMAT: Final = re.compile(r"%(?:(\d+)\$)?(.?)", re.DOTALL)
+
+
+def _format_parts(args: tuple[ParsedExpression, ...]) -> list[ParsedExpression]:
+    """The parts of `format(...)` that `concat` joins: its text, and the argument of each `%s`."""
+    text = args[0].value if args and isinstance(args[0], ParsedConstant) else None
+    if not isinstance(text, str):
+        raise WrongDefinition("the first argument of `format` is not a constant", "write it as text in quotes")
+    parts: list[ParsedExpression] = [ParsedConstant("")]
+    at = next_ = 0
+    for found in _FORMAT.finditer(text):
+        parts.append(ParsedConstant(text[at : found.start()]))
+        at = found.end()
+        number, sign = found.groups()
+        if sign == "%" and not number:
+            parts.append(ParsedConstant("%"))
+            continue
+        next_ = int(number) if number else next_ + 1
+        if sign != "s":
+            what = f"`format` with `{found[0]}` is not offered"
+            raise WrongDefinition(what, "write `%s`, `%1$s` or `%%`; for a width use `lpad` or `rpad`")
+        if not 0 < next_ < len(args):
+            raise WrongDefinition(f"`format` has no argument {next_}", "add it, or remove its `%s`")
+        parts.append(args[next_])
+    return [*parts, ParsedConstant(text[at:])]
+
+
+def _check_pattern(name: str, args: tuple[ParsedExpression, ...]) -> None:
+    """Raises WrongDefinition for a regular expression, a replacement or flags that are no constant, or not offered."""
+    texts = [arg.value if isinstance(arg, ParsedConstant) and isinstance(arg.value, str) else None for arg in args[1:]]
+    if not texts or any(text is None for text in texts):
+        what = (
+            f"the pattern of `{name}` is not a constant"
+            if name != "regexp_replace"
+            else ("the pattern, the replacement or the flags of `regexp_replace` are not constants")
+        )
+        raise WrongDefinition(what, "write each of them as text in quotes")
+    constants = [text for text in texts if text is not None]
+    try:
+        if name == "regexp_replace" and len(constants) in (2, 3):
+            check_replacement(constants[0], constants[1], constants[2] if constants[2:] else "")
+        else:
+            read_pattern(constants[0], name == "~*")
+    except WrongPattern as wrong:
+        what = f"`{name}` with the pattern `{constants[0]}`: {wrong}"
+        raise WrongDefinition(what, "write the pattern with the signs of docs/definitions.md") from None
+
+
+def _check_json_path(name: str, path: TypedNode) -> None:
+    text = path.node.value if isinstance(path.node, Literal) else None
+    try:
+        read_path(str(text))
+    except ValueError:
+        what = f"the path of `{name}` is not a constant like `'{{a,b}}'`"
+        raise WrongDefinition(what, "write its steps with commas in braces, without quotes; or use `->`") from None
 
 
 def _names_of(parsed: ParsedExpression) -> Iterator[Path]:

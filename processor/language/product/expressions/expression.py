@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import reduce
 from typing import Any, Final, Protocol
 
-from processor.language.product.expressions import functions
+from processor.language.product.expressions import functions, json_values
 from processor.language.product.expressions.catalogue import FUNCTIONS, compared_function
 from processor.values.entity import Compare, TypeName
 from processor.values.record import Value
@@ -35,7 +35,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Literal:
-    """A constant, canonical for its type."""
+    """A constant, canonical for its type; of json, its text."""
 
     value: Value
     type: Type
@@ -173,6 +173,7 @@ _DOCUMENT_FORMS: Final[dict[Type, Callable[[Value], Value]]] = {
     "float": lambda value: functions.canonical_number(Decimal(repr(value))),
     "decimal": functions.canonical_number,
     "timestamp": lambda value: f"{value}Z",
+    "json": json_values.document_form,
 }
 
 
@@ -181,8 +182,12 @@ def _compile_node(node: ExpressionNode, level: RowLevel) -> Evaluate:
         case Column():
             return _compile_column(node, level)
         case Literal(value=value, type=type_):
-            read = FUNCTIONS.get(f"as stored({type_})")
-            constant = read.run(value) if read and value is not None else value
+            read = (
+                json_values.parse_json
+                if type_ == "json"
+                else getattr(FUNCTIONS.get(f"as stored({type_})"), "run", None)
+            )
+            constant = read(value) if read and value is not None else value
             return lambda scope: constant
         case Call():
             return _compile_call(node, level)
