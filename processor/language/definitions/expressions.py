@@ -189,6 +189,8 @@ class _Reader:
     def _call(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
         if name in _VOLATILE:
             raise _volatile_error(name)
+        if name in ("between", "like", "ilike") and len(args) != 3:
+            raise WrongDefinition(f"`{name}` is an operator, not a function", f"write it between its values: `a {name} b`")
         if name == "between":
             value, low, high = args
             return self._call("and", (ParsedCall(">=", (value, low)), ParsedCall("<=", (value, high))))

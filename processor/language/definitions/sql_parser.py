@@ -80,8 +80,8 @@ class ExpressionConverter:
         match node:
             case exp.EQ(expression=exp.Any(this=array)):
                 return self._apply("= any", node.this, array)
-            case exp.NEQ(expression=exp.Anonymous(this=word)) if str(word).lower() == "all":
-                return self._apply("<> all", node.this, *node.expression.expressions)
+            case exp.NEQ(expression=exp.Anonymous(this=word, expressions=[array])) if str(word).lower() == "all":
+                return self._apply("<> all", node.this, array)
         if (operator := self._operators.get(type(node))) is not None:
             return self._apply(operator, node.this, node.expression)
         match node:
@@ -356,5 +356,5 @@ def _dialect() -> tuple[Any, Callable[[Any], ParsedExpression]]:
     return dialect(), ExpressionConverter(exp).convert
 
 
-def _arrow(node: Any, _: Any, value: Any, key: Any) -> Any:
-    return node(this=value, expression=key, only_json_types=True)
+def _arrow(node: Any, parser: Any, value: Any, key: Any) -> Any:
+    return parser.expression(node(this=value, expression=key, only_json_types=True))
