@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from registry.errors import NoSlot
 from registry.model import Assignment, AssignmentState, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry
-from registry.text import column_of
+from registry.text import type_text
 
 _Index = tuple[str, tuple[str, ...]]
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class SharedQuery:
 
 def value_types(columns: Iterable[str], declared: Mapping[str, str]) -> tuple[str, ...]:
     """The types of the values that an index holds; all numbers have one. `declared`: column -> its type, as text."""
-    names = (declared.get(column_of(column), "").partition("(")[0] for column in columns)
+    names = (type_text(column, declared).partition("(")[0] for column in columns)
     return tuple("number" if name in _NUMBERS else name for name in names)
 
 

@@ -5,7 +5,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, cast, get_args
 
 from processor.text import nearest
@@ -69,6 +69,16 @@ def united(compares: Iterable[Compare]) -> Compare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedColumn:
+    """A column that the source does not have: an expression over the columns of its row. `text`: as its author wrote it; `field`:
+    the expression as a field of joins (`join_fields`)."""
+
+    type: ColumnType
+    text: str
+    field: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
     """A source table."""
 
@@ -102,6 +112,8 @@ class Entity:
     """The table whose records count, `orders` or `public.orders`; the job ignores those of other tables. Empty: all count."""
     deleted: tuple[DeleteFlag, ...] = ()
     """The members by which rows say that they are deleted."""
+    computed: Mapping[str, ComputedColumn] = field(default_factory=dict)
+    """The columns that expressions make of the others. No row stores them: products and joins read the expressions."""
 
     @property
     def keeps_undeclared(self) -> bool:

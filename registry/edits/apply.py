@@ -9,6 +9,7 @@ refused when it does not hold together, or when it changes keys, types or shards
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from registry.edits.edit import Edit, edited, find_product, finish, next_version, same_product, served_joins
 from registry.errors import (
@@ -39,7 +40,7 @@ from registry.model import (
     reads,
 )
 from registry.slots import apart, assign
-from registry.text import column_of, same_json
+from registry.text import columns_of, same_json
 
 
 def apply(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> Edit:
@@ -235,7 +236,7 @@ def _check_path(entities: Mapping[str, EntityEntry], path: JoinPaths) -> None:
 def _known(source: str, entities: Mapping[str, EntityEntry], entity: str, columns: Iterable[str]) -> None:
     if entity not in entities:
         raise Malformed(f"{source}: there is no entity {entity}")
-    for column in map(column_of, columns):
+    for column in chain.from_iterable(map(columns_of, columns)):
         if column not in entities[entity].columns:
             raise Malformed(f"{source}: entity {entity} declares no column {column}")
 
@@ -310,7 +311,7 @@ def _check_held(stored: Snapshot, old: EntityEntry, new: EntityEntry, has_run: C
         (f"an edge by {'#'.join(one.fields)}", one.fields) for one in stored.edge_paths() if one.entity == new.name
     ]
     for where, fields in places:
-        for column in map(column_of, fields):
+        for column in chain.from_iterable(map(columns_of, fields)):
             was, now = old.columns[column], new.columns.get(column)
             if now is None:
                 raise ColumnUsed(new.name, column, was, where)

@@ -15,7 +15,7 @@ from processor.language.product.product import Columns, Definitions, Join, Produ
 from processor.values.entity import Entity
 from registry.edits.edit import with_numbers
 from registry.slots import SharedQuery, equal_groups, value_types
-from registry.text import column_of
+from registry.text import columns_of
 from statestore import keys
 
 
@@ -213,12 +213,12 @@ def _read_through_indexes(product: ProductPlan) -> Iterator[tuple[str, frozenset
             yield node.join.entity, node.used
         if isinstance(node.up, SlotRead):
             above = () if node.parent is None else product.nodes[node.parent].child_columns
-            yield node.above, frozenset(map(column_of, (*node.parent_columns, *above)))
+            yield node.above, frozenset(chain.from_iterable(map(columns_of, (*node.parent_columns, *above))))
 
 
 def _converted(entity: Entity, slots: Mapping[int, Columns], edges: Mapping[str, Columns]) -> Columns:
     indexed = [field for fields in (*slots.values(), *edges.values()) for field in fields]
-    return converted_of([field for field in indexed if column_of(field) in entity.columns], entity)
+    return converted_of([field for field in indexed if entity.columns.keys() >= {*columns_of(field)}], entity)
 
 
 def _slot_of(entity: Entity, columns: Columns, slots: Slots) -> int:

@@ -17,7 +17,7 @@ from processor.language.product.join_fields import convert, join_keys
 from processor.language.product.product import Columns
 from processor.values.entity import Entity
 from processor.values.record import Value
-from registry.text import column_of
+from registry.text import columns_of
 from statestore import keys
 from statestore.items import Edge, slot_name
 from statestore.keys import Key
@@ -67,7 +67,7 @@ class EntityPlan:
     def joined(self) -> frozenset[str]:
         """The columns that slots and edges hold."""
         indexed = [*self.slots.values(), *self.edges.values()]
-        return frozenset(column_of(field) for fields in indexed for field in fields)
+        return frozenset(column for fields in indexed for field in fields for column in columns_of(field))
 
     def edges_of(self, columns: Mapping[str, Value] | None) -> frozenset[Edge] | None:
         """The edges of a row with these columns (None: a deleted row); None when the entity has no edges."""

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from processor.engine.plan.tree import RootTree
 from processor.text import first_of
+from registry.text import shown_field
 
 SHOWN = 3
 """The names of so many products are shown; of further ones only how many they are."""
@@ -27,7 +28,7 @@ def _node_lines(tree: RootTree, index: int, margin: str) -> Iterator[str]:
     node = tree.nodes[index]
     join = node.join
     on = ", ".join(
-        f"{child} = {join.above}.{parent}"
+        f"{shown_field(child)} = {join.above}.{shown_field(parent)}"
         for child, parent in zip(join.child_columns, join.parent_columns, strict=True)
     )
     users = "all" if len(node.users) == len(tree.products) else product_names(node.users)

@@ -10,7 +10,7 @@ from processor.language.definitions.names import write_path
 from processor.language.definitions.shape import write_duration
 from processor.language.product.expressions.expression import Column, Expression
 from processor.language.product.product import BareValue, Fields, Gate, Join, OrderTerm, Product, Selection, WholeRow
-from processor.values.entity import Entity
+from processor.values.entity import ComputedColumn, Entity
 from processor.values.placeholders import PLACEHOLDER
 
 
@@ -24,7 +24,8 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
     described: dict[str, Any] = {
         "topic": entity.topic,
         "key": list(entity.key),
-        "columns": {name: _column(name, entity) for name in entity.columns},
+        "columns": {name: _column(name, entity) for name in entity.columns}
+        | {name: _computed(column) for name, column in entity.computed.items()},
         "shards": entity.shards,
     }
     if entity.truncate != "refuse":
@@ -55,6 +56,11 @@ def _column(name: str, entity: Entity) -> Any:
     words: dict[str, Any] = {"compare": list(column.compare)} if column.compare else {}
     words |= {"not_null": True} if name in entity.not_null else {}
     return {"type": str(column), **words} if words else str(column)
+
+
+def _computed(column: ComputedColumn) -> dict[str, Any]:
+    compare = {"compare": list(column.type.compare)} if column.type.compare else {}
+    return {"type": str(column.type), "as": column.text, **compare}
 
 
 def describe_product(product: Product) -> dict[str, Any]:
@@ -98,7 +104,7 @@ def _joins(joins: tuple[Join, ...]) -> dict[str, Any]:
 
 
 def _join(join: Join) -> dict[str, Any]:
-    described: dict[str, Any] = {"many" if join.many else "one": join.entity, "on": dict(join.on)}
+    described: dict[str, Any] = {"many" if join.many else "one": join.entity, "on": dict(join.written or join.on)}
     if join.where is not None:
         described["where"] = write_expression(join.where)
     if join.required:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeVar, get_args
 
+from processor.language.definitions.expressions import read_row_expression
+from processor.language.definitions.names import NameScope
 from processor.language.definitions.problems import Problems, suggest
 from processor.language.definitions.shape import (
     COLUMN,
@@ -21,12 +23,13 @@ from processor.language.definitions.shape import (
     describe_node,
 )
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
-from processor.language.product.join_fields import parse_compared, parse_element
+from processor.language.product.join_fields import parse_compared, parse_element, write_computed
 from processor.values.entity import (
     AbsentChoice,
     ColumnType,
     Compare,
     CompareWord,
+    ComputedColumn,
     DecimalForm,
     DeleteFlag,
     Entity,
@@ -38,6 +41,7 @@ from processor.values.entity import (
 from processor.values.envelopes.delete_flags import flag_text
 from processor.values.envelopes.kinds import FORMATS
 from processor.values.placeholders import PLACEHOLDER, placeholder_of
+from registry.text import computed_column
 from statestore.column_values import MAX_COLUMNS
 
 Choice = TypeVar("Choice", bound=str)
@@ -104,7 +108,7 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
     if name is None or body is None:
         return None
     check_keys(body, f"entity `{name}`", ENTITY, problems)
-    columns = _read_columns(name, key, body, problems)
+    columns, expressions = _read_columns(name, key, body, problems)
     columns_read = len(problems) == before
     key_columns = _read_key(name, key, body, columns if columns_read else None, problems)
     topic, shards = _read_options(name, body, problems)
@@ -119,7 +123,7 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
     table = _read_table(body, "table", problems)
     if len(problems) > before:
         return None
-    return Entity(
+    entity = Entity(
         name=name,
         topic=topic,
         key=key_columns,
@@ -137,9 +141,32 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
         absent=absent,
         not_null=not_null,
     )
+    for column, (declared, node) in expressions.items():
+        computed = _read_computed(column, declared, node, entity, problems)
+        if computed is not None:
+            entity = replace(entity, computed={**entity.computed, column: computed})
+    return entity if len(problems) == before else None
 
 
-def _read_columns(name: str, key: Scalar, body: Map, problems: Problems) -> dict[str, ColumnType]:
+def _read_computed(
+    column: str, declared: ColumnType, node: YamlNode, entity: Entity, problems: Problems
+) -> ComputedColumn | None:
+    """A column that an expression makes of the entity's other columns, also of computed ones that come before it."""
+    text = as_text(node, f"`as` of column `{column}`", "write an expression over columns of the row", problems)
+    scope = NameScope(entities={entity.name: entity}, entity=entity.name)
+    read = read_row_expression(text.strip(), node, scope, problems, as_type=declared) if text else None
+    if text is None or read is None:
+        return None
+    compare = united([declared.compare, read.compare])
+    return ComputedColumn(
+        type=replace(declared, compare=compare), text=text.strip(), field=write_computed(read.node, compare)
+    )
+
+
+def _read_columns(
+    name: str, key: Scalar, body: Map, problems: Problems
+) -> tuple[dict[str, ColumnType], dict[str, tuple[ColumnType, YamlNode]]]:
+    """The columns of the source, and the computed ones, each with the node of its expression."""
     cure = "write `columns: {name: type}`"
     if "columns" not in body.entries:
         problems.add(key, f"entity `{name}` has no `columns`", cure)
@@ -148,15 +175,20 @@ def _read_columns(name: str, key: Scalar, body: Map, problems: Problems) -> dict
         what = f"entity `{name}` declares {len(columns.entries)} columns; one write holds {MAX_COLUMNS} at most"
         problems.add(columns, what, "declare only the columns that products use; the job stores the others undeclared")
     types: dict[str, ColumnType] = {}
+    expressions: dict[str, tuple[ColumnType, YamlNode]] = {}
     for column, (column_key, node) in columns.entries.items() if columns else ():
         as_text(column_key, "the name of a column", "use text without control characters", problems)
-        if parse_element(column) or parse_compared(column):
-            meant = "elements" if parse_element(column) else "folded text"
+        if parse_element(column) or parse_compared(column) or computed_column(column):
+            meant = "elements" if parse_element(column) else "folded text" if parse_compared(column) else "expression"
             what = f"the column name `{column}` means the {meant} of another column"
             problems.add(column_key, what, "rename the column")
         if column_type := _read_column(column_key, node, problems):
-            types[column] = column_type
-    return types
+            expression = node.get("as") if isinstance(node, Map) else None
+            if expression is None:
+                types[column] = column_type
+            else:
+                expressions[column] = column_type, expression
+    return types, expressions
 
 
 def _read_column(key: Scalar, node: YamlNode, problems: Problems) -> ColumnType | None:
@@ -172,6 +204,9 @@ def _read_column(key: Scalar, node: YamlNode, problems: Problems) -> ColumnType 
     if said is None or found is None:
         return found
     compare = read_compare(said.get("compare"), problems)
+    if "as" in said.entries and "not_null" in said.entries:
+        what = f"column `{column}` is computed, so the source never sends it"
+        problems.add(said.key_node("not_null"), what, "remove `not_null`")
     if compare and found.name != "string":
         what = f"column `{column}` is {found}, which has no text to compare"
         problems.add(said.key_node("compare"), what, "leave out `compare`, or declare the column `string`")

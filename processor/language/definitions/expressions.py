@@ -6,7 +6,7 @@ This module reads a simple column without a parser. `processor.language.definiti
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, cast
 
 from processor.language.definitions.names import (
     NameScope,
@@ -48,11 +48,14 @@ from processor.language.product.expressions.expression import (
     Path,
     Shown,
     Type,
+    map_columns,
     node_of,
+    references,
 )
 from processor.language.product.expressions.json_values import read_path
 from processor.language.product.expressions.regular_expressions import WrongPattern, check_replacement, read_pattern
-from processor.values.entity import TypeName
+from processor.language.product.join_fields import read_computed
+from processor.values.entity import ColumnType, TypeName
 
 AGGREGATES: Final = ("count", "sum", "min", "max", "avg")
 _LITERALS: Final = ("true", "false", "null")
@@ -108,7 +111,8 @@ def _read(text: str, scope: NameScope, may_aggregate: bool, stored: bool) -> tup
     if path is not None and not _is_word(path, scope):
         named, type_ = resolve(path, scope)
         if isinstance(named, Column):
-            return named, type_
+            made = computed_node(named, scope)
+            return (named, type_) if made is None else (replace(made, text=text), type_)
     typed = _Reader(scope=scope, may_aggregate=may_aggregate).read(parse_expression(text, _known_names(scope)))
     node = keep_scales(typed.node, scope, stored=stored)
     if isinstance(node, Call) and node.function.startswith("as stored("):
@@ -116,6 +120,58 @@ def _read(text: str, scope: NameScope, may_aggregate: bool, stored: bool) -> tup
     if isinstance(node, Column):
         return node, typed.type
     return Computed(text=text, node=node, compare=typed.compare), typed.type
+
+
+def read_row_expression(
+    text: str, location: Location, scope: NameScope, problems: Problems, *, as_type: ColumnType | None = None
+) -> Computed | None:
+    """The expression over columns of one row, for a computed column or a side of a join. `as_type`: the type that it has to have,
+    or to widen to. None: it has problems, or is one column of the source alone."""
+    own = NameScope(entities=scope.entities, entity=scope.entity)
+    read = read_expression(text, location, own, problems)
+    if not read.valid:
+        return None
+    type_ = as_type.name if as_type else read.type
+    node = fitted(TypedNode(node_of(read.expression), read.type), type_) if type_ else None
+    compare = compare_of(read.expression, own) if isinstance(read.expression, Column) else read.expression.compare
+    if as_type and (as_type.array or read.type is None or node is None):
+        what = f"the expression `{text}` gives {read.type or 'null'}, not {as_type}"
+        problems.add(location, what, "declare this type, or cast the expression")
+    elif node is None or not any(True for _ in references(node)):
+        problems.add(location, f"the expression `{text}` reads no column", "name a column of the row in it")
+    elif isinstance(node, Column) and type_ == "json":
+        problems.add(location, f"`{text}` is a column itself", "name it where you need it")
+    else:
+        if as_type and as_type.scale is not None and as_type.precision is not None:
+            size = [make_literal(as_type.precision), make_literal(as_type.scale)]
+            node = apply_function("of size", [TypedNode(node, "decimal"), *size]).node
+        if isinstance(node, Column):
+            stored = f"as stored({type_})"
+            node = Call(function=stored if stored in FUNCTIONS else f"to {type_}({type_})", args=(node,), type=type_)
+        return Computed(text=text, node=cast(Call, node), compare=compare)
+    return None
+
+
+def computed_node(column: Column, scope: NameScope) -> Computed | None:
+    """The expression of a computed column, as this name reads it: over the columns of the same row; None for another column.
+    Where `one` joins reach no row, the value is null."""
+    own = scope
+    for _ in range(column.up):
+        assert own.above is not None
+        own = own.above
+    own = scope_at_path(column.path, own)
+    computed, entity = own.computed.get(column.name), own.entities.get(own.entity)
+    if computed is None or entity is None:
+        return None
+    made = read_computed(computed.field)
+    assert made is not None
+    node: Any = map_columns(made.node, lambda own: replace(column, name=own.name))
+    if column.path:
+        key = replace(column, name=entity.key[0])
+        lacks = Call(function=f"is null({entity.columns[key.name].name})", args=(key,), type="bool")
+        nothing = Literal(value=None, type=node.type)
+        node = Call(function=f"case({node.type},...)", args=(lacks, nothing, node), type=node.type)
+    return replace(made, text=write_path(column), node=node)
 
 
 def folded(expression: Expression, scope: NameScope) -> Expression:
@@ -130,16 +186,16 @@ def folded(expression: Expression, scope: NameScope) -> Expression:
 
 def _is_word(path: Path, scope: NameScope) -> bool:
     """Whether a bare name is a literal, or a function without parentheses, instead of a name."""
-    known = path[0] in scope.joins or path[0] in (scope.columns or ())
+    known = path[0] in scope.joins or path[0] in scope.names
     return len(path) == 1 and not known and path[0].lower() in {*_LITERALS, *_VOLATILE}
 
 
 def _known_names(scope: NameScope) -> set[str]:
-    names = {*scope.joins, *(scope.columns or ())}
+    names = {*scope.joins, *scope.names}
     for join in scope.joins.values():
         if join is not None:
             names |= _known_names(scope.below(join))
-    return names if scope.above is None else names | set(scope.above.columns or ())
+    return names if scope.above is None else names | scope.above.names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,27 +226,29 @@ class _Reader:
             raise WrongDefinition(what, "use it in `count`, or name a column")
         if len(parts) == 1 and parts[0].lower() in _VOLATILE and parts[0] not in _known_names(self.scope):
             raise _volatile_error(parts[0])
-        if self.over and parts[: len(self.over)] == self.over:
-            below = scope_at_path(self.over, self.scope)
-            node, type_ = resolve(parts[len(self.over) :], below)
-            compare = compare_of(node, below)
-        else:
-            node, type_ = resolve(parts, self.scope)
-            compare = compare_of(node, self.scope)
-            if self.over and not isinstance(node, Column):
-                what = f"an aggregate over `{'.'.join(self.over)}` cannot use the value of the join `{'.'.join(parts)}`"
-                raise WrongDefinition(what, "move the join's value out of the aggregate")
-            if isinstance(node, Column):
-                node = replace(node, up=node.up + len(self.over))
+        inside = bool(self.over) and parts[: len(self.over)] == self.over
+        scope = self._inner if inside else self.scope
+        node, type_ = resolve(parts[len(self.over) :] if inside else parts, scope)
+        if self.over and not inside and not isinstance(node, Column):
+            what = f"an aggregate over `{'.'.join(self.over)}` cannot use the value of the join `{'.'.join(parts)}`"
+            raise WrongDefinition(what, "move the join's value out of the aggregate")
+        compare = compare_of(node, scope)
+        made = computed_node(node, scope) if isinstance(node, Column) else None
+        read = node if made is None else made.node
+        if self.over and not inside:
+            read = map_columns(read, lambda column: replace(column, up=column.up + len(self.over)))
         stored = f"as stored({type_})"
-        read = Call(function=stored, args=(node,), type=type_) if stored in FUNCTIONS else node
+        if made is None and stored in FUNCTIONS:
+            read = Call(function=stored, args=(read,), type=type_)
         return TypedNode(read, type_, compare=compare)
 
     def _call(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
         if name in _VOLATILE:
             raise _volatile_error(name)
         if name in ("between", "like", "ilike") and len(args) != 3:
-            raise WrongDefinition(f"`{name}` is an operator, not a function", f"write it between its values: `a {name} b`")
+            raise WrongDefinition(
+                f"`{name}` is an operator, not a function", f"write it between its values: `a {name} b`"
+            )
         if name == "between":
             value, low, high = args
             return self._call("and", (ParsedCall(">=", (value, low)), ParsedCall("<=", (value, high))))

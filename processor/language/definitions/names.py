@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from processor.language.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
 from processor.language.product.expressions.expression import Column, Expression, Path, Shown, Type
 from processor.language.product.product import BareValue, Join
-from processor.values.entity import ColumnType, Compare, Entity
+from processor.values.entity import ColumnType, Compare, ComputedColumn, Entity
 
 _IDENTIFIER = r"[^\W\d][\w$]*"
 _PART = re.compile(rf'({_IDENTIFIER})|"((?:[^"]|"")+)"')
@@ -37,6 +37,22 @@ class NameScope:
         entity = self.entities.get(self.entity)
         return entity.columns if entity else None
 
+    @property
+    def computed(self) -> Mapping[str, ComputedColumn]:
+        """The columns that expressions make of the declared ones."""
+        entity = self.entities.get(self.entity)
+        return entity.computed if entity else {}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The declared and the computed columns."""
+        return frozenset(self.columns or ()) | frozenset(self.computed)
+
+    def type_of(self, column: str) -> ColumnType | None:
+        """The type of a column; None for an unknown one."""
+        computed = self.computed.get(column)
+        return computed.type if computed else (self.columns or {}).get(column)
+
     def below(self, join: Join) -> "NameScope":
         """The scope of a join's rows."""
         joins: Mapping[str, Join | None] = {inner.name: inner for inner in join.joins}
@@ -47,7 +63,8 @@ class UnknownColumn(WrongDefinition):
     """An expression names a column that the entity does not have. `column`: its name."""
 
     def __init__(self, column: str, scope: NameScope, columns: Mapping[str, ColumnType]) -> None:
-        super().__init__(f"entity `{scope.entity}` has no column `{column}`", suggest(column, columns))
+        known = {*columns, *scope.computed}
+        super().__init__(f"entity `{scope.entity}` has no column `{column}`", suggest(column, known))
         self.column = column
 
 
@@ -82,13 +99,13 @@ def write_path(column: Column) -> str:
 def read_own_column(text: str, location: Location, scope: NameScope, problems: Problems) -> Column:
     """The column of the level's own row with this plain name, from a list of `fields`. Adds a problem for an unknown name."""
     columns = scope.columns
-    if columns is not None and text not in columns:
+    if columns is not None and text not in scope.names:
         path = parse_path(text)
         if path and (path[0] in scope.joins or path[0] == PARENT):
             what = f"`{text}` is not a column of `{scope.entity}` itself"
             problems.add(location, what, f"give it a name: `fields: {{{path[-1]}: {text}}}`")
         else:
-            problems.add(location, f"entity `{scope.entity}` has no column `{text}`", suggest(text, columns))
+            problems.add(location, f"entity `{scope.entity}` has no column `{text}`", suggest(text, scope.names))
     return Column(name=text)
 
 
@@ -105,7 +122,7 @@ def resolve(path: Path, scope: NameScope) -> tuple[Column | Shown, Type]:
     reached = scope
     for name in path[:-1]:
         reached = _follow_join(name, path, reached)
-    if path[1:] and path[-1] not in (reached.columns or ()) and path[-1] in reached.joins:
+    if path[1:] and path[-1] not in reached.names and path[-1] in reached.joins:
         return Shown(path=path, type=(type_ := _shown_type(path[-1], reached))), type_
     return Column(name=path[-1], path=path[:-1]), _column_type(path[-1], reached)
 
@@ -126,7 +143,7 @@ def compare_of(node: Column | Shown, scope: NameScope) -> Compare:
         for _ in range(node.up):
             assert scope.above is not None
             scope = scope.above
-        column = (scope_at_path(node.path, scope).columns or {}).get(node.name)
+        column = scope_at_path(node.path, scope).type_of(node.name)
         return column.compare if column else ()
     above = scope_at_path(node.path[:-1], scope)
     join = above.joins[node.path[-1]]
@@ -164,7 +181,7 @@ def _follow_join(name: str, path: Path, scope: NameScope) -> NameScope:
     dotted = ".".join(path)
     if name not in scope.joins:
         what = f"`{name}` in `{dotted}` is not a join of this level"
-        if scope.columns and name in scope.columns:
+        if name in scope.names:
             what = f"`{name}` in `{dotted}` is a column, not a join"
         raise WrongDefinition(what, suggest(name, scope.joins))
     join = scope.joins[name]
@@ -182,9 +199,10 @@ def _column_type(name: str, scope: NameScope) -> Type:
     columns = scope.columns
     if columns is None:
         raise AlreadyReported
-    if name not in columns:
+    declared = scope.type_of(name)
+    if declared is None:
         raise UnknownColumn(name, scope, columns)
-    return "json" if columns[name].array else columns[name].name
+    return "json" if declared.array else declared.name
 
 
 def _shown_type(name: str, scope: NameScope) -> Type:

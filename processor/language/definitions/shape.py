@@ -100,6 +100,9 @@ COLUMN: Final[Members] = {
         "both. Default: by code point.",
         _COMPARE,
     ),
+    "as": Word(
+        "An expression over the other columns of the row, which makes a column that the source does not have.", TEXT
+    ),
     "not_null": Word(
         "true: the source has no null in the column, so null means a value that it did not send, and the stored value "
         "stays. Default: false.",

@@ -7,6 +7,7 @@ change of other columns does not touch the product (rule 8 of docs/architecture.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final, Literal
 
 from processor.language.product.expressions.expression import (
@@ -20,7 +21,7 @@ from processor.language.product.expressions.expression import (
 )
 from processor.language.product.join_fields import array_of, type_of, typed_field
 from processor.values.entity import Compare, Entity
-from registry.text import column_of
+from registry.text import columns_of
 
 AT_MOST: Final = 60.0
 """The default of `Gate.at_most`, in seconds: most source transactions end within a few, and a consumer that sees nothing
@@ -94,7 +95,8 @@ class Join:
     `inner[].id`). compare: how the text of each pair compares; empty where all pairs compare as they are. shown: True for an
     `embed`, whose result is the member `name`; False for a `join`, which serves only expressions.
     where: the condition on rows that count. required: the row above counts only if this join has a row.
-    total: `<name>_total` shows the number of rows before `limit`. strong: the join is read without an index.
+    total: `<name>_total` shows the number of rows before `limit`. strong: the join is read without an index. written: the
+    pairs as their author wrote them, where an expression is in place of a column; else empty.
     """
 
     name: str
@@ -111,6 +113,7 @@ class Join:
     joins: tuple["Join", ...] = ()
     strong: bool = False
     compare: tuple[Compare, ...] = ()
+    written: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property
     def listed(self) -> bool:
@@ -130,7 +133,7 @@ class Join:
         compares = self.compare or ((),) * len(self.on)
         return [
             f"{child} = {above}.{parent}" + (f" ({', '.join(compare)})" if compare else "")
-            for (child, parent), compare in zip(self.on, compares, strict=True)
+            for (child, parent), compare in zip(self.written or self.on, compares, strict=True)
         ]
 
     @property
@@ -250,8 +253,8 @@ def _read_columns(product: Product, *, compared: bool = False) -> tuple[Mapping[
 
     read((), () if product.where is None else (product.where,))
     for at, join in joins.items():
-        found[at].update(map(column_of, join.child_columns))
-        found[at[:-1]].update(map(column_of, join.parent_columns))
+        found[at].update(chain.from_iterable(map(columns_of, join.child_columns)))
+        found[at[:-1]].update(chain.from_iterable(map(columns_of, join.parent_columns)))
         read(at, (*(() if join.where is None else (join.where,)), *(term.by for term in join.order_by)))
     for at in shown:  # `shown` grows: an expression may show another join
         every = isinstance(selections[at], BareValue) or not compared

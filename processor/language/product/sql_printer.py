@@ -41,7 +41,7 @@ from processor.language.product.expressions.expression import (
     node_of,
     references,
 )
-from processor.language.product.join_fields import array_of, parse_element, type_of
+from processor.language.product.join_fields import array_of, parse_element, read_computed, type_of
 from processor.language.product.product import (
     BareValue,
     Fields,
@@ -279,6 +279,22 @@ class SqlRow:
         return row.column(column.name), row.entity.columns[column.name]
 
 
+@dataclass(frozen=True, slots=True)
+class _RowAlone:
+    """The SQL names of an expression over the columns of one row."""
+
+    row: SqlRow
+
+    def column(self, column: Column) -> str:
+        return self.row.column(column.name)
+
+    def shown(self, path: Path) -> str:
+        raise AssertionError(path)
+
+    def aggregate(self, aggregate: Aggregate) -> str:
+        raise AssertionError(aggregate)
+
+
 def join_condition(join: Join, row: SqlRow, above: SqlRow, elements: str) -> str:
     """The condition that `row` joins the row above. `elements`: the alias of the elements of a list join. If the child joins by
     an array of its own, one of that array's elements has to join."""
@@ -302,9 +318,10 @@ def unnest_elements(join: Join, above: SqlRow, alias: str) -> str:
 
 def _elements(row: SqlRow, name: str) -> str:
     """FROM text for the elements of a column: of an array, or of json. Json of another kind has none."""
-    column = row.column(name)
-    if row.entity.columns[name].array:
-        return f"unnest({column})"
+    computed = read_computed(name)
+    if computed is None and row.entity.columns[name].array:
+        return f"unnest({row.column(name)})"
+    column = row.column(name) if computed is None else write_expression(computed.node, _RowAlone(row))
     return f"jsonb_array_elements(CASE jsonb_typeof({column}) WHEN 'array' THEN {column} END)"
 
 
@@ -312,7 +329,8 @@ def operand(row: SqlRow, field: str, elements: str) -> tuple[str, ColumnType]:
     """The SQL of a field by which a row joins, and its type. `elements`: the alias of the elements, for a field of an array."""
     read, column = parse_element(field), type_of(field, row.entity)
     if read is None:
-        return row.column(field), column
+        computed = read_computed(field)
+        return row.column(field) if computed is None else write_expression(computed.node, _RowAlone(row)), column
     return f"{elements}.v" if read.member is None else f"{elements}.v -> {literal(read.member)}", column
 
 

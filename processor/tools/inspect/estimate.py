@@ -39,7 +39,7 @@ from processor.engine.protocol.ledger import group_partition
 from processor.tools.inspect.price import WORLD, Cost, Event, World
 from processor.values.record import Value
 from registry.model import Direction, EntityStatistics, JoinSpec, JoinStatistics, Statistics
-from registry.text import column_of
+from registry.text import columns_of
 from statestore import keys
 from statestore.attribute_values import item_size
 from statestore.column_values import pack_values
@@ -320,7 +320,11 @@ def _touched(
         node = None if place is None else tree.nodes[place].join
         if event.new and node is not None and node.own_slot is None:
             continue  # no row has the new key as its join key yet
-        moves = node is not None and changed is not None and changed & set(map(column_of, node.child_columns))
+        moves = (
+            node is not None
+            and changed is not None
+            and changed & set(chain.from_iterable(map(columns_of, node.child_columns)))
+        )
         route = _route(tree, place)
         for name in tree.reading(place, changed):
             routes = found.setdefault(name, {})

@@ -32,10 +32,11 @@ from processor.language.product.expressions.expression import (
     node_of,
     references,
 )
+from processor.language.product.join_fields import convert, converted_of
 from processor.language.product.product import OPEN, Columns
 from processor.text import first_of
 from processor.tools.inspect.rows import EmptyColumn, FormerTopics, Origin, absence_text, empty_columns, origin_of
-from registry.text import column_of
+from registry.text import column_of, shown_field
 from statestore import keys
 from statestore.items import DELETED
 from statestore.keys import Key, edge_partition, index_rows, partition, partition_prefix
@@ -452,8 +453,11 @@ class _Tracer:
     def _note(self, node: JoinPlan, match: Match, requests: list[Key | Lookup]) -> str:
         """Why the join asked nothing, or what the key reads found in place of rows."""
         if not requests:
-            columns = [column_of(field) for field in node.parent_columns]
-            nulls = [name for name in columns if match.columns.get(name) is None]
+            columns = [shown_field(column_of(field)) for field in node.parent_columns]
+            read = convert(match.columns, converted_of(node.parent_columns, self.plan.entities[node.above].entity))
+            nulls = [
+                shown_field(column_of(field)) for field in node.parent_columns if read.get(column_of(field)) is None
+            ]
             return f"`{nulls[0]}` of the {node.above} is null" if nulls else f"`{columns[0]}` has no elements"
         entity = self.plan.entities[node.join.entity]
         markers = [self.items.get(key) for key in requests if isinstance(key, Key)]

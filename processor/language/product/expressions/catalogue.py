@@ -308,6 +308,8 @@ def _arrays() -> None:
 
 
 def _json() -> None:
+    define("case", "json", "json", functions.case, _case, strict=False, variadic=True)
+    define("coalesce", "json", "json", functions.coalesce, call("coalesce"), strict=False, variadic=True)
     for sign, same in (("=", json_values.equal), ("<>", json_values.differ)):
         define(sign, "json json", "bool", same, f"({{0}} {sign} {{1}})")
     for sign, get, gives in (("->", json_values.get, "json"), ("->>", json_values.get_text, "string")):

@@ -90,6 +90,16 @@ def node_of(expression: Expression) -> ExpressionNode:
     return expression.node if isinstance(expression, Computed) else expression
 
 
+def map_columns(node: ExpressionNode, change: Callable[[Column], ExpressionNode]) -> ExpressionNode:
+    """The node with another one in place of each column. Columns within aggregates stay."""
+    match node:
+        case Column():
+            return change(node)
+        case Call(args=args):
+            return replace(node, args=tuple(map_columns(arg, change) for arg in args))
+    return node
+
+
 def references(node: ExpressionNode) -> Iterator[Column | Shown]:
     """The columns and shown joins that a node reads, as paths from the node's level."""
     match node:

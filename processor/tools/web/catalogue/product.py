@@ -28,6 +28,7 @@ from processor.language.product.product import BareValue, Definitions, Fields, J
 from processor.text import shortened
 from processor.tools.inspect.changes import PlannedEntry
 from registry.model import HistoryEntry, Snapshot
+from registry.text import shown_field
 
 BARE = "(value)"
 """The name of the value of a level without members."""
@@ -354,7 +355,7 @@ class _Layout:
 def _join_texts(product: Product, at: Path, joins: Mapping[Path, Join]) -> tuple[str, str]:
     if not at:
         return product.name, f"a document for each {product.root}"
-    return at[-1], f"{'many' if joins[at].many else 'one'}, by {', '.join(joins[at].child_columns)}"
+    return at[-1], f"{'many' if joins[at].many else 'one'}, by {', '.join(map(shown_field, joins[at].child_columns))}"
 
 
 def _box(column: _Column, y: int, hue: int, texts: Sequence[str], entity: str = "") -> PictureBox:
