@@ -10,6 +10,7 @@
     drawn N  some random products, by their number, which operators edit (`tests.simulator.mixed`)
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
     compared N   the same over columns that say how their text compares, with other spellings of each text
+    computed N   the same with expressions in joins, computed columns, and arrays within json
 
 Values are few, so keys collide, move A -> B -> A, and become null. In `pair` and `stars` each change that a product reads has a
 stamp `n`, which only rises. Every document shows the stamps, and so the version of each row.
@@ -27,7 +28,15 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.language.definitions.load import load, read_directory
 from processor.language.product.product import Definitions
-from tests.integration.product.products import ENTITIES, draw_compared_definitions, draw_definitions, draw_row, respell
+from tests.integration.product.products import (
+    ENTITIES,
+    PARTS,
+    draw_compared_definitions,
+    draw_computed_definitions,
+    draw_definitions,
+    draw_row,
+    respell,
+)
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
 from tests.simulator.edit_shapes import all_texts, drawn_contents
 from tests.simulator.shape_definitions import PAIR, PRICES, STARS
@@ -246,6 +255,15 @@ def _compared(name: str) -> Shape:
     return replace(_any(name), definitions=definitions, draw_row={e: partial(drawn, entity=e) for e in ENTITIES})
 
 
+def _computed(name: str) -> Shape:
+    def drawn(r: Random, entity: str) -> Row:
+        row = draw_row(r, entity)
+        return {**row, "x": r.choice(PARTS)} if entity == "tag" else row
+
+    definitions = draw_computed_definitions(Random(name))
+    return replace(_any(name), definitions=definitions, draw_row={e: partial(drawn, entity=e) for e in ENTITIES})
+
+
 def _drawn(name: str) -> Shape:
     texts = {"entities.yaml": json.dumps(ENTITIES), **all_texts(drawn_contents(name))}
     return replace(_any(name), name=name, definitions=load(texts))
@@ -262,5 +280,5 @@ def shape_of(name: str) -> Shape:
     """The shape of this name."""
     if name in SHAPES:
         return SHAPES[name]
-    kinds = {"compared": _compared, "drawn": _drawn, "any": _any}
+    kinds = {"compared": _compared, "computed": _computed, "drawn": _drawn, "any": _any}
     return kinds[name.split()[0]](name)

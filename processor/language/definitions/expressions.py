@@ -195,7 +195,7 @@ def _known_names(scope: NameScope) -> set[str]:
     for join in scope.joins.values():
         if join is not None:
             names |= _known_names(scope.below(join))
-    return names if scope.above is None else names | scope.above.names
+    return names if scope.above is None else names | {*scope.above.names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ from processor.language.definitions.shape import (
     describe_node,
 )
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
+from processor.language.product.expressions.catalogue import FUNCTIONS
 from processor.language.product.expressions.expression import Call, Column, Expression, Literal, aggregates, node_of
 from processor.language.product.expressions.json_values import read_path
 from processor.language.product.join_fields import array_of, parse_element, type_of, write_computed
@@ -303,10 +304,16 @@ def _check_pair(
     kinds = {_comparable_kind(*side, key, problems) for side in sides} - {"json"}
     if len(kinds) > 1 and None not in kinds:
         types = " and ".join(f"{_named(scope, text)} is {_field_type(scope, field)}" for scope, field, text in sides)
-        other, (cast_, _) = _field_type(*sides[0][:2]), reversed(written)
-        problems.add(
-            key, f"{types}: they never match", f"join values of one type, or cast one side: `{cast_}::{other}`"
-        )
+        problems.add(key, f"{types}: they never match", f"join values of one type{_cast_cure(sides)}")
+
+
+def _cast_cure(sides: list[tuple[NameScope, str, str]]) -> str:
+    """The shortest cast that makes the sides of one type."""
+    for (scope, field, text), (other, theirs, _) in (sides[::-1], sides):
+        own, target = _field_type(scope, field), _field_type(other, theirs)
+        if own and target and "[]" not in field and f"to {target.name}({own.name})" in FUNCTIONS:
+            return f", or cast one side: `{text}::{target.name}`"
+    return ""
 
 
 def _named(scope: NameScope, text: str) -> str:

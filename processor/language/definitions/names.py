@@ -44,9 +44,9 @@ class NameScope:
         return entity.computed if entity else {}
 
     @property
-    def names(self) -> frozenset[str]:
+    def names(self) -> tuple[str, ...]:
         """The declared and the computed columns."""
-        return frozenset(self.columns or ()) | frozenset(self.computed)
+        return (*(self.columns or ()), *self.computed)
 
     def type_of(self, column: str) -> ColumnType | None:
         """The type of a column; None for an unknown one."""
