@@ -77,7 +77,8 @@ def _folded(value: Any, compare: Compare) -> Any:
 
 
 def _member(element: Any, name: str) -> Any:
-    return element if not name else element.get(name) if isinstance(element, dict) else None
+    value = element if not name else element.get(name) if isinstance(element, dict) else None
+    return None if isinstance(value, dict | list) else value
 
 
 def _canonical(entity: Entity, column: str, value: Any) -> Any:

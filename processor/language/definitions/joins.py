@@ -312,7 +312,8 @@ def _cast_cure(sides: list[tuple[NameScope, str, str]]) -> str:
     for (scope, field, text), (other, theirs, _) in (sides[::-1], sides):
         own, target = _field_type(scope, field), _field_type(other, theirs)
         if own and target and "[]" not in field and f"to {target.name}({own.name})" in FUNCTIONS:
-            return f", or cast one side: `{text}::{target.name}`"
+            cast = text if parse_path(text) else f"({text})"
+            return f", or cast one side: `{cast}::{target.name}`"
     return ""
 
 

@@ -63,7 +63,7 @@ class UnknownColumn(WrongDefinition):
     """An expression names a column that the entity does not have. `column`: its name."""
 
     def __init__(self, column: str, scope: NameScope, columns: Mapping[str, ColumnType]) -> None:
-        known = {*columns, *scope.computed}
+        known = (*columns, *scope.computed)
         super().__init__(f"entity `{scope.entity}` has no column `{column}`", suggest(column, known))
         self.column = column
 

@@ -250,13 +250,14 @@ def _paths_read(node: ExpressionNode) -> Iterator[Path]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlRow:
     """A row that expressions can name. `alias`: its name in the query; `above`: the row above it; `one_joins`: the rows that its
-    `one` joins find, by the join's name."""
+    `one` joins find, by the join's name. `optional`: where there is no row, the query has one of nulls."""
 
     alias: str
     entity: Entity
     joins: tuple[Join, ...]
     above: "SqlRow | None" = None
     one_joins: "dict[str, SqlRow]" = field(default_factory=dict)
+    optional: bool = False
 
     def column(self, name: str) -> str:
         return f"{self.alias}.{quote(sql_name(name))}"
@@ -321,16 +322,24 @@ def _elements(row: SqlRow, name: str) -> str:
     computed = read_computed(name)
     if computed is None and row.entity.columns[name].array:
         return f"unnest({row.column(name)})"
-    column = row.column(name) if computed is None else write_expression(computed.node, _RowAlone(row))
+    column = _column_or_expression(row, name)
     return f"jsonb_array_elements(CASE jsonb_typeof({column}) WHEN 'array' THEN {column} END)"
+
+
+def _column_or_expression(row: SqlRow, field: str) -> str:
+    """A column, or the expression in its place. An expression is null where there is no row, also `coalesce(n, 1)`."""
+    computed = read_computed(field)
+    if computed is None:
+        return row.column(field)
+    written = write_expression(computed.node, _RowAlone(row))
+    return f"CASE WHEN {row.column(row.entity.key[0])} IS NOT NULL THEN {written} END" if row.optional else written
 
 
 def operand(row: SqlRow, field: str, elements: str) -> tuple[str, ColumnType]:
     """The SQL of a field by which a row joins, and its type. `elements`: the alias of the elements, for a field of an array."""
     read, column = parse_element(field), type_of(field, row.entity)
     if read is None:
-        computed = read_computed(field)
-        return row.column(field) if computed is None else write_expression(computed.node, _RowAlone(row)), column
+        return _column_or_expression(row, field), column
     return f"{elements}.v" if read.member is None else f"{elements}.v -> {literal(read.member)}", column
 
 
@@ -437,7 +446,8 @@ class _QueryWriter:
             join = parent.join(path[-1])
             first = self._matching(join, parent, ())
             rows = f"SELECT {first.row.alias}.*\n{first.text}\nORDER BY {first.order}\nLIMIT 1"
-            parent.one_joins[path[-1]] = lateral = self._row(join.entity, join.joins, parent)
+            lateral = replace(self._row(join.entity, join.joins, parent), optional=True)
+            parent.one_joins[path[-1]] = lateral
             clauses.append(f"LEFT JOIN LATERAL (\n{indent(rows, '  ')}\n) AS {lateral.alias} ON true")
         return row, "\n".join(clauses)
 
@@ -482,7 +492,7 @@ class _QueryWriter:
         rows = self._matching(join, above, map(node_of, expressions(join.selection)), elements)
         value = self._value(join.selection, rows.row)
         found = subquery(f"SELECT {value} AS v,\n  row_number() OVER (ORDER BY {rows.order}) AS n\n{rows.text}")
-        nothing = self._row(join.entity, join.joins, above)
+        nothing = replace(self._row(join.entity, join.joins, above), optional=True)
         absent = self._absent(join, above, elements, nothing)
         embeds = any(below.shown for below in join.joins)
         no_row = f"\nLEFT JOIN {table_name(join.entity, self._schema)} AS {nothing.alias} ON false" if embeds else ""

@@ -58,6 +58,10 @@ QUERIES = [
     """select i.id, i.data ->> 'city' as city, (i.data -> 'ages' ->> 0)::int as age, jsonb_typeof(i.data #> '{ages}') as ages,
        md5(u.email) as hash, regexp_replace(u.email, '^(.)n+', '\\1-', 'g') as masked from payment_info i left join "user" u
        on u.id = i.user_id and u.email ~ 'n' where i.data ? 'city' or i.data @> '{"ages": [7]}' or not 'x' = any(i.tags)""",
+    """select u.id, s.points, p.number, i.verified from "user" u
+       left join star s on lower(s.username || 'X') = lower(u.username) || 'x'
+       left join pull_request p on p.number % 2 = u.id and upper(p.author) like 'A%'
+       left join payment_info i on (i.data -> 'ages' ->> 0)::int = u.id + 3""",
 ]
 
 
