@@ -10,6 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
+from registry.text import shown_field
+
 GATE = "publish"
 """The member of a product's definition that says when its documents go out."""
 MAX_SLOTS = 20  # the most indexes that DynamoDB gives a table by default
@@ -134,7 +136,8 @@ class JoinSpec:
         object.__setattr__(self, "parent_columns", tuple(parent for _, parent in pairs))
 
     def __str__(self) -> str:
-        sides = f"{self.child}({', '.join(self.child_columns)}) = {self.parent}({', '.join(self.parent_columns)})"
+        child, parent = (", ".join(map(shown_field, one)) for one in (self.child_columns, self.parent_columns))
+        sides = f"{self.child}({child}) = {self.parent}({parent})"
         return f"{sides}, strong" if self.strong else sides
 
     def side(self, direction: Direction) -> tuple[str, tuple[str, ...]]:

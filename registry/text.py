@@ -13,7 +13,7 @@ Such a text is complete: no definition of an author can change what a slot holds
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -84,6 +84,11 @@ def shown_field(field: str) -> str:
     column = column_of(field)
     computed = computed_column(column)
     return field if computed is None else _shown_node(computed.node) + field.removeprefix(column)
+
+
+def shown_fields(fields: Iterable[str]) -> str:
+    """The fields of a slot or an edge, as people read them: `owner#lower(name)`."""
+    return "#".join(map(shown_field, fields))
 
 
 def _shown_node(node: Any) -> str:

@@ -43,7 +43,7 @@ from registry.edits.edit import Signature, pending_lines, plan_id
 from registry.edits.operations import NoTopic
 from registry.errors import NoAssignment, NoProduct, PlanOutdated
 from registry.model import Applied, JobStatus, Snapshot, Statistics
-from registry.text import shown_field
+from registry.text import shown_fields
 
 if TYPE_CHECKING:
     from registry.repository import Registry
@@ -168,7 +168,7 @@ def _near_slots(stored: Snapshot, entity: str) -> str:
     known = [one.name for one in stored.entities]
     if entity not in known:
         return f"there is no entity `{entity}`; {suggest(entity, known)}"
-    held = [f"GSI_{one.slot} {'#'.join(map(shown_field, one.columns))}" for one in stored.assignments_of(entity)]
+    held = [f"GSI_{one.slot} {shown_fields(one.columns)}" for one in stored.assignments_of(entity)]
     return f"{entity} has {', '.join(held) or 'no slots'}"
 
 

@@ -45,7 +45,7 @@ from processor.tools.inspect.prices import spending_line, throttled
 from registry.board import board_json
 from registry.edits.edit import pending_lines
 from registry.model import ENDS, AssignmentState, JobStatus, Progress, RunEnd, Snapshot
-from registry.text import shown_field
+from registry.text import shown_fields
 
 if TYPE_CHECKING:
     from processor.job.landing.landing_states import LandingState
@@ -219,7 +219,7 @@ def _board_rows(snapshot: Snapshot) -> list[list[str]]:
 def _key_cell(entity: Mapping[str, Any]) -> list[str]:
     lines = ["#".join(entity["key"]), *entity["key_serves"]]
     for edge in entity["edges"]:
-        lines += [f"edges {'#'.join(map(shown_field, edge['fields']))}", *edge["serves"]]
+        lines += [f"edges {shown_fields(edge['fields'])}", *edge["serves"]]
     return lines
 
 
@@ -228,7 +228,7 @@ def _slot_cell(entity: Mapping[str, Any], slot: int) -> list[str]:
     if assignment is None:
         return []
     state = [] if assignment["state"] == AssignmentState.SERVING else [f"({assignment['state']})"]
-    return ["#".join(map(shown_field, assignment["columns"])), *state, *assignment["serves"]]
+    return [shown_fields(assignment["columns"]), *state, *assignment["serves"]]
 
 
 def _job_line(version: int, job: Mapping[str, Any]) -> str:

@@ -40,7 +40,7 @@ from registry.model import (
     reads,
 )
 from registry.slots import apart, assign
-from registry.text import columns_of, same_json
+from registry.text import columns_of, same_json, shown_fields
 
 
 def apply(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> Edit:
@@ -308,7 +308,7 @@ def _check_key(old: EntityEntry, new: EntityEntry) -> None:
 def _check_held(stored: Snapshot, old: EntityEntry, new: EntityEntry, has_run: Collection[str]) -> None:
     places = [(f"GSI_{one.slot}", one.columns) for one in stored.assignments_of(new.name)]
     places += [
-        (f"an edge by {'#'.join(one.fields)}", one.fields) for one in stored.edge_paths() if one.entity == new.name
+        (f"an edge by {shown_fields(one.fields)}", one.fields) for one in stored.edge_paths() if one.entity == new.name
     ]
     for where, fields in places:
         for column in chain.from_iterable(map(columns_of, fields)):

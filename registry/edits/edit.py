@@ -23,7 +23,7 @@ from registry.model import (
     reads,
     writes,
 )
-from registry.text import same_json
+from registry.text import same_json, shown_fields
 
 
 class Signature(NamedTuple):
@@ -194,7 +194,7 @@ def _lines(stored: Snapshot, change: Edit) -> Iterator[str]:
 def _assignment_lines(stored: Snapshot, change: Edit) -> Iterator[str]:
     known = {_place(one) for one in stored.assignments}
     for one in change.assignments:
-        columns = "#".join(one.columns)
+        columns = shown_fields(one.columns)
         if _place(one) in known:
             yield f"entity {one.entity}: GSI_{one.slot} {columns} is {one.state} now"
         elif reads(one.state):
@@ -202,7 +202,7 @@ def _assignment_lines(stored: Snapshot, change: Edit) -> Iterator[str]:
         else:
             yield f"entity {one.entity}: GSI_{one.slot} will hold {columns} ({one.state})"
     for one in change.freed:
-        yield f"entity {one.entity}: GSI_{one.slot} {'#'.join(one.columns)} is {AssignmentState.FREE} now"
+        yield f"entity {one.entity}: GSI_{one.slot} {shown_fields(one.columns)} is {AssignmentState.FREE} now"
 
 
 def _product_lines(stored: Snapshot, change: Edit) -> Iterator[str]:
@@ -258,7 +258,7 @@ def _where(path: AssignedPath) -> str:
         case KeyPath():
             return "key"
         case EdgePath(fields=fields):
-            return f"edges by {'#'.join(fields)}"
+            return f"edges by {shown_fields(fields)}"
         case Assignment(slot=slot):
             return f"GSI_{slot}"
 
@@ -278,7 +278,7 @@ def pending_lines(snapshot: Snapshot) -> Iterator[str]:
             yield f"product {product.name}: the job replaces its documents by tombstones, then removes it"
     for one in snapshot.assignments:
         if not reads(one.state):
-            yield f"entity {one.entity}: GSI_{one.slot} {'#'.join(one.columns)} is {one.state}: {_next(one)}"
+            yield f"entity {one.entity}: GSI_{one.slot} {shown_fields(one.columns)} is {one.state}: {_next(one)}"
 
 
 def waits_for(snapshot: Snapshot, product: ProductEntry) -> list[str]:

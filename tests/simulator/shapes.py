@@ -7,7 +7,8 @@
     github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
     lists, strong   joins by edges (`tests.simulator.edge_shapes`)
     edits    the tables of `stars`; operators edit the products during the run (`tests.simulator.registry_edits`)
-    drawn N  some random products, by their number, which operators edit (`tests.simulator.mixed`)
+    drawn N  some random products, by their number, which operators edit (`tests.simulator.mixed`); `drawn computed N` with
+             expressions in joins and computed columns
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
     compared N   the same over columns that say how their text compares, with other spellings of each text
     computed N   the same with expressions in joins, computed columns, and arrays within json
@@ -16,7 +17,6 @@ Values are few, so keys collide, move A -> B -> A, and become null. In `pair` an
 stamp `n`, which only rises. Every document shows the stamps, and so the version of each row.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -38,7 +38,7 @@ from tests.integration.product.products import (
     respell,
 )
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
-from tests.simulator.edit_shapes import all_texts, drawn_contents
+from tests.simulator.edit_shapes import all_texts, drawn_contents, drawn_entities
 from tests.simulator.shape_definitions import PAIR, PRICES, STARS
 
 Row = dict[str, Any]
@@ -256,17 +256,21 @@ def _compared(name: str) -> Shape:
 
 
 def _computed(name: str) -> Shape:
+    return replace(_any(name), definitions=draw_computed_definitions(Random(name)), draw_row=_computed_rows())
+
+
+def _computed_rows() -> dict[str, Callable[[Random], Row]]:
     def drawn(r: Random, entity: str) -> Row:
         row = draw_row(r, entity)
         return {**row, "x": r.choice(PARTS)} if entity == "tag" else row
 
-    definitions = draw_computed_definitions(Random(name))
-    return replace(_any(name), definitions=definitions, draw_row={e: partial(drawn, entity=e) for e in ENTITIES})
+    return {entity: partial(drawn, entity=entity) for entity in ENTITIES}
 
 
 def _drawn(name: str) -> Shape:
-    texts = {"entities.yaml": json.dumps(ENTITIES), **all_texts(drawn_contents(name))}
-    return replace(_any(name), name=name, definitions=load(texts))
+    texts = {"entities.yaml": drawn_entities(name), **all_texts(drawn_contents(name))}
+    shape = replace(_any(name), name=name, definitions=load(texts))
+    return replace(shape, draw_row=_computed_rows()) if "computed" in name else shape
 
 
 SHAPES = {

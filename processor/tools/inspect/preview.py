@@ -39,7 +39,7 @@ from registry.edits.edit import Edit, edited, joined_by, plan_id
 from registry.edits.operations import remove
 from registry.model import Assignment, EntityEntry, JoinStatistics, Need, Requirements, Snapshot, Statistics
 from registry.text import columns_of as fields_read
-from registry.text import shown_field
+from registry.text import shown_fields
 from statestore.items import slot_name
 from statestore.metered import WRITE_BYTES
 from statestore.store import MAX_ITEM_BYTES
@@ -85,8 +85,8 @@ def needed_backfills(
     places = {(one.entity, one.slot) for one in stored.assignments}
     for entity in (one for one in after.entities if one.name in has_run):
         slots = [one for one in after.assignments_of(entity.name) if (one.entity, one.slot) not in places]
-        fields = tuple("#".join(map(shown_field, edge.fields)) for edge in edges if edge.entity == entity.name)
-        holds = [f"{slot_name(one.slot)} holds {'#'.join(map(shown_field, one.columns))}" for one in slots]
+        fields = tuple(shown_fields(edge.fields) for edge in edges if edge.entity == entity.name)
+        holds = [f"{slot_name(one.slot)} holds {shown_fields(one.columns)}" for one in slots]
         holds += [f"edges by {one}" for one in fields]
         held = frozenset(column for one in slots for field in one.columns for column in fields_read(field))
         holds += _shown_columns(entity.name, *plans, held) if plans else ()
@@ -421,7 +421,7 @@ def _warnings(plan: Plan, slots: tuple[SlotPreview, ...]) -> Iterator[str]:
     for slot in slots:
         entity = plan.entities[slot.entity].entity
         if all(type_of(field, entity).name == "bool" for field in slot.columns):
-            held = "#".join(map(shown_field, slot.columns))
+            held = shown_fields(slot.columns)
             what = f"{slot_name(slot.slot)} of {slot.entity} holds {held}, which has two values"
             yield f"{what}: each is one key of the index, and a key takes about 1,000 writes a second; join on more columns"
         if slot.state == "unused":

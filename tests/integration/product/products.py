@@ -307,12 +307,22 @@ def draw_computed_definitions(rng: Random) -> Definitions:
         for name, kind in entity["columns"].items():
             if kind == "string" and rng.random() < 0.2 and (compare := rng.choice(COMPARES)):
                 entity["columns"][name] = {"type": kind, "compare": compare}
-    _compute(rng, product, product["root"], entities)
+    compute(rng, product, product["root"], entities)
     return load({"entities.yaml": json.dumps(entities), "p.json": json.dumps(product, ensure_ascii=False)})
 
 
-def _compute(rng: Random, level: dict[str, Any], above: str, entities: dict[str, Any]) -> None:
-    """Puts expressions into the joins below a level, and computed columns into its fields."""
+def every_computed_column() -> dict[str, Any]:
+    """The tables, with a column for each expression of `MADE`."""
+    entities = json.loads(json.dumps(ENTITIES))
+    for entity in entities.values():
+        for column, kind in [*entity["columns"].items()]:
+            for made in MADE.get(kind, ()):
+                _declare(entity, column, made)
+    return dict(entities)
+
+
+def compute(rng: Random, level: dict[str, Any], above: str, entities: dict[str, Any], forms: int = 4) -> None:
+    """Puts expressions into the joins below a level, and computed columns into its fields. `forms`: how many of each type."""
     for join in [*level.get("join", {}).values(), *level.get("embed", {}).values()]:
         entity = join.get("many") or join["one"]
         if above == "tag" and "many" in join and not {"order_by", "limit"} & join.keys() and rng.random() < 0.5:
@@ -322,12 +332,12 @@ def _compute(rng: Random, level: dict[str, Any], above: str, entities: dict[str,
         for child, parent in join["on"].items():
             kinds = [ENTITIES[e]["columns"].get(c) for e, c in ((entity, child), (above, parent))]
             if kinds[0] in MADE and kinds[0] == kinds[1] and rng.random() < 0.8:
-                made = rng.choice(MADE[kinds[0]])
+                made = rng.choice(MADE[kinds[0]][:forms])
                 child, parent = _made(rng, entities[entity], child, made), _made(rng, entities[above], parent, made)
             pairs[child] = parent
         if len(pairs) == len(join["on"]):
             join["on"] = pairs
-        _compute(rng, join, entity, entities)
+        compute(rng, join, entity, entities, forms)
     computed = [name for name, of in entities[above]["columns"].items() if isinstance(of, dict) and "as" in of]
     if isinstance(level.get("fields"), dict) and computed and "count(" not in str(level["fields"]):
         grouped = any(word in str(level["fields"]) for word in ("min(", "max(", "sum(", "avg("))
@@ -336,12 +346,13 @@ def _compute(rng: Random, level: dict[str, Any], above: str, entities: dict[str,
 
 def _made(rng: Random, entity: dict[str, Any], column: str, made: str) -> str:
     """The expression over a column, or the name of the computed column that has it."""
-    expression = made.format(column)
-    if rng.random() < 0.5:
-        return expression
+    return made.format(column) if rng.random() < 0.5 else _declare(entity, column, made)
+
+
+def _declare(entity: dict[str, Any], column: str, made: str) -> str:
     kind = GIVES.get(made) or next(t for t, forms in MADE.items() if made in forms)
     name = f"{column}_{MADE_NAMES[made]}"
-    entity["columns"].setdefault(name, {"type": kind, "as": expression})
+    entity["columns"].setdefault(name, {"type": kind, "as": made.format(column)})
     return name
 
 
