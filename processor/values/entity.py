@@ -70,12 +70,14 @@ def united(compares: Iterable[Compare]) -> Compare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputedColumn:
-    """A column that the source does not have: an expression over the columns of its row. `text`: as its author wrote it; `field`:
-    the expression as a field of joins (`join_fields`)."""
+    """A column that the source does not have: an expression over the columns of its row. `text`: as its author wrote it;
+    `field`: the expression as a field of joins (`join_fields`); `compare`: the words of the column itself, without those of its
+    sources."""
 
     type: ColumnType
     text: str
     field: str
+    compare: Compare = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,7 +59,7 @@ def _column(name: str, entity: Entity) -> Any:
 
 
 def _computed(column: ComputedColumn) -> dict[str, Any]:
-    compare = {"compare": list(column.type.compare)} if column.type.compare else {}
+    compare = {"compare": list(column.compare)} if column.compare else {}
     return {"type": str(column.type), "as": column.text, **compare}
 
 
@@ -73,6 +73,10 @@ def describe_product(product: Product) -> dict[str, Any]:
     if product.compare:
         compare = {name: {c: list(words) for c, words in of.items()} for name, of in product.compare.items()}
         heading["compare"] = compare
+    if product.computed:
+        heading["computed"] = {
+            name: {column: _computed(made) for column, made in of.items()} for name, of in product.computed.items()
+        }
     if product.where is not None:
         heading["where"] = write_expression(product.where)
     return heading | _selection(product.selection) | _joins(product.joins)

@@ -141,11 +141,18 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
         absent=absent,
         not_null=not_null,
     )
-    for column, (declared, node) in expressions.items():
+    entity = with_computed(entity, expressions, problems)
+    return entity if len(problems) == before else None
+
+
+def with_computed(entity: Entity, columns: Mapping[str, tuple[ColumnType, YamlNode]], problems: Problems) -> Entity:
+    """The entity with these computed columns alone, each with its type and its expression."""
+    entity = replace(entity, computed={})
+    for column, (declared, node) in columns.items():
         computed = _read_computed(column, declared, node, entity, problems)
         if computed is not None:
             entity = replace(entity, computed={**entity.computed, column: computed})
-    return entity if len(problems) == before else None
+    return entity
 
 
 def _read_computed(
@@ -158,8 +165,9 @@ def _read_computed(
     if text is None or read is None:
         return None
     compare = united([declared.compare, read.compare])
+    field = write_computed(read.node, compare)
     return ComputedColumn(
-        type=replace(declared, compare=compare), text=text.strip(), field=write_computed(read.node, compare)
+        type=replace(declared, compare=compare), text=text.strip(), field=field, compare=declared.compare
     )
 
 
@@ -182,7 +190,7 @@ def _read_columns(
             meant = "elements" if parse_element(column) else "folded text" if parse_compared(column) else "expression"
             what = f"the column name `{column}` means the {meant} of another column"
             problems.add(column_key, what, "rename the column")
-        if column_type := _read_column(column_key, node, problems):
+        if column_type := read_column(column_key, node, problems):
             expression = node.get("as") if isinstance(node, Map) else None
             if expression is None:
                 types[column] = column_type
@@ -191,7 +199,7 @@ def _read_columns(
     return types, expressions
 
 
-def _read_column(key: Scalar, node: YamlNode, problems: Problems) -> ColumnType | None:
+def read_column(key: Scalar, node: YamlNode, problems: Problems) -> ColumnType | None:
     """A column: its type, or a mapping with the words of `members.COLUMN`."""
     column, said = key.text, node if isinstance(node, Map) else None
     type_node: YamlNode | None = node

@@ -127,7 +127,7 @@ def read_row_expression(
 ) -> Computed | None:
     """The expression over columns of one row, for a computed column or a side of a join. `as_type`: the type that it has to have,
     or to widen to. None: it has problems, or is one column of the source alone."""
-    own = NameScope(entities=scope.entities, entity=scope.entity)
+    own = NameScope(entities=scope.entities, entity=scope.entity, reads=scope.reads)
     read = read_expression(text, location, own, problems)
     if not read.valid:
         return None
@@ -163,6 +163,7 @@ def computed_node(column: Column, scope: NameScope) -> Computed | None:
     computed, entity = own.computed.get(column.name), own.entities.get(own.entity)
     if computed is None or entity is None:
         return None
+    own.reads.add((own.entity, column.name))
     made = read_computed(computed.field)
     assert made is not None
     node: Any = map_columns(made.node, lambda own: replace(column, name=own.name))

@@ -214,6 +214,8 @@ def _read_side(text: str, node: YamlNode, scope: NameScope, problems: Problems) 
         return text
     read = parse_element(text)
     name = read.column if read else text
+    if name in scope.computed and name not in columns:
+        scope.reads.add((scope.entity, name))
     if read and name not in columns:
         elements = text.removeprefix(name)
         if name in scope.computed and scope.computed[name].type.name == "json":
@@ -379,7 +381,7 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems) -> J
     entity, many = _read_entity(written, above, problems)
     if entity is None:
         return None
-    child = NameScope(entities=above.entities, entity=entity, above=above, many=many)
+    child = NameScope(entities=above.entities, entity=entity, above=above, many=many, reads=above.reads)
     on = read_on(body.get("on"), written.name, child, above, problems)
     if array_of(tuple(parent for _, parent in on)) is not None:
         _check_list_join(body, name, problems)

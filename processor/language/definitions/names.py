@@ -23,13 +23,15 @@ PARENT = "parent"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameScope:
     """The names that expressions of one level can use: the columns of its entity, its joins, and the columns of the levels
-    `above`. A join with problems has None. `many`: the level has many rows, so aggregates can read them."""
+    `above`. A join with problems has None. `many`: the level has many rows, so aggregates can read them. `reads`: collects the
+    computed columns that the product reads, each with its entity."""
 
     entities: Mapping[str, Entity | None]
     entity: str
     joins: Mapping[str, Join | None] = field(default_factory=dict)
     above: "NameScope | None" = None
     many: bool = False
+    reads: set[tuple[str, str]] = field(default_factory=set)
 
     @property
     def columns(self) -> Mapping[str, ColumnType] | None:
@@ -56,7 +58,9 @@ class NameScope:
     def below(self, join: Join) -> "NameScope":
         """The scope of a join's rows."""
         joins: Mapping[str, Join | None] = {inner.name: inner for inner in join.joins}
-        return NameScope(entities=self.entities, entity=join.entity, joins=joins, above=self, many=join.many)
+        return NameScope(
+            entities=self.entities, entity=join.entity, joins=joins, above=self, many=join.many, reads=self.reads
+        )
 
 
 class UnknownColumn(WrongDefinition):

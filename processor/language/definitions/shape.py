@@ -240,6 +240,10 @@ PRODUCT: Final[Members] = {
         "How columns compare in this product, `{entity: {column: ci}}`, whatever entities.yaml says. Default: as it says.",
         _map_of(_map_of(_COMPARE), 0),
     ),
+    "computed": Word(
+        "The computed columns of this product, `{entity: {column: {type: T, as: expression}}}`. Default: those of entities.yaml.",
+        _map_of(_map_of(mapping(COLUMN, "type", "as")), 0),
+    ),
     **NOTE,
     **_WHERE,
     **_SHOWN,

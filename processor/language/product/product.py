@@ -20,7 +20,7 @@ from processor.language.product.expressions.expression import (
     references,
 )
 from processor.language.product.join_fields import array_of, type_of, typed_field
-from processor.values.entity import Compare, Entity
+from processor.values.entity import Compare, ComputedColumn, Entity
 from registry.text import columns_of
 
 AT_MOST: Final = 60.0
@@ -150,8 +150,8 @@ Compares = Mapping[str, Mapping[str, Compare]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
     """The definition of a document. `where`: the condition on root rows that have a document. `format`: of the documents in the
-    topic. `gate`: when they go out. `compare`: how the columns that it reads compare; joins and expressions have it already, and
-    do not ask the entities."""
+    topic. `gate`: when they go out. `compare`: how the columns that it reads compare; `computed`: the computed columns that it
+    names, by entity. Joins and expressions have both already, and do not ask the entities."""
 
     name: str
     topic: str
@@ -162,6 +162,7 @@ class Product:
     format: DocumentFormat = "json"
     gate: Gate = OPEN
     compare: Compares = field(default_factory=dict)
+    computed: Mapping[str, Mapping[str, ComputedColumn]] = field(default_factory=dict)
 
     @property
     def gated(self) -> bool:
