@@ -25,11 +25,20 @@ from typing import Any
 from benchmarks.steps import demo_plan
 from processor.cli.options import print_progress
 from processor.counts import Count
-from processor.engine.protocol.committed import NOTHING
+from processor.engine.protocol.epochs import NOTHING
 from processor.engine.protocol.ledger import LedgerEntry, Mark, Run, hash_of, reserve
 from processor.engine.protocol.open_changes import SettledSegment
-from processor.engine.protocol.overlay import OpenRow, SegmentGroup, open_rows, sights_of
-from processor.engine.protocol.segment import DueSegment, IndexKey, OpenChange, Segment, make_segments
+from processor.engine.protocol.segments import (
+    DueSegment,
+    IndexKey,
+    OpenChange,
+    OpenRow,
+    Segment,
+    SegmentGroup,
+    make_segments,
+    open_rows,
+    sights_of,
+)
 from processor.engine.rounds.clock import VirtualClock
 from processor.engine.rounds.make_driver import make_driver
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult

@@ -9,7 +9,7 @@ from typing import Any
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.step import Request, Step
-from processor.engine.protocol.committed import Committed, published_before
+from processor.engine.protocol.epochs import Committed, published_before
 from processor.engine.protocol.ledger import LedgerEntry, Mark, group_key, hash_of, reserve
 from processor.engine.protocol.walk import NEVER
 from processor.engine.protocol.write_state import write_state

@@ -3,10 +3,9 @@
 from time import time
 
 from processor.cli.chosen_document import RequestedDocument
+from processor.engine.protocol.gates import Wait, stored_roots, wait_of
 from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.ledger import group_key, hash_of, read_entry
-from processor.engine.protocol.stored_roots import stored_roots
-from processor.engine.protocol.wait import Wait, wait_of
 from processor.engine.rounds.job_event import no_report
 from processor.environment.settings.resolve_secrets import resolve_schema_registry
 from processor.environment.settings.settings import Settings

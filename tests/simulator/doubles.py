@@ -12,7 +12,7 @@ from typing import Any
 
 import processor.engine.plan.row_image
 import processor.engine.protocol.open_changes
-import processor.engine.protocol.segment
+import processor.engine.protocol.segments
 import processor.job.run.spark_executor
 import processor.job.run.take_over
 import processor.job.run.worker
@@ -132,7 +132,11 @@ def doubles(world: World) -> Iterator[None]:
         (processor.job.run.spark_executor, "SMALL", world.conditions.small_round),
         (processor.job.run.worker, "SMALL", world.conditions.small_round),
         (processor.engine.plan.row_image, "WORTHWHILE", 0 if world.conditions.packs else WORTHWHILE),
-        (processor.engine.protocol.segment, "PARTITIONS", ("OPEN#00", "OPEN#01")),  # so that a start takes few requests
+        (
+            processor.engine.protocol.segments,
+            "PARTITIONS",
+            ("OPEN#00", "OPEN#01"),
+        ),  # so that a start takes few requests
         (processor.engine.protocol.open_changes, "SMALL_GROUP", 2),  # so that small histories have several groups
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in replaced]

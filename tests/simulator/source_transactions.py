@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.touch import Root
-from processor.engine.protocol.held_portion import HeldPortion
-from processor.engine.protocol.held_root import DueRoots
-from processor.engine.protocol.held_roots import HeldRoots
+from processor.engine.protocol.gate_items import HeldPortion
+from processor.engine.protocol.held_roots import DueRoots, HeldRoots
 from processor.engine.rounds.follow_up_stages import release_stage
 from processor.engine.rounds.round_runner import RoundRunner
 from processor.engine.rounds.write_stage import write_stage

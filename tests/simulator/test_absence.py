@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import tests.simulator.run as run_module
-from processor.engine.protocol import open_changes, segment, settle
+from processor.engine.protocol import open_changes, segments, settle
 from processor.engine.protocol.epochs import Epochs
-from processor.engine.protocol.overlay import sights_of
+from processor.engine.protocol.segments import sights_of
 from processor.engine.rounds import step_runner
 from statestore import row_writes
 from statestore.store import AbsentOrBelow
@@ -219,7 +219,7 @@ absence_by_row = replacing((step_runner, "sights_of", lambda _: _by_row))
 """Absence under one key proves that the index has dropped the row under each key."""
 absence_of_unseen = replacing(
     (open_changes, "unproven_slots", lambda _: lambda _change, slots: slots),
-    (segment, "unproven_slots", lambda _: lambda _change, slots: slots),
+    (segments, "unproven_slots", lambda _: lambda _change, slots: slots),
     (settle, "unproven_slots", lambda _: lambda _change, slots: slots),
 )
 """A change that no index has shown becomes provable by absence when its row leaves the indexes."""

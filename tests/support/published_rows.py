@@ -1,6 +1,6 @@
 """What is published for a change: the rows of one partition below a version, as after a batch that ended there."""
 
-from processor.engine.protocol.committed import Committed, Published, published_before
+from processor.engine.protocol.epochs import Committed, Published, published_before
 from statestore.versions import decode_version
 
 

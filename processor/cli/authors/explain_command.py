@@ -21,7 +21,7 @@ from processor.cli.options import (
 )
 from processor.cli.printing.document_text import add_pretty, document_text
 from processor.engine.plan.planning import product_of
-from processor.engine.protocol.wait import wait_json, wait_lines
+from processor.engine.protocol.gates import wait_json, wait_lines
 from processor.engine.rounds.publish_stage import encoded_document
 from processor.errors import StatestoreError
 from processor.language.product.sql_printer import product_sql

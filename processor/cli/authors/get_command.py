@@ -12,8 +12,8 @@ from processor.cli.printing.document_text import add_pretty, document_text
 from processor.cli.printing.output import UNFIT_LINE
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.product_plan import ProductPlan
+from processor.engine.protocol.gates import wait_text
 from processor.engine.protocol.ledger import group_key, read_entry
-from processor.engine.protocol.wait import wait_text
 from processor.engine.rounds.publish_stage import encoded_document
 from processor.text import visible_line
 from processor.tools.inspect.lineage import lineage, lost_lines

@@ -25,7 +25,7 @@ from processor.cli.printing.plan_details import detail_lines
 from processor.cli.printing.plan_json import plan_json
 from processor.cli.printing.plan_text import plan_lines
 from processor.engine.plan.planning import requirements_of
-from processor.engine.protocol.topic_moves import move_lines
+from processor.engine.protocol.epochs import move_lines
 from processor.environment.settings.open_registry import open_registry
 from processor.errors import SettingError, StatestoreError
 from processor.language.definitions.load import load, read_directory

@@ -20,7 +20,7 @@ from processor.cli.printing.output import (
 )
 from processor.counts import Count
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.seen_transactions import followed_topics
+from processor.engine.protocol.gates import followed_topics
 from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.trial import Trial, batches
 from processor.environment.settings.resolve_secrets import resolve_schema_registry

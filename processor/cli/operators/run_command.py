@@ -31,7 +31,7 @@ from processor.cli.printing.output import (
     write_rejects,
 )
 from processor.counts import Count
-from processor.engine.protocol.backlog import stopped_line
+from processor.engine.protocol.pending import stopped_line
 from processor.engine.rounds.job_event import JobEvent
 from processor.environment.settings.owner_name import owner_name
 from processor.environment.settings.settings import Settings

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from time import sleep
 from typing import TYPE_CHECKING
 
-from processor.engine.protocol.topic_moves import move_lines
+from processor.engine.protocol.epochs import move_lines
 from processor.text import visible_line
 from registry.edits.edit import pending_lines
 from registry.model import Applied, JobStatus

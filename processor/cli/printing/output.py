@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from processor.counts import OUTCOMES, REQUEST, Count
-from processor.engine.protocol.backlog import stopped_line
+from processor.engine.protocol.pending import stopped_line
 from processor.engine.rounds.freshness import BUCKETS, FRESHNESS
 from processor.job.metrics.status import freshness_text
 from processor.text import visible_line

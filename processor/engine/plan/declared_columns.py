@@ -1,10 +1,10 @@
 """Reads a stored row by the declaration of its entity as it is now.
 
-Wide declared columns that no product reads are in `_more` (`plan.row_image`). So is a column that is declared later, in
-older items, as the source sent it. These functions convert a value of `_more` to the declared type. A value that does not fit, or
+Wide declared columns that no product reads are in `_more` (`plan.row_image`). So is a column that is declared later, in older
+items, as the source sent it. These functions convert a value of `_more` to the declared type. A value that does not fit, or
 that has two meanings, is null and counted. A column that is declared no more is undeclared in all rows. Older items hold its
-value in an attribute of its own, and the next write of the row moves it to `_more`, or replaces it. An entity with
-`keep: declared` shows no undeclared column, and the next write of an older row drops those that it holds.
+value in an attribute of its own, and the next write of the row moves it to `_more`, or replaces it. An entity with `keep:
+declared` shows no undeclared column, and the next write of an older row drops those that it holds.
 """
 
 from collections import Counter

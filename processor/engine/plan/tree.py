@@ -1,8 +1,8 @@
 """The tree of a root entity: the joins of all its products, with equal joins merged into one node.
 
-Two joins are one node if they hang below the same node, join the same columns, and read them in the same way. `where`, the order,
-the limit and the name of a join belong to each product. So a round finds the roots above a node once for all products that use
-it, and assembles a root once for all products that show it.
+Two joins are one node if they hang below the same node, join the same columns, and read them in the same way. `where`, the
+order, the limit and the name of a join belong to each product. So a round finds the roots above a node once for all products
+that use it, and assembles a root once for all products that show it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

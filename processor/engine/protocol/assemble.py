@@ -1,8 +1,8 @@
 """Fetches the rows of a root's documents: the root by key, then level by level the rows that each join of the tree finds.
 
 The tree has the joins of all products that show the root, so the step decodes each row once, computes each join key once, and
-checks each row once. It asks all requests of one level together. Siblings that share a slot ask the same lookup, which the runner
-sends once. An index answer is only a hint, and so is an edge: the step checks each row's real columns against the join.
+checks each row once. It asks all requests of one level together. Siblings that share a slot ask the same lookup, which the
+runner sends once. An index answer is only a hint, and so is an edge: the step checks each row's real columns against the join.
 `processor.language.product.document` decides which rows a document shows, and in which order.
 """
 

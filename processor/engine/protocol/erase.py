@@ -16,7 +16,7 @@ from processor.engine.plan.plan import EntityPlan
 from processor.engine.plan.row_image import deleted_image
 from processor.engine.plan.step import Step
 from processor.engine.protocol.erasures import Erasure, erasure_key, read_erasure, write_erasure
-from processor.engine.protocol.segment import OpenChange, open_change, write_changes
+from processor.engine.protocol.segments import OpenChange, open_change, write_changes
 from statestore.item_attributes import write_bare_marker
 from statestore.items import Image, JoinKey, Row, read_row, written_row
 from statestore.keys import Key

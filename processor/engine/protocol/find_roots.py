@@ -17,7 +17,7 @@ from processor.engine.plan.product_plan import JoinPlan
 from processor.engine.plan.step import Lookup, Step
 from processor.engine.plan.touch import Root, Touch
 from processor.engine.plan.tree import RootTree
-from processor.engine.protocol.fan_outs import FanOut, FoundRoots, ResumedFanOut
+from processor.engine.protocol.pending import FanOut, FoundRoots, ResumedFanOut
 from statestore import keys
 from statestore.item_attributes import entity_of_item, key_of_item
 from statestore.items import read_columns

@@ -19,12 +19,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from processor.engine.protocol.overlay import SegmentGroup, Sight, group_of
-from processor.engine.protocol.segment import (
+from processor.engine.protocol.segments import (
     CHANGES_PER_ITEM,
     DueSegment,
     OpenChange,
     Segment,
+    SegmentGroup,
+    Sight,
+    group_of,
     item_key,
     make_segment,
     make_segments,

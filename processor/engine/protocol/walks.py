@@ -6,16 +6,17 @@ registry, because live work touches a row only when it changes, and after a trun
     WALKS, truncate#<entity>    every row that is older than the last truncate is deleted, and its documents are published
 
 A fill first writes the rows that follow an older layout, or show too few columns in the indexes. Then it *probes*: it asks the
-indexes for every row, and keeps the rows that they do not show yet as `unseen`. W after the last evidence it is done. A fill that
-is done stays true, since every run writes rows by the layout, and shows in the indexes what its products read there. A plan that
-reads fewer columns shows fewer, so the goal of the fill shrinks with the plan. Where no index is late, a fill does not probe.
+indexes for every row, and keeps the rows that they do not show yet as `unseen`. W after the last evidence it is done. A fill
+that is done stays true, since every run writes rows by the layout, and shows in the indexes what its products read there. A
+plan that reads fewer columns shows fewer, so the goal of the fill shrinks with the plan. Where no index is late, a fill does
+not probe.
 
 The job publishes nothing of a product whose walk is *held*: live work drops its roots, and the walk finds all of them later.
 
 A truncate is durable before its batch commits. While its walk goes on, its delete markers may have unpublished former keys: a
-crash, or a run that was given up, leaves them so. So a write of the entity looks for such keys from the truncate on, as from its
-batch's start on. A truncate that comes meanwhile begins the walk again, and the walk remembers the first one for this. The walk
-stays when it is done, because a dead letter that is older than the truncate may be replayed later.
+crash, or a run that was given up, leaves them so. So a write of the entity looks for such keys from the truncate on, as from
+its batch's start on. A truncate that comes meanwhile begins the walk again, and the walk remembers the first one for this. The
+walk stays when it is done, because a dead letter that is older than the truncate may be replayed later.
 
 A cursor moves when the round of its page has ended.
 """

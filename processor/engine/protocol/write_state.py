@@ -1,4 +1,4 @@
-"""Writes one net change to the table, and returns the row that it touched.
+"""The step `write_state` writes one net change to the table, and returns the row that it touched.
 
     1. One conditional write. It succeeds where there is no row, or a row that a committed batch wrote from the same epoch and
        partition: that batch has published the row. The write itself keeps the previous keys.
@@ -21,27 +21,70 @@ there: the same content as before is no proof, because the row may have had anot
 This read is weak. If its answer is old, the store refuses the write, and returns the row. Where the answer leads to no write,
 the step reads the row again, strongly consistent.
 
-A delete of a row that every index has shown, and that has no open change, takes the row out of the indexes: each drops the entry,
-and shows no other in its place. A merge never does this, because nobody may know what the indexes have shown of its row. A
-replay that outlived its run may have written the row after the run's end, so that no open change names it: the row says so
+A delete of a row that every index has shown, and that has no open change, takes the row out of the indexes: each drops the
+entry, and shows no other in its place. A merge never does this, because nobody may know what the indexes have shown of its row.
+A replay that outlived its run may have written the row after the run's end, so that no open change names it: the row says so
 (`Row.replayed`). Then absence proves nothing, and settling puts the marker back into the indexes.
+
+The step `keep_edges` keeps the edges of a row around its write (rule 12).
+
+    1. Before each write of the row, the step puts every edge that the new version names, where the stored edge is
+       older. New edges alone are not enough, since a task that removes edges of an earlier version may still be under
+       way.
+    2. The write step writes the row.
+    3. The step removes the edges that this version of the row dropped, and those that it put and the row does not name
+       in the end. It removes them in the name of the row's version, where the edge is older than that.
+
+A crash leaves too many edges, never too few. The replay of the batch finds the dropped keys again, because the row
+keeps them until then. A needless edge costs a read: assemble checks rows against the join.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from processor.engine.plan.declared_columns import declared_row
 from processor.engine.plan.plan import EntityPlan
 from processor.engine.plan.row_image import filled_image, image_of, refuse_stray, version_of
 from processor.engine.plan.step import Step, WeakKey
 from processor.engine.plan.touch import UNDECLARED, RefusedChange, Touch, TouchOutcome, oversized
-from processor.engine.protocol.committed import Published
+from processor.engine.protocol.epochs import Published
 from processor.values.record import UNAVAILABLE, Change
 from statestore import keys
-from statestore.items import Image, JoinKey, Row, written_row
+from statestore.edges import drop_edge, put_edge
+from statestore.item_attributes import edges_in, version_in
+from statestore.items import Edge, Image, JoinKey, Row, written_row
 from statestore.keys import Key
 from statestore.row_writes import keep_indexed, leaves_room, merge_image, write_image
 from statestore.store import Done, Item, Refused, TooLarge, Write
+
+T = TypeVar("T")
+RowKeys = tuple[Row, frozenset[JoinKey]]
+"""A row as the table has it now, and its former keys."""
+
+
+def keep_edges(writing: Step[T], row_keys: Callable[[T], RowKeys | None]) -> Step[T]:
+    """Runs the step that writes a row, and keeps the row's edges. `row_keys`: the row and former keys by the step's
+    result, None where the result names no row."""
+    put: set[Edge] = set()
+    answers: Any = None
+    while True:
+        try:
+            requests = writing.send(answers)
+        except StopIteration as end:
+            result: T = end.value
+            break
+        for write in [r for r in requests if isinstance(r, Write)]:
+            if named := edges_in(write):
+                put |= named
+                yield tuple(put_edge(write.key, edge, version_in(write)) for edge in sorted(named))
+        answers = yield requests
+    if found := row_keys(result):
+        row, former_keys = found
+        dropped = put.union((fields, key) for fields, key in former_keys if isinstance(fields, str)) - row.edges
+        if dropped:
+            yield tuple(drop_edge(row.key, edge, row.version) for edge in sorted(dropped))
+    return result
+
 
 IsShown = Callable[[Key], bool]
 

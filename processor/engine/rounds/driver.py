@@ -19,8 +19,7 @@ from typing import TypeVar
 from processor.counts import REPLAYED_AS, Count
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.touch import Root
-from processor.engine.protocol.committed import NOTHING, Committed
-from processor.engine.protocol.epochs import Partition
+from processor.engine.protocol.epochs import NOTHING, Committed, Partition
 from processor.engine.protocol.replays import ReplayReport, end_replay, refuse_replay
 from processor.engine.protocol.walk import WalkPage
 from processor.engine.rounds.clock import Clock

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from processor.engine.protocol.erase import ErasedRow, erase
 from processor.engine.protocol.erasures import Erasure, erasure_key, name_of, read_erasure, write_erasure
-from processor.engine.protocol.held_portion import without_roots
+from processor.engine.protocol.gate_items import without_roots
 from processor.engine.protocol.identity import SEQUENCES, ledgers_in
-from processor.engine.protocol.keep_edges import keep_edges
 from processor.engine.protocol.ledger import (
     NO_DOCUMENT,
     RetiredEntries,
@@ -23,7 +22,8 @@ from processor.engine.protocol.ledger import (
 )
 from processor.engine.protocol.replays import PARTITION as REPLAYS
 from processor.engine.protocol.replays import end_note, noted_keys, notes_of_row
-from processor.engine.protocol.segment import changes_key, make_segment
+from processor.engine.protocol.segments import changes_key, make_segment
+from processor.engine.protocol.write_state import keep_edges
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.step_runner import StepRunner
 from statestore.item_attributes import key_of_item

@@ -9,7 +9,7 @@ from itertools import chain
 from time import perf_counter
 from typing import Any, Protocol
 
-from processor.engine.protocol.overlay import SegmentGroup, group_of
+from processor.engine.protocol.segments import SegmentGroup, group_of
 from processor.engine.rounds.keep_changes import hold_back
 from processor.engine.rounds.publish_stage import AskLimit, publish_lane
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from processor.counts import Count
 from processor.engine.plan.touch import Root
-from processor.engine.protocol.fan_outs import FanOut, FoundRoots
 from processor.engine.protocol.find_roots import find_roots, resume
 from processor.engine.protocol.ledger import Mark
 from processor.engine.protocol.open_changes import SettledSegment
+from processor.engine.protocol.pending import FanOut, FoundRoots
 from processor.engine.protocol.publish import invalidate
-from processor.engine.protocol.segment import DueSegment, OpenChange, make_segment
+from processor.engine.protocol.segments import DueSegment, OpenChange, make_segment
 from processor.engine.protocol.settle import SettledChange, settle
 from processor.engine.rounds.freshness import UNKNOWN
 from processor.engine.rounds.round import Round, StageResult

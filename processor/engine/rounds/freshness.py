@@ -4,8 +4,8 @@ The age counts from Kafka's timestamp of the oldest record of the batch that led
 the document and committed its transaction. The clock of the publish task says when that was. The timestamp is the one that the
 topic keeps (CreateTime or LogAppendTime), never a time in the source's row.
 
-A tally holds the histogram: a counter for each bucket that is not empty, and the sum. So histograms add up over tasks, rounds and
-a whole run like all counts. Does not: count documents that no record of their round led to: corrections, repairs, the
+A tally holds the histogram: a counter for each bucket that is not empty, and the sum. So histograms add up over tasks, rounds
+and a whole run like all counts. Does not: count documents that no record of their round led to: corrections, repairs, the
 backlog, and the later pages of a fan-out.
 """
 

@@ -5,9 +5,9 @@ from collections import Counter
 from dataclasses import replace
 
 from processor.counts import Count
-from processor.engine.protocol.held_portion import Held, make_portions
+from processor.engine.protocol.gate_items import Held, make_portions
 from processor.engine.protocol.open_changes import OpenChanges
-from processor.engine.protocol.segment import Segment
+from processor.engine.protocol.segments import Segment
 from processor.engine.rounds.round import Round, StageResult
 from processor.language.product.product import OPEN
 from statestore.errors import Terminal

@@ -14,10 +14,9 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.row_image import version_of
 from processor.engine.plan.step import Step
 from processor.engine.protocol.decode import decode
-from processor.engine.protocol.keep_edges import RowKeys, keep_edges
-from processor.engine.protocol.replay import ReplayedChange, replay
-from processor.engine.protocol.replays import ReplayReport, replay_key
-from processor.engine.protocol.segment import changes_key, make_segment
+from processor.engine.protocol.replays import ReplayedChange, ReplayReport, replay, replay_key
+from processor.engine.protocol.segments import changes_key, make_segment
+from processor.engine.protocol.write_state import RowKeys, keep_edges
 from processor.engine.rounds.replay_document import replay_document
 from processor.engine.rounds.round import Round, StageResult
 from processor.engine.rounds.settled_decode import SettledDecode

@@ -4,8 +4,8 @@
        roots to publish.
     2. The publish stage: the roots of each lane -> assemble, publish.
 
-All tasks of the first stage end before the first task of the publish stage begins. A round of little work is one task, which does
-both. Here is what both stages share, and what they return, as plain data.
+All tasks of the first stage end before the first task of the publish stage begins. A round of little work is one task, which
+does both. Here is what both stages share, and what they return, as plain data.
 """
 
 from collections import Counter
@@ -16,17 +16,15 @@ from typing import Any
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.touch import Root
-from processor.engine.protocol.committed import Committed
-from processor.engine.protocol.epochs import Incarnations
+from processor.engine.protocol.epochs import Committed, Incarnations
 from processor.engine.protocol.erasures import Erased
-from processor.engine.protocol.fan_outs import FanOut, ResumedFanOut
 from processor.engine.protocol.form_notes import FormNote, Forms
-from processor.engine.protocol.held_portion import HeldPortion, SeenRecords, TransactionName
+from processor.engine.protocol.gate_items import HeldPortion, SeenRecords, TransactionName
 from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.open_changes import SettledSegment
-from processor.engine.protocol.overlay import Sight
+from processor.engine.protocol.pending import FanOut, ResumedFanOut
 from processor.engine.protocol.replays import ReplayReport
-from processor.engine.protocol.segment import DueSegment, Segment
+from processor.engine.protocol.segments import DueSegment, Segment, Sight
 from processor.engine.protocol.walk import TruncateGoal, WalkedPage
 from processor.engine.rounds.freshness import RootTimes
 from processor.engine.rounds.step_runner import StepRunner

@@ -16,8 +16,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from processor.counts import Count
-from processor.engine.protocol.committed import NOTHING, Committed
-from processor.engine.protocol.epochs import Incarnations
+from processor.engine.protocol.epochs import NOTHING, Committed, Incarnations
 from processor.engine.protocol.ledger import Run, end_round, read_run
 from processor.engine.rounds.account import check_account
 from processor.engine.rounds.executor import Executor, Work

@@ -1,10 +1,10 @@
 """Decides which rows a task reads before it writes them: those of an entity with many updates that change nothing that an index
 shows.
 
-A task that has read a row writes such an update without the indexes, and saves a write unit in each. The read is weak, and costs
-a tenth of a write unit. Other ways to know the row cost more: a write under a condition on what the indexes show takes the write
-units of the row again where DynamoDB refuses it. So that way is cheaper only where more than nine of ten updates are such ones.
-The choice needs no memory: each run measures the share again.
+A task that has read a row writes such an update without the indexes, and saves a write unit in each. The read is weak, and
+costs a tenth of a write unit. Other ways to know the row cost more: a write under a condition on what the indexes show takes
+the write units of the row again where DynamoDB refuses it. So that way is cheaper only where more than nine of ten updates are
+such ones. The choice needs no memory: each run measures the share again.
 """
 
 from collections.abc import Iterable, Mapping

@@ -11,10 +11,8 @@ from itertools import chain
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.touch import Root
-from processor.engine.protocol.backlog import PARTITION, Backlog, stopped_line
 from processor.engine.protocol.erasures import PARTITION as ERASED
 from processor.engine.protocol.erasures import Erased, erased_in
-from processor.engine.protocol.fan_outs import FanOuts
 from processor.engine.protocol.form_notes import PARTITION as FORMS
 from processor.engine.protocol.form_notes import (
     FormNote,
@@ -25,10 +23,11 @@ from processor.engine.protocol.form_notes import (
     with_notes,
     without_notes,
 )
+from processor.engine.protocol.gates import adopt_plan
 from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.open_changes import OpenChanges
-from processor.engine.protocol.segment import open_items
-from processor.engine.protocol.stored_roots import adopt_plan
+from processor.engine.protocol.pending import PARTITION, Backlog, FanOuts, stopped_line
+from processor.engine.protocol.segments import open_items
 from processor.engine.protocol.walk import PARTITION as WALKS
 from processor.engine.protocol.walks import Walks
 from processor.engine.rounds.absent_columns import AbsentReport

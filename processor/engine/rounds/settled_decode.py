@@ -1,7 +1,8 @@
 """Decodes the records of a task, and settles the form of a decimal column by the first record that shows one.
 
 A task settles a form in the table before it writes a row by it. Where another task was first, the table answers with the form
-that the column has. The task reads the record by that form, so the record may be a dead letter. No column has rows of both forms.
+that the column has. The task reads the record by that form, so the record may be a dead letter. No column has rows of both
+forms.
 """
 
 from collections.abc import Iterable, Mapping

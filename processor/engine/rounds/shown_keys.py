@@ -1,7 +1,7 @@
 """Which rows a record shows, also a record that cannot be decoded: by its key columns alone. Pure; never raises.
 
-A dead letter has one broken column, or a Kafka key without all parts of the key, or bytes that end too early. Its key columns may
-still be readable: in the Kafka key, in each image of the value, or half in the one and half in the other.
+A dead letter has one broken column, or a Kafka key without all parts of the key, or bytes that end too early. Its key columns
+may still be readable: in the Kafka key, in each image of the value, or half in the one and half in the other.
 """
 
 from collections.abc import Iterator, Mapping

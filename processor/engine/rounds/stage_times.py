@@ -1,7 +1,7 @@
 """How long the stages of a batch take, as counters of a tally in milliseconds.
 
-`write` and `publish` count the tasks of the two stages of a round, each task with its waiting for answers: tasks that run side by
-side add up. BATCH counts whole micro-batches of a job.
+`write` and `publish` count the tasks of the two stages of a round, each task with its waiting for answers: tasks that run side
+by side add up. BATCH counts whole micro-batches of a job.
 """
 
 from collections import Counter

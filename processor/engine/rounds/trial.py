@@ -12,9 +12,9 @@ from itertools import islice
 
 from processor.counts import Count
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.committed import NOTHING, Committed
+from processor.engine.protocol.epochs import NOTHING, Committed
+from processor.engine.protocol.gates import followed_topics
 from processor.engine.protocol.ledger import Run
-from processor.engine.protocol.seen_transactions import followed_topics
 from processor.engine.rounds.clock import VirtualClock
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.executor import InProcessExecutor

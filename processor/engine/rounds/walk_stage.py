@@ -13,15 +13,13 @@ from processor.counts import Count
 from processor.engine.plan.plan import EntityPlan, Plan
 from processor.engine.plan.step import Step
 from processor.engine.plan.touch import Root, Touch
-from processor.engine.protocol.fan_outs import FanOut, FoundRoots
-from processor.engine.protocol.fill import FilledRow, fill, fill_again
 from processor.engine.protocol.find_roots import find_roots
-from processor.engine.protocol.keep_edges import RowKeys, keep_edges
 from processor.engine.protocol.ledger import read_entry
-from processor.engine.protocol.overlay import SegmentGroup
-from processor.engine.protocol.segment import Segment
-from processor.engine.protocol.truncate_row import truncate_row
+from processor.engine.protocol.pending import FanOut, FoundRoots
+from processor.engine.protocol.segments import Segment, SegmentGroup
 from processor.engine.protocol.walk import WalkedPage, WalkPage
+from processor.engine.protocol.walk_steps import FilledRow, fill, fill_again, truncate_row
+from processor.engine.protocol.write_state import RowKeys, keep_edges
 from processor.engine.rounds.freshness import UNKNOWN
 from processor.engine.rounds.round import Round, StageResult
 from processor.engine.rounds.step_runner import StepRunner

@@ -13,16 +13,14 @@ from processor.counts import DEAD_LETTERS_OF, IGNORED_AS, Count, Outcome
 from processor.engine.plan.row_image import version_of
 from processor.engine.plan.step import Step
 from processor.engine.plan.touch import RefusedChange, Root, Touch
-from processor.engine.protocol.committed import Place, Published, published_before
-from processor.engine.protocol.dedupe import NetChange, dedupe, net_change
-from processor.engine.protocol.fan_outs import FoundRoots
+from processor.engine.protocol.decode import NetChange, dedupe, net_change
+from processor.engine.protocol.epochs import Place, Published, published_before
 from processor.engine.protocol.find_roots import find_roots
-from processor.engine.protocol.keep_edges import RowKeys, keep_edges
-from processor.engine.protocol.overlay import group_of
-from processor.engine.protocol.seen_transactions import SeenTransactions, followed_topics
-from processor.engine.protocol.segment import Segment, make_segments, open_change
+from processor.engine.protocol.gates import SeenTransactions, followed_topics
+from processor.engine.protocol.pending import FoundRoots
+from processor.engine.protocol.segments import Segment, group_of, make_segments, open_change
 from processor.engine.protocol.walk import TruncateGoal
-from processor.engine.protocol.write_state import write_state
+from processor.engine.protocol.write_state import RowKeys, keep_edges, write_state
 from processor.engine.rounds.account import count_records
 from processor.engine.rounds.keep_changes import keep_segment
 from processor.engine.rounds.round import CHUNK, Round, StageResult

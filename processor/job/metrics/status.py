@@ -16,7 +16,7 @@ from math import inf
 from typing import Any
 
 from processor.counts import Count
-from processor.engine.protocol.wait import AwaitedTransaction
+from processor.engine.protocol.gates import AwaitedTransaction
 from processor.engine.rounds.freshness import BOUNDS, Freshness, read_freshness
 from processor.text import DAY, MINUTE, duration_text
 from registry.model import JobStatus, ReplayRequest, RunEnd, Snapshot

@@ -17,8 +17,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from processor.engine.protocol.epochs import Partition
-from processor.engine.protocol.topic_moves import begin_of_stay
+from processor.engine.protocol.epochs import Partition, begin_of_stay
 from processor.errors import CheckpointError
 from processor.job.kafka.admin import Admin
 from registry.model import EpochBoundary

@@ -1,5 +1,5 @@
 """The moves of a job's entities to other topics: the job reads a former topic to its end before the next one
-(`processor.engine.protocol.topic_moves`)."""
+(`processor.engine.protocol.epochs`)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.epochs import Partition
-from processor.engine.protocol.topic_moves import TopicEnds, due_moves, former_topics, has_begun, move_boundaries
+from processor.engine.protocol.epochs import Partition, TopicEnds, due_moves, former_topics, has_begun, move_boundaries
 from processor.engine.rounds.job_event import JobEvent, Report
 from processor.job.kafka.admin import TopicDescription
 from registry.model import EpochBoundary

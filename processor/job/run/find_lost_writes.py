@@ -9,8 +9,18 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.root_key import root_of
 from processor.engine.protocol.erasures import erasure_key, read_erasure
 from processor.engine.protocol.identity import SEQUENCES, read_sequences
-from processor.engine.protocol.ledger import group_key, group_partition, read_entry, read_run, run_key
-from processor.engine.protocol.lost_writes import RUNS, ShownMessage, later_run, lost_message, lost_round
+from processor.engine.protocol.ledger import (
+    RUNS,
+    ShownMessage,
+    group_key,
+    group_partition,
+    later_run,
+    lost_message,
+    lost_round,
+    read_entry,
+    read_run,
+    run_key,
+)
 from processor.environment.settings.settings import Settings
 from processor.errors import ForeignPart
 from processor.job.kafka.reader import read_last

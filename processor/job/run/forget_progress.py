@@ -14,9 +14,8 @@ from typing import NamedTuple
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.product_plan import ProductPlan
 from processor.engine.plan.root_key import root_of
-from processor.engine.protocol.identity import IDENTITY, SEQUENCES, TRACES, ledgers_in
+from processor.engine.protocol.identity import IDENTITY, SEQUENCES, TOPICS, TRACES, ledgers_in
 from processor.engine.protocol.ledger import INVALIDATED, LedgerEntry, Mark, group_key, reserve
-from processor.engine.protocol.published_topics import TOPICS
 from processor.engine.protocol.walk import PARTITION as WALKS
 from processor.engine.protocol.walk import read_walk, write_walk
 from processor.environment.settings.settings import Settings

@@ -19,8 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.counts import BATCH, Count
-from processor.engine.protocol.committed import committed_by
-from processor.engine.protocol.epochs import Partition
+from processor.engine.protocol.epochs import Partition, committed_by
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.job_event import JobEvent
 from processor.engine.rounds.live_replays import LiveReplays

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from processor.counts import Count
 from processor.engine.protocol.epochs import Partition
-from processor.engine.protocol.wait import gate_states
+from processor.engine.protocol.gates import gate_states
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.job_event import JobEvent
 from processor.engine.rounds.steward import Steward

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.published_topics import (
+from processor.engine.protocol.identity import (
     TOPICS,
     PublishedTopic,
     describe_change,

@@ -13,7 +13,7 @@ from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
 from processor.engine.protocol.epochs import Epochs
-from processor.engine.protocol.overlay import SegmentGroup
+from processor.engine.protocol.segments import SegmentGroup
 from processor.engine.rounds.round import SMALL, LaneResult, Round, Stage, StageResult, size_of
 from processor.environment.settings.settings import Settings
 from processor.job.run.worker import (

@@ -3,8 +3,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from processor.engine.protocol.epochs import Epochs, Partition, last_topic, next_epoch, read_epochs
-from processor.engine.protocol.topic_moves import first_offsets
+from processor.engine.protocol.epochs import Epochs, Partition, first_offsets, last_topic, next_epoch, read_epochs
 from processor.errors import BoundaryError
 from processor.job.kafka.admin import Admin, TopicDescription
 from registry.model import EpochBoundary

@@ -14,8 +14,7 @@ from typing import Any
 
 from processor.engine.plan.touch import Root
 from processor.engine.protocol.epochs import Epochs
-from processor.engine.protocol.overlay import Overlay, SegmentGroup
-from processor.engine.protocol.segment import Segment
+from processor.engine.protocol.segments import Overlay, Segment, SegmentGroup
 from processor.engine.rounds.freshness import RootTimes, count_ages, oldest
 from processor.engine.rounds.keep_changes import hold_back
 from processor.engine.rounds.publish_stage import lane_of, publish_lane

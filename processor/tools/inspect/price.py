@@ -27,12 +27,10 @@ from typing import NamedTuple
 from processor.counts import REQUEST, Count
 from processor.engine.plan.plan import EntityPlan, Plan
 from processor.engine.plan.product_plan import ProductPlan
-from processor.engine.protocol.held_portion import Held, SeenPlace, SeenRecords, make_portions
+from processor.engine.protocol.gate_items import Held, ReleaseNotes, SeenPlace, SeenRecords, make_portions, ranges_of
+from processor.engine.protocol.gates import tables_of, topics_of
 from processor.engine.protocol.ledger import Mark
 from processor.engine.protocol.publish import invalidate
-from processor.engine.protocol.ranges import ranges_of
-from processor.engine.protocol.release_notes import ReleaseNotes
-from processor.engine.protocol.seen_transactions import tables_of, topics_of
 from processor.engine.rounds.clock import VirtualClock
 from processor.engine.rounds.row_reads import RowReads
 from processor.engine.rounds.step_runner import StepRunner

@@ -38,9 +38,9 @@ from processor.engine.plan.product_plan import ProductPlan
 from processor.engine.plan.root_key import root_of
 from processor.engine.plan.touch import Root, Touch
 from processor.engine.protocol.find_roots import find_roots, resume
+from processor.engine.protocol.gates import stored_roots
 from processor.engine.protocol.ledger import NO_DOCUMENT, hash_of
 from processor.engine.protocol.open_changes import stored_overlay
-from processor.engine.protocol.stored_roots import stored_roots
 from processor.engine.rounds.publish_stage import VERSION_HEADER, encoded_document
 from processor.engine.rounds.round import CHUNK
 from processor.engine.rounds.step_runner import StepRunner

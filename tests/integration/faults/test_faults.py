@@ -10,7 +10,7 @@ import pytest
 
 from processor.cli.printing.output import to_records
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.segment import open_items
+from processor.engine.protocol.segments import open_items
 from processor.engine.rounds.clock import VirtualClock
 from processor.engine.rounds.trial import Trial, batches
 from processor.environment.settings.settings import Settings

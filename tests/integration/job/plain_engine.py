@@ -18,7 +18,7 @@ import processor.job.run.job as job_module
 import processor.job.run.make_job as make_module
 import processor.job.run.open_job as open_module
 from processor.engine.protocol.epochs import Partition
-from processor.engine.protocol.overlay import SegmentGroup
+from processor.engine.protocol.segments import SegmentGroup
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin

@@ -1,6 +1,6 @@
 """Switches for the protections of fan-outs (rule 8 of docs/architecture.md)."""
 
-from processor.engine.protocol.fan_outs import FanOuts
+from processor.engine.protocol.pending import FanOuts
 from processor.engine.rounds.run_progress import RunProgress
 from tests.simulator.without.switch import always, replacing
 

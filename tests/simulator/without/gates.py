@@ -6,13 +6,10 @@ from typing import Any
 
 from processor.engine.plan.touch import Root
 from processor.engine.protocol import source_transactions
-from processor.engine.protocol.held_portion import SeenPlace
+from processor.engine.protocol.gate_items import ReleaseNotes, SeenPlace
+from processor.engine.protocol.gates import SeenTransactions
 from processor.engine.protocol.held_roots import HeldRoots
-from processor.engine.protocol.release_notes import ReleaseNotes
-from processor.engine.protocol.repeat import Repeat
-from processor.engine.protocol.seen_transactions import SeenTransactions
-from processor.engine.protocol.source_transactions import OpenTransaction, SourceTransactions
-from processor.engine.protocol.start import Start
+from processor.engine.protocol.source_transactions import OpenTransaction, Repeat, SourceTransactions, Start
 from processor.engine.rounds import executor, keep_changes
 from processor.engine.rounds.round import Round, StageResult
 from processor.job.run import worker

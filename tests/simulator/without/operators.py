@@ -1,9 +1,9 @@
 """Switches for what operators do while the job runs: replays of dead letters, erasures, and moves to other topics."""
 
+import processor.engine.protocol.epochs as epochs
 import processor.engine.protocol.erase as erase
 import processor.engine.protocol.publish as publish
-import processor.engine.protocol.replay as replay
-import processor.engine.protocol.topic_moves as topic_moves
+import processor.engine.protocol.replays as replays
 import processor.engine.rounds.eraser as eraser
 import processor.engine.rounds.write_stage as write_stage
 import tests.simulator.moved_topics as moved_topics
@@ -14,11 +14,11 @@ from statestore.items import read_row
 from statestore.row_writes import merge_image
 from tests.simulator.without.switch import always, replacing
 
-no_fills = replacing((replay, "filled_image", always(None)))
+no_fills = replacing((replays, "filled_image", always(None)))
 """A replay that is older than its row fills no columns."""
 
 replay_without_former_keys = replacing(
-    (replay, "open_change", lambda make: lambda entity, row, _: make(entity, row, frozenset()))
+    (replays, "open_change", lambda make: lambda entity, row, _: make(entity, row, frozenset()))
 )
 """The open change of a replay has only the present keys of its row."""
 
@@ -47,10 +47,10 @@ not_looked_at_again = replacing((Eraser, "is_back", always(False)))
 epochs_only = replacing((Erasure, "covers", lambda covers: lambda self, version, _="": covers(self, version)))
 """An erasure does not know the offsets of other incarnations."""
 
-not_to_the_end = replacing((topic_moves, "is_read", always(True)))
+not_to_the_end = replacing((epochs, "is_read", always(True)))
 """The job leaves the former topic before it has read all of it."""
 
-at_once = replacing((topic_moves, "has_begun", always(True)))
+at_once = replacing((epochs, "has_begun", always(True)))
 """The job reads the next topic before the next topic has a record."""
 
 same_epoch = replacing((moved_topics, "read_epochs", always(Epochs(steps={}))))
@@ -58,7 +58,7 @@ same_epoch = replacing((moved_topics, "read_epochs", always(Epochs(steps={}))))
 
 from_the_first = replacing(
     (
-        topic_moves,
+        epochs,
         "first_offsets",
         lambda _: lambda entity, topic, topic_id, partitions, _: dict.fromkeys(partitions, 0),
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import processor.engine.protocol.truncate_row as truncate_row
+import processor.engine.protocol.walk_steps as walk_steps
 import processor.engine.rounds.replay_stage as replay_stage
 import processor.engine.rounds.walk_stage as walk_stage
 import processor.engine.rounds.write_stage as write_stage
@@ -50,7 +50,7 @@ def _without_version(write: Any) -> Any:
 
 
 marker_without_version = replacing((TableClient, "write", _without_version))
-marker_overwrites = replacing((truncate_row, "Equals", always(None)))
+marker_overwrites = replacing((walk_steps, "Equals", always(None)))
 
 
 def _at_its_end(keep_walks: Any) -> Any:

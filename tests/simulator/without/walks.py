@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import processor.engine.protocol.fill as fill
 import processor.engine.protocol.publish as publish
+import processor.engine.protocol.walk_steps as walk_steps
 import processor.engine.protocol.walks as walks
 import processor.engine.rounds.walk_stage as walk_stage
 from processor.engine.plan.plan import Plan
@@ -90,7 +90,7 @@ def _resumed_in_the_middle(adopt: Any) -> Any:
 pause_keeps_the_walk = replacing((Walks, "adopt", _resumed_in_the_middle))
 
 fill_overwrites = replacing(
-    (fill, "merge_image", lambda make: lambda *args, **kw: make(*args, **kw)._replace(when=None))
+    (walk_steps, "merge_image", lambda make: lambda *args, **kw: make(*args, **kw)._replace(when=None))
 )
 
 

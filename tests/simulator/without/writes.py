@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import processor.engine.protocol.dedupe as dedupe
+import processor.engine.protocol.decode as decode
 import processor.engine.protocol.write_state as write_state
 import processor.engine.rounds.write_stage as write_stage
 import processor.job.run.spark_executor as spark_executor
@@ -78,9 +78,9 @@ unconditional_merge = replacing(
     (write_state, "merge_image", lambda make: lambda *args, **kw: make(*args, **kw)._replace(when=None))
 )
 dedupe_first = replacing(
-    (dedupe, "net_change", lambda net: lambda changes: dedupe.NetChange(changes[0], tuple(changes)))
+    (decode, "net_change", lambda net: lambda changes: decode.NetChange(changes[0], tuple(changes)))
 )
-toast_not_filled = replacing((dedupe, "_filled", lambda _: lambda changes: changes[-1].row))
+toast_not_filled = replacing((decode, "_filled", lambda _: lambda changes: changes[-1].row))
 
 marker_without_previous = replacing(
     (

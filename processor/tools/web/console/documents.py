@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from time import time
 from typing import Any, Final, NamedTuple
 
-from processor.engine.protocol.wait import wait_lines
+from processor.engine.protocol.gates import wait_lines
 from processor.environment.settings.resolve_secrets import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError, SchemaRegistryAway, SettingError

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, cast
 
 from processor.engine.plan.plan import EntityPlan, Plan
 from processor.engine.plan.product_plan import ProductPlan
+from processor.engine.protocol.gates import Wait
 from processor.engine.protocol.ledger import (
     NO_DOCUMENT,
     Mark,
@@ -26,9 +27,7 @@ from processor.engine.protocol.ledger import (
     read_run,
     run_key,
 )
-from processor.engine.protocol.overlay import SegmentGroup
-from processor.engine.protocol.segment import OpenChange
-from processor.engine.protocol.wait import Wait
+from processor.engine.protocol.segments import OpenChange, SegmentGroup
 from processor.engine.rounds.publish_stage import encoded_document
 from processor.engine.rounds.step_runner import StepRunner
 from processor.language.product.document import read_root_key

@@ -18,11 +18,9 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_of
 from processor.engine.plan.touch import Root
+from processor.engine.protocol.gates import Wait, stored_roots, wait_of
 from processor.engine.protocol.held_roots import HeldRoots
-from processor.engine.protocol.overlay import SegmentGroup
-from processor.engine.protocol.segment import PARTITIONS, Segment, make_segment, read_changes
-from processor.engine.protocol.stored_roots import stored_roots
-from processor.engine.protocol.wait import Wait, wait_of
+from processor.engine.protocol.segments import PARTITIONS, Segment, SegmentGroup, make_segment, read_changes
 from processor.tools.web.problem import LookUpProblem
 from registry.model import JobStatus, Snapshot
 from statestore.keys import Key

@@ -2,8 +2,7 @@
 
 import pytest
 
-from processor.engine.protocol.committed import NOTHING, Committed, committed_by, published_before
-from processor.engine.protocol.epochs import Epochs
+from processor.engine.protocol.epochs import NOTHING, Committed, Epochs, committed_by, published_before
 from processor.values.record import Record
 from statestore.versions import encode_version, next_fill
 

@@ -16,7 +16,7 @@ from processor.engine.protocol.ledger import (
     read_entries,
     reserve,
 )
-from processor.engine.protocol.segment import PARTITIONS
+from processor.engine.protocol.segments import PARTITIONS
 from processor.engine.rounds.eraser import Eraser
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings

@@ -8,8 +8,7 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.plan.step import Step, WeakKey
 from processor.engine.plan.touch import RefusedChange, Touch
-from processor.engine.protocol.keep_edges import keep_edges
-from processor.engine.protocol.write_state import write_state
+from processor.engine.protocol.write_state import keep_edges, write_state
 from processor.language.definitions.load import load
 from processor.values.record import UNAVAILABLE, Change, Record
 from statestore.edges import drop_edge, put_edge

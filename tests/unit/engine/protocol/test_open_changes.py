@@ -12,12 +12,12 @@ from processor.engine.protocol.open_changes import (
     SettledSegment,
     stored_overlay,
 )
-from processor.engine.protocol.overlay import Sight
-from processor.engine.protocol.segment import (
+from processor.engine.protocol.segments import (
     CHANGES_PER_ITEM,
     SAMPLE,
     OpenChange,
     Segment,
+    Sight,
     changes_key,
     item_key,
     make_segment,

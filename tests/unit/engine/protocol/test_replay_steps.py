@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.touch import OVERSIZED
-from processor.engine.protocol.committed import NOTHING
 from processor.engine.protocol.decode import decode
-from processor.engine.protocol.replay import ReplayedChange, replay
-from processor.engine.protocol.replays import end_replay, noted_keys, replay_key
-from processor.engine.protocol.segment import changes_key, read_changes
+from processor.engine.protocol.epochs import NOTHING
+from processor.engine.protocol.replays import ReplayedChange, end_replay, noted_keys, replay, replay_key
+from processor.engine.protocol.segments import changes_key, read_changes
 from processor.values.placeholders import PLACEHOLDER
 from processor.values.record import Record
 from statestore.store import MAX_ITEM_BYTES, Delete, Done, Refused, TooLarge, Write

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.committed import NOTHING
-from processor.engine.protocol.fan_outs import FanOut
+from processor.engine.protocol.epochs import NOTHING
 from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.open_changes import OpenChanges, SettledSegment
-from processor.engine.protocol.segment import OpenChange, Segment, changes_key, make_segment
+from processor.engine.protocol.pending import FanOut
+from processor.engine.protocol.segments import OpenChange, Segment, changes_key, make_segment
 from processor.engine.rounds.clock import VirtualClock
 from processor.engine.rounds.make_driver import make_driver
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult

@@ -10,7 +10,7 @@ from tests.support.required import require_schema_packages
 require_schema_packages()
 
 from processor.engine.plan.planning import plan_alone  # noqa: E402
-from processor.engine.protocol.backlog import PARTITION  # noqa: E402
+from processor.engine.protocol.pending import PARTITION  # noqa: E402
 from processor.engine.rounds.round import PublishSetup  # noqa: E402
 from processor.engine.rounds.trial import Trial  # noqa: E402
 from processor.environment.settings.settings import Settings  # noqa: E402

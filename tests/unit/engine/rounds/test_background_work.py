@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-from processor.engine.protocol.fan_outs import FoundRoots, ResumedFanOut
 from processor.engine.protocol.ledger import Run
-from processor.engine.protocol.overlay import Sight
-from processor.engine.protocol.segment import DueSegment, write_changes
+from processor.engine.protocol.pending import FoundRoots, ResumedFanOut
+from processor.engine.protocol.segments import DueSegment, Sight, write_changes
 from processor.engine.rounds.follow_up_stages import backlog_stage, resume_stage, settle_stage
 from processor.engine.rounds.make_driver import make_driver
 from processor.engine.rounds.round import StageResult

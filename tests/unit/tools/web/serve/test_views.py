@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.protocol.segment import OpenChange, changes_key, make_segments
+from processor.engine.protocol.segments import OpenChange, changes_key, make_segments
 from processor.tools.web.problem import LookUpProblem
 from processor.tools.web.serve import views
 from processor.tools.web.serve.views import Cached, OpenView, state_age

@@ -1,15 +1,128 @@
-"""Why a root waits at its gate, and how many do, for people and programs. Pure."""
+"""Gates around the driver: what a task reads of source transactions, the gates of a plan, and why a root waits. Pure.
 
-from collections.abc import Iterator, Mapping
+The verbs run in another process than the job, and read the roots that wait from the table (`stored_roots`). A verb sees what
+the job would take over if it began now. The table has no ends of transactions.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import inf
 from typing import Any, NamedTuple
 
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.product_plan import ProductPlan
 from processor.engine.plan.touch import Root
+from processor.engine.protocol.gate_items import SeenPlace, SeenRecords, TransactionName, ranges_of
 from processor.engine.protocol.held_roots import HeldRoots
+from processor.engine.protocol.pending import PARTITION
 from processor.language.product.product import OPEN, Gate
 from processor.text import duration_text
+from processor.values.entity import Entity
+from processor.values.record import Decoded
+from statestore.store import Delete, Item, Store
+
+
+def topics_of(planned: ProductPlan, plan: Plan) -> frozenset[str]:
+    """The topics of transaction metadata for whose transactions the documents of the product wait."""
+    product = planned.product
+    if not planned.gate.whole:
+        return frozenset()
+    names = {product.root, *(join.entity for _, join in product.walk())}
+    return frozenset(plan.entities[name].entity.transactions for name in names) - {""}
+
+
+def followed_topics(plan: Plan) -> frozenset[str]:
+    """Those of all products of the plan."""
+    return frozenset[str]().union(*(topics_of(planned, plan) for planned in plan.products.values()))
+
+
+def tables_of(plan: Plan) -> dict[str, set[str]]:
+    """Of each topic that products wait for: the tables that the job reads, by the names in ends."""
+    found: dict[str, set[str]] = {topic: set() for topic in followed_topics(plan)}
+    for planned in plan.entities.values():
+        entity = planned.entity
+        if entity.transactions in found:
+            found[entity.transactions].add(entity.source or ".".join(entity.topic.split(".")[-2:]))
+    return found
+
+
+@dataclass(slots=True)
+class _Part:
+    """What a task reads of a transaction, and of a table, in a partition."""
+
+    first: int
+    last: int
+    newest: int = 0
+    orders: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What a task reads of a transaction."""
+
+    time: float
+    last: float
+    again: bool = False
+    parts: dict[tuple[str, int], _Part] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class SeenTransactions:
+    """The records of transactions that a task reads, each partition in the order of offsets. `followed`: the topics whose
+    transactions count."""
+
+    followed: frozenset[str]
+    _seen: dict[TransactionName, _Seen] = field(default_factory=dict)
+
+    def see(self, decoded: Decoded, entity: Entity | None) -> None:
+        """Notes a record, whatever becomes of it."""
+        transaction, record = decoded.transaction, decoded.record
+        if transaction is None or entity is None or entity.transactions not in self.followed:
+            return
+        time = record.timestamp / 1000
+        seen = self._seen.setdefault((entity.transactions, transaction.id), _Seen(time, time))
+        seen.time, seen.last = min(time, seen.time), max(time, seen.last)
+        at = (transaction.collection, record.partition)
+        part = seen.parts.setdefault(at, _Part(record.offset, record.offset))
+        part.last = record.offset
+        seen.again = seen.again or transaction.order <= part.newest
+        part.newest = transaction.order
+        part.orders.add(transaction.order)
+
+    def records(self) -> dict[TransactionName, SeenRecords]:
+        """All of them."""
+        return {
+            name: SeenRecords(
+                seen.time,
+                seen.last,
+                {at: SeenPlace(part.first, part.last, ranges_of(part.orders)) for at, part in seen.parts.items()},
+                seen.again,
+            )
+            for name, seen in self._seen.items()
+        }
+
+
+def adopt_plan(held: HeldRoots, plan: Plan, now: float) -> list[Delete]:
+    """Goes on with the gates of a plan; returns the deletes of items that nobody needs any more."""
+    active = {name: one for name, one in plan.products.items() if not one.paused}
+    gates = {name: one.gate for name, one in active.items()}
+    topics = {name: topics_of(one, plan) for name, one in active.items() if one.gate.whole}
+    return held.adopt(gates, topics, tables_of(plan), now)
+
+
+def stored_roots(plan: Plan, store: Store, date: float) -> HeldRoots:
+    """The roots that wait in the table. All times are in seconds since 1970. `date`: now."""
+    return waiting_in(plan, store.partition(PARTITION), date)
+
+
+def waiting_in(plan: Plan, items: Iterable[Item], date: float) -> HeldRoots:
+    """The roots that wait in these items of `PARTITION`."""
+    held = HeldRoots(run=1)
+    adopt_plan(held, plan, date)
+    held.reload(items, date, date)
+    return held
 
 
 class AwaitedTransaction(NamedTuple):
