@@ -40,7 +40,7 @@ from processor.engine.protocol.segments import (
     sights_of,
 )
 from processor.engine.rounds.clock import VirtualClock
-from processor.engine.rounds.make_driver import make_driver
+from processor.engine.rounds.driver import make_driver
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.write_stage import write_stage

@@ -35,7 +35,7 @@ from benchmarks.steps import EXAMPLE
 from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
 from processor.cli.printing.output import write_published
 from processor.engine.plan.plan import Plan
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.environment import embedded as parts
 from processor.environment.programs.downloads import spark_kafka_jars
 from processor.environment.programs.postgres import start_postgres

@@ -23,8 +23,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from benchmarks.old_ways.way import DocumentTopics, ReadCountingStore, WayCounts, digest, last_changes, places
 from processor.engine.plan.access import KeyRead
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
+from processor.engine.plan.plan import JoinPlan, Plan, ProductPlan
 from processor.language.product.document import GONE, Renderer
 from processor.language.product.expressions.expression import Match
 from processor.language.product.product import Columns

@@ -18,9 +18,8 @@ from benchmarks.old_ways.rows_in_postgres import RowsInPostgres
 from benchmarks.old_ways.stored_rows import StoredRows
 from benchmarks.old_ways.way import Way, WayCounts, last_changes
 from benchmarks.old_ways.workload import joined_definitions, joined_records
-from processor.engine.plan.plan import Plan
+from processor.engine.plan.plan import Plan, root_of
 from processor.engine.plan.planning import plan_alone
-from processor.engine.plan.root_key import root_of
 from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.trial import batches
 from processor.environment.programs.postgres import start_postgres

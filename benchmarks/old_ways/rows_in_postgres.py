@@ -21,8 +21,7 @@ import psycopg
 from psycopg.types.string import TextLoader
 
 from benchmarks.old_ways.way import DocumentTopics, WayCounts, digest, last_changes, places
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import ProductPlan
+from processor.engine.plan.plan import Plan, ProductPlan
 from processor.language.product.sql_printer import product_sql, quote, sql_type, table_ddl, table_name
 from processor.values.entity import Entity
 from processor.values.record import Record, Value

@@ -1,8 +1,7 @@
 """Statestore's own way over the memory store: the steps as `statestore try` runs them, settling included."""
 
 from benchmarks.old_ways.way import ReadCountingStore, WayCounts
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.root_key import root_of
+from processor.engine.plan.plan import Plan, root_of
 from processor.engine.rounds.clock import VirtualClock
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from processor.cli.chosen_plan import stored_state
 from processor.cli.chosen_row import KEY_TEXT, typed_key
-from processor.engine.plan.plan import Plan
+from processor.engine.plan.plan import Plan, ProductPlan
 from processor.engine.plan.planning import product_of
-from processor.engine.plan.product_plan import ProductPlan
 from processor.engine.rounds.step_runner import StepRunner
 from processor.environment.settings.settings import Settings
 from processor.tools.inspect.verification import with_open_changes

@@ -6,7 +6,7 @@ from processor.cli.chosen_document import RequestedDocument
 from processor.engine.protocol.gates import Wait, stored_roots, wait_of
 from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.ledger import group_key, hash_of, read_entry
-from processor.engine.rounds.job_event import no_report
+from processor.engine.rounds.events import no_report
 from processor.environment.settings.resolve_secrets import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.open_schemas import open_schemas

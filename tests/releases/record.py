@@ -21,7 +21,7 @@ from benchmarks.job import start_parts
 from processor.cli.printing.output import write_published
 from processor.engine.plan.planning import plan_of, requirements_of
 from processor.engine.protocol.replays import drop
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.environment.programs.downloads import spark_kafka_jars
 from processor.environment.settings.installed_release import statestore_version
 from processor.environment.settings.open_registry import open_registry

@@ -17,8 +17,7 @@ import processor.job.run.spark_executor
 import processor.job.run.take_over
 import processor.job.run.worker
 from processor.engine.plan.plan import Plan
-from processor.engine.rounds.row_reads import RowReads
-from processor.engine.rounds.update_counts import UpdateCounts
+from processor.engine.rounds.round_counts import RowReads, UpdateCounts
 from processor.environment.settings.settings import Settings
 from processor.job.run.job import Job
 from processor.job.run.lease import lease_check

@@ -15,9 +15,8 @@ from processor.engine.protocol.epochs import Epochs, committed_by
 from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.segments import open_items
 from processor.engine.protocol.walk import PARTITION as WALKS
-from processor.engine.rounds.job_event import no_report
-from processor.engine.rounds.make_driver import make_driver
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.driver import make_driver
+from processor.engine.rounds.events import Troubles, no_report
 from processor.environment.settings.settings import Settings
 from processor.errors import AccountError
 from processor.job.run.job import Job

@@ -11,7 +11,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from processor.engine.plan.declared_columns import declared_row
+from processor.engine.plan.row_image import declared_row
 from processor.engine.protocol.replays import letter_position
 from processor.values.canonical_json import equal
 from processor.values.dead_letters import DeadLetter

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from processor.engine.plan.plan import Plan
-from processor.engine.plan.touch import Root
+from processor.engine.plan.step import Root
 from processor.engine.protocol.gate_items import HeldPortion
 from processor.engine.protocol.held_roots import DueRoots, HeldRoots
 from processor.engine.rounds.follow_up_stages import release_stage

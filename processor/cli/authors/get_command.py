@@ -10,8 +10,7 @@ from processor.cli.chosen_wait import chosen_wait
 from processor.cli.options import REGISTRY, TABLE, add_settings, reachable_settings
 from processor.cli.printing.document_text import add_pretty, document_text
 from processor.cli.printing.output import UNFIT_LINE
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import ProductPlan
+from processor.engine.plan.plan import Plan, ProductPlan
 from processor.engine.protocol.gates import wait_text
 from processor.engine.protocol.ledger import group_key, read_entry
 from processor.engine.rounds.publish_stage import encoded_document

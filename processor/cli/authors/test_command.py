@@ -9,8 +9,8 @@ from time import perf_counter
 
 from processor.cli.printing.colour import coloured
 from processor.engine.plan.planning import plan_alone
-from processor.engine.rounds.run_product_tests import Failure, run_case
 from processor.engine.rounds.step_runner import tune_garbage_collector
+from processor.engine.rounds.trial import Failure, run_case
 from processor.environment.settings.settings import read_settings
 from processor.errors import StatestoreError
 from processor.language.definitions.load import files_below, load_directory, read_tests

@@ -6,8 +6,7 @@ from time import time
 from typing import TYPE_CHECKING
 
 from processor.cli.operators.stop_signals import StopSignals
-from processor.engine.rounds.job_event import JobEvent, Report
-from processor.engine.rounds.troubles import trouble_line
+from processor.engine.rounds.events import JobEvent, Report, trouble_line
 from processor.environment.settings.setting_groups import WatchSettings
 from processor.job.metrics.status import SILENT_SECONDS, wrong_in_report
 from processor.text import duration_text

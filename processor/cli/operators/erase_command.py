@@ -17,7 +17,7 @@ from processor.cli.options import JOB, add_settings, reachable_settings, require
 from processor.cli.printing.edit_report import user_name
 from processor.cli.printing.erasure_certificate import Occasion, certificate_lines, make_certificate
 from processor.cli.printing.job_log import JobLog, add_log_flags
-from processor.engine.plan.declared_columns import declared_columns
+from processor.engine.plan.row_image import declared_columns
 from processor.engine.rounds.step_runner import StepRunner
 from processor.environment.settings.open_registry import open_registry
 from processor.errors import SettingError

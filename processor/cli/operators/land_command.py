@@ -25,8 +25,7 @@ from processor.cli.options import (
 from processor.cli.printing.job_log import JobLog, add_log_flags
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone, product_of
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Troubles
 from processor.environment.embedded import OPENSEARCH
 from processor.environment.settings.open_registry import open_registry
 from processor.environment.settings.resolve_secrets import resolve_reference

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from processor.cli.operators.ask_for_replay import follow, living_job
 from processor.cli.operators.stored_letters import read_stored_letters
 from processor.cli.printing.edit_report import user_name
-from processor.engine.plan.declared_columns import declared_columns
 from processor.engine.plan.plan import Plan
+from processor.engine.plan.row_image import declared_columns
 from processor.engine.protocol.replays import letter_position
 from processor.engine.rounds.shown_keys import shown_keys
 from processor.environment.settings.open_registry import open_registry

@@ -32,7 +32,7 @@ from processor.cli.printing.output import (
 )
 from processor.counts import Count
 from processor.engine.protocol.pending import stopped_line
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.environment.settings.owner_name import owner_name
 from processor.environment.settings.settings import Settings
 from processor.errors import SettingError, StatestoreError, Stopped

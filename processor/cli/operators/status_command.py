@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from processor.cli.operators.ask_for_replay import request_lines
 from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.printing.watch import add_forms, print_state
-from processor.engine.rounds.troubles import degraded_lines
+from processor.engine.rounds.events import degraded_lines
 from processor.environment.settings.open_registry import open_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError

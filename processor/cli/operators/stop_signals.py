@@ -18,8 +18,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from processor.cli.printing.job_log import JobLog
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Troubles
 from processor.errors import Stopped
 
 if TYPE_CHECKING:

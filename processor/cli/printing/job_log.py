@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any, TextIO
 
 from processor.counts import Count
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.job.metrics.status import freshness_text, lag_text
 from processor.text import visible_line
 

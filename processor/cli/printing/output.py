@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from processor.counts import OUTCOMES, REQUEST, Count
 from processor.engine.protocol.pending import stopped_line
-from processor.engine.rounds.freshness import BUCKETS, FRESHNESS
+from processor.engine.rounds.round_counts import AGE_BUCKETS, FRESHNESS
 from processor.job.metrics.status import freshness_text
 from processor.text import visible_line
 from processor.values.message import Message
@@ -72,7 +72,7 @@ def report_stopped_products(stopped: Mapping[str, str]) -> int:
 
 def freshness_histogram(tally: Mapping[str, int]) -> str:
     """The same, and how many documents are in each bucket that is not empty; empty without documents."""
-    buckets = ", ".join(f"{tally[name]} {name.removeprefix(FRESHNESS)}" for name in BUCKETS if tally.get(name))
+    buckets = ", ".join(f"{tally[name]} {name.removeprefix(FRESHNESS)}" for name in AGE_BUCKETS if tally.get(name))
     return f"{freshness_text(tally)}; documents by age: {buckets}" if buckets else ""
 
 

@@ -6,9 +6,7 @@ from itertools import chain
 from types import MappingProxyType
 
 from processor.engine.plan.access import Access, EdgeRead, IndexedColumns, KeyRead, SlotRead, Slots, route
-from processor.engine.plan.plan import EntityPlan, Plan
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
-from processor.engine.plan.tree import places_of, trees_of
+from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan, places_of, trees_of
 from processor.errors import PlanError
 from processor.language.product.join_fields import converted_of
 from processor.language.product.product import Columns, Definitions, Join, Product, align_columns, used_columns

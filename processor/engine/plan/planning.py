@@ -6,9 +6,7 @@ from typing import Any
 
 from processor.engine.plan.access import index_groups, route
 from processor.engine.plan.compile_plan import compile_plan
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
-from processor.engine.plan.rejects_topic import check_rejects_topic
+from processor.engine.plan.plan import JoinPlan, Plan, ProductPlan, check_rejects_topic
 from processor.errors import PlanError
 from processor.language.definitions.describe import describe_entity, describe_product
 from processor.language.definitions.load import ENTITIES, load_stored

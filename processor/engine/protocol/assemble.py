@@ -11,11 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from processor.engine.plan.access import KeyRead
-from processor.engine.plan.declared_columns import declared_columns, undeclared_columns
-from processor.engine.plan.plan import EntityPlan, Plan
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
+from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan, RootTree, TreeNode, merge
+from processor.engine.plan.row_image import declared_columns, undeclared_columns
 from processor.engine.plan.step import Step
-from processor.engine.plan.tree import RootTree, TreeNode, merge
 from processor.language.product.document import Match, Shape
 from statestore.item_attributes import entity_of_item
 from statestore.store import Item

@@ -12,11 +12,8 @@ from itertools import product as pairs
 from typing import Any
 
 from processor.engine.plan.access import KeyRead
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import JoinPlan
-from processor.engine.plan.step import Lookup, Step
-from processor.engine.plan.touch import Root, Touch
-from processor.engine.plan.tree import RootTree
+from processor.engine.plan.plan import JoinPlan, Plan, RootTree
+from processor.engine.plan.step import Lookup, Root, Step, Touch
 from processor.engine.protocol.pending import FanOut, FoundRoots, ResumedFanOut
 from statestore import keys
 from statestore.item_attributes import entity_of_item, key_of_item

@@ -30,7 +30,7 @@ from hashlib import sha256
 from math import inf
 from typing import Any, NamedTuple
 
-from processor.engine.plan.touch import Root
+from processor.engine.plan.step import Root
 from processor.engine.protocol.pending import PARTITION
 from processor.engine.protocol.segments import BYTES_PER_ITEM, pack, unpack
 from statestore.item_attributes import key_of_item, write_note

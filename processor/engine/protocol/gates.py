@@ -11,9 +11,8 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Any, NamedTuple
 
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import ProductPlan
-from processor.engine.plan.touch import Root
+from processor.engine.plan.plan import Plan, ProductPlan
+from processor.engine.plan.step import Root
 from processor.engine.protocol.gate_items import SeenPlace, SeenRecords, TransactionName, ranges_of
 from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.pending import PARTITION

@@ -17,7 +17,7 @@ from itertools import groupby
 from math import inf
 from typing import NamedTuple
 
-from processor.engine.plan.touch import Root
+from processor.engine.plan.step import Root
 from processor.engine.protocol.epochs import Partition
 from processor.engine.protocol.gate_items import ClosedTransactions, Held, HeldPortion, ReleaseNotes, read_portion
 from processor.engine.protocol.source_transactions import OpenTransaction, SourceTransactions, Start

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from processor.engine.plan.product_plan import LedgerPlace
+from processor.engine.plan.plan import LedgerPlace
 from registry.model import RunMark
 from statestore.item_attributes import write_note
 from statestore.keys import Key, progress_partition

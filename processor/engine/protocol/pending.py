@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from processor.engine.plan.access import KeyRead
-from processor.engine.plan.product_plan import ProductPlan
-from processor.engine.plan.touch import Root
+from processor.engine.plan.plan import ProductPlan
+from processor.engine.plan.step import Root
 from processor.engine.protocol.segments import BYTES_PER_ITEM
 from statestore import keys
 from statestore.item_attributes import key_of_item, write_note

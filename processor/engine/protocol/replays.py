@@ -27,11 +27,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from processor.engine.plan.declared_columns import declared_row
 from processor.engine.plan.plan import EntityPlan
-from processor.engine.plan.row_image import filled_image, image_of, refuse_stray, version_of
-from processor.engine.plan.step import Step
-from processor.engine.plan.touch import OVERSIZED
+from processor.engine.plan.row_image import declared_row, filled_image, image_of, refuse_stray, version_of
+from processor.engine.plan.step import OVERSIZED, Step
 from processor.engine.protocol.segments import OpenChange, open_change, read_changes, write_changes
 from processor.values.record import Change, Record
 from registry.model import LetterPosition

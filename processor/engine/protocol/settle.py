@@ -15,8 +15,7 @@ settle stage finds the touched roots again, and publishes them.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from processor.engine.plan.step import Lookup, Step
-from processor.engine.plan.touch import Touch
+from processor.engine.plan.step import Lookup, Step, Touch
 from processor.engine.protocol.segments import OpenChange, SettleOutcome, SlotKey, unproven_slots
 from statestore import keys
 from statestore.item_attributes import shows

@@ -21,11 +21,9 @@ An older change of the row then finds the marker, and does not bring the row bac
 
 from typing import NamedTuple
 
-from processor.engine.plan.declared_columns import declared_row
 from processor.engine.plan.plan import EntityPlan
-from processor.engine.plan.row_image import deleted_image, layout_image
-from processor.engine.plan.step import Lookup, Step
-from processor.engine.plan.touch import OVERSIZED, Touch
+from processor.engine.plan.row_image import declared_row, deleted_image, layout_image
+from processor.engine.plan.step import OVERSIZED, Lookup, Step, Touch
 from processor.engine.protocol.walk import TruncateGoal
 from statestore.errors import Terminal
 from statestore.item_attributes import shows

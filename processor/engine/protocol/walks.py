@@ -25,8 +25,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import ProductPlan
+from processor.engine.plan.plan import Plan, ProductPlan
 from processor.engine.protocol.ledger import group_partition
 from processor.engine.protocol.walk import (
     FillGoal,

@@ -42,11 +42,9 @@ keeps them until then. A needless edge costs a read: assemble checks rows agains
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from processor.engine.plan.declared_columns import declared_row
 from processor.engine.plan.plan import EntityPlan
-from processor.engine.plan.row_image import filled_image, image_of, refuse_stray, version_of
-from processor.engine.plan.step import Step, WeakKey
-from processor.engine.plan.touch import UNDECLARED, RefusedChange, Touch, TouchOutcome, oversized
+from processor.engine.plan.row_image import declared_row, filled_image, image_of, refuse_stray, version_of
+from processor.engine.plan.step import UNDECLARED, RefusedChange, Step, Touch, TouchOutcome, WeakKey, oversized
 from processor.engine.protocol.epochs import Published
 from processor.values.record import UNAVAILABLE, Change
 from statestore import keys

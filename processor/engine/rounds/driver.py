@@ -6,11 +6,13 @@ again.
 
 The driver knows no Spark. `run`, `rounds` and the simulator run this same code; each passes its own
 executor and clock.
+
+Makes the driver of a run.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
@@ -18,12 +20,14 @@ from typing import TypeVar
 
 from processor.counts import REPLAYED_AS, Count
 from processor.engine.plan.plan import Plan
-from processor.engine.plan.touch import Root
+from processor.engine.plan.step import Root
 from processor.engine.protocol.epochs import NOTHING, Committed, Partition
+from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.replays import ReplayReport, end_replay, refuse_replay
 from processor.engine.protocol.walk import WalkPage
 from processor.engine.rounds.clock import Clock
-from processor.engine.rounds.executor import Work
+from processor.engine.rounds.events import JobEvent, Report, no_report
+from processor.engine.rounds.executor import Executor, Work
 from processor.engine.rounds.follow_up_stages import (
     RootToRepair,
     backlog_stage,
@@ -31,15 +35,14 @@ from processor.engine.rounds.follow_up_stages import (
     repair_stage,
     resume_stage,
     settle_stage,
+    walk_stage,
 )
-from processor.engine.rounds.job_event import JobEvent, Report
 from processor.engine.rounds.keep_changes import close_open_changes
 from processor.engine.rounds.replay_stage import replay_stage
 from processor.engine.rounds.round import CHUNK, PublishSetup, Stage
-from processor.engine.rounds.round_runner import RoundRunner
+from processor.engine.rounds.round_counts import spending
+from processor.engine.rounds.round_runner import RoundRunner, no_lease
 from processor.engine.rounds.run_progress import RunProgress
-from processor.engine.rounds.spending import spending
-from processor.engine.rounds.walk_stage import walk_stage
 from processor.engine.rounds.write_stage import write_stage
 from processor.environment.settings.settings import Settings
 from processor.values.dead_letters import DeadLetter
@@ -53,7 +56,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, kw_only=True)
 class Driver:
-    """The driver of one run. `processor.engine.rounds.make_driver` makes it.
+    """The driver of one run. `processor.engine.rounds.driver` makes it.
 
     tally: the counts of all rounds so far. last_letter: the place and the reason of the last dead letter.
     next_walk: when walks go on, on the job's clock. transactions: brings the ends of source transactions.
@@ -294,3 +297,30 @@ class Driver:
 def split(work: Sequence[T], tasks: int) -> list[Sequence[T]]:
     """The work, dealt out to so many tasks."""
     return [work[n::tasks] for n in range(tasks)]
+
+
+def make_driver(
+    *,
+    settings: Settings,
+    plan: Plan,
+    store: Store,
+    executor: Executor,
+    clock: Clock,
+    run: Run,
+    check_lease: Callable[[], None] = no_lease,
+    report: Report = no_report,
+    setup: PublishSetup | None = None,
+    transactions: TransactionFeed | None = None,
+) -> Driver:
+    """The driver of a run, which begins by this plan. `check_lease`: raises Fenced when another run took over."""
+    progress = RunProgress(
+        settings=settings,
+        plan=plan,
+        store=store,
+        clock=clock,
+        run=run.number,
+        report=report,
+        setup=setup or PublishSetup(),
+    )
+    rounds = RoundRunner(executor=executor, progress=progress, run=run, check_lease=check_lease)
+    return Driver(progress=progress, rounds=rounds, transactions=transactions or NoTransactionFeed())

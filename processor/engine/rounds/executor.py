@@ -13,7 +13,7 @@ from processor.engine.protocol.segments import SegmentGroup, group_of
 from processor.engine.rounds.keep_changes import hold_back
 from processor.engine.rounds.publish_stage import AskLimit, publish_lane
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
-from processor.engine.rounds.stage_times import stage_time
+from processor.engine.rounds.round_counts import stage_time
 from processor.engine.rounds.step_runner import OpenWriter, Outbox, StepRunner
 from processor.environment.settings.setting_groups import FAN_OUT_PAGE
 from processor.values.framing import NO_SCHEMAS, FramedReader

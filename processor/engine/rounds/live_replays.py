@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from processor.engine.protocol.epochs import Incarnations
 from processor.engine.protocol.replays import ReplayReport, ended_replays, letter_position, note_key
 from processor.engine.rounds.driver import Driver
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.errors import KafkaError
 from processor.values.dead_letters import DeadLetter
 from registry.model import Lease, LetterOutcome, LetterPosition, ReplayRequests

@@ -17,12 +17,8 @@ from operator import itemgetter
 from zlib import crc32
 
 from processor.counts import MESSAGES_OF, Count
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import ProductPlan
-from processor.engine.plan.root_key import root_message_key
-from processor.engine.plan.step import Step
-from processor.engine.plan.touch import Root
-from processor.engine.plan.tree import RootTree, merge
+from processor.engine.plan.plan import Plan, ProductPlan, RootTree, merge, root_message_key
+from processor.engine.plan.step import Root, Step
 from processor.engine.protocol.assemble import assemble, assemble_tree
 from processor.engine.protocol.ledger import Mark, group_partition
 from processor.engine.protocol.publish import (
@@ -35,8 +31,8 @@ from processor.engine.protocol.publish import (
     publish,
     unpublishable,
 )
-from processor.engine.rounds.freshness import UNKNOWN, RootTimes
 from processor.engine.rounds.round import CHUNK, LaneResult, Round
+from processor.engine.rounds.round_counts import UNKNOWN, RootTimes
 from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import TopicRefused
 from processor.language.product.document import Match, Renderer, SharedLevel

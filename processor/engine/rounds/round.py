@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 from processor.engine.plan.plan import Plan
-from processor.engine.plan.touch import Root
+from processor.engine.plan.step import Root
 from processor.engine.protocol.epochs import Committed, Incarnations
 from processor.engine.protocol.erasures import Erased
 from processor.engine.protocol.form_notes import FormNote, Forms
@@ -26,9 +26,8 @@ from processor.engine.protocol.pending import FanOut, ResumedFanOut
 from processor.engine.protocol.replays import ReplayReport
 from processor.engine.protocol.segments import DueSegment, Segment, Sight
 from processor.engine.protocol.walk import TruncateGoal, WalkedPage
-from processor.engine.rounds.freshness import RootTimes
+from processor.engine.rounds.round_counts import AbsentCounts, RootTimes, UpdateCounts
 from processor.engine.rounds.step_runner import StepRunner
-from processor.engine.rounds.update_counts import AbsentCounts, UpdateCounts
 from processor.values.dead_letters import RefusedBy
 from processor.values.message import MAX_MESSAGE_BYTES
 

@@ -18,12 +18,10 @@ from typing import NamedTuple
 from processor.counts import Count
 from processor.engine.protocol.epochs import NOTHING, Committed, Incarnations
 from processor.engine.protocol.ledger import Run, end_round, read_run
-from processor.engine.rounds.account import check_account
 from processor.engine.rounds.executor import Executor, Work
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
-from processor.engine.rounds.row_reads import RowReads
+from processor.engine.rounds.round_counts import RowReads, check_account, spending
 from processor.engine.rounds.run_progress import RunProgress
-from processor.engine.rounds.spending import spending
 from processor.environment.settings.installed_release import statestore_version
 from processor.errors import Fenced, LostWrites
 from statestore.store import Refused

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from processor.engine.plan.plan import Plan
-from processor.engine.plan.touch import Root
+from processor.engine.plan.step import Root
 from processor.engine.protocol.erasures import PARTITION as ERASED
 from processor.engine.protocol.erasures import Erased, erased_in
 from processor.engine.protocol.form_notes import PARTITION as FORMS
@@ -30,11 +30,10 @@ from processor.engine.protocol.pending import PARTITION, Backlog, FanOuts, stopp
 from processor.engine.protocol.segments import open_items
 from processor.engine.protocol.walk import PARTITION as WALKS
 from processor.engine.protocol.walks import Walks
-from processor.engine.rounds.absent_columns import AbsentReport
 from processor.engine.rounds.clock import Clock
-from processor.engine.rounds.index_lag import count_lags
-from processor.engine.rounds.job_event import JobEvent, Level, Report, no_report
+from processor.engine.rounds.events import JobEvent, Level, Report, no_report
 from processor.engine.rounds.round import LaneResult, PublishSetup, StageResult
+from processor.engine.rounds.round_counts import AbsentReport, count_lags
 from processor.environment.settings.settings import Settings
 from processor.errors import Fenced
 from statestore.store import Delete, Done, Item, Store, Write

@@ -17,7 +17,7 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_of
 from processor.engine.protocol.walk import Walk, WalkName
 from processor.engine.rounds.driver import Driver
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.engine.rounds.round import PublishSetup
 from processor.errors import PlanError
 from processor.language.definitions.problems import DefinitionError

@@ -11,8 +11,7 @@ from typing import Protocol, TypeVar
 
 from processor.counts import DEAD_LETTERS_OF, IGNORED_AS, Count, Outcome
 from processor.engine.plan.row_image import version_of
-from processor.engine.plan.step import Step
-from processor.engine.plan.touch import RefusedChange, Root, Touch
+from processor.engine.plan.step import RefusedChange, Root, Step, Touch
 from processor.engine.protocol.decode import NetChange, dedupe, net_change
 from processor.engine.protocol.epochs import Place, Published, published_before
 from processor.engine.protocol.find_roots import find_roots
@@ -21,13 +20,12 @@ from processor.engine.protocol.pending import FoundRoots
 from processor.engine.protocol.segments import Segment, group_of, make_segments, open_change
 from processor.engine.protocol.walk import TruncateGoal
 from processor.engine.protocol.write_state import RowKeys, keep_edges, write_state
-from processor.engine.rounds.account import count_records
 from processor.engine.rounds.keep_changes import keep_segment
 from processor.engine.rounds.round import CHUNK, Round, StageResult
+from processor.engine.rounds.round_counts import count_absent, count_records, count_updates
 from processor.engine.rounds.settled_decode import SettledDecode
 from processor.engine.rounds.split_erased import is_erased_letter, split_erased
 from processor.engine.rounds.step_runner import Outbox, StepRunner
-from processor.engine.rounds.update_counts import count_absent, count_updates
 from processor.errors import TruncateRefused
 from processor.values import canonical_json
 from processor.values.dead_letters import reject_message

@@ -21,8 +21,7 @@ from threading import Event
 from time import monotonic, time
 from typing import Final, TypeVar
 
-from processor.engine.rounds.job_event import JobEvent, Report
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Report, Troubles
 from processor.errors import KafkaError, Stopped
 from processor.job.kafka.group_reader import GroupReader, Offsets, TopicPortion
 from processor.job.landing.landed_message import LandedMessage, read_message, why_foreign

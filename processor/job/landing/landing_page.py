@@ -5,7 +5,7 @@ from html import escape
 from time import time
 from typing import Any
 
-from processor.engine.rounds.troubles import trouble_line
+from processor.engine.rounds.events import trouble_line
 from processor.job.landing.landing import Landing, landed_text
 from processor.job.metrics.metrics import LANDING_METRICS, read_metrics
 from processor.job.metrics.prometheus_text import metrics_text

@@ -11,8 +11,7 @@ from itertools import accumulate
 from typing import Any, Final, Literal, NamedTuple
 
 from processor.counts import BATCH, DEAD_LETTERS_OF, IN_TOPIC, OUTCOMES, REQUEST, STAGE, STAGES, Count
-from processor.engine.rounds import freshness
-from processor.engine.rounds.index_lag import LAG_BOUNDS, LAG_BUCKETS, LAG_SUM
+from processor.engine.rounds.round_counts import AGE_BOUNDS, AGE_BUCKETS, AGE_SUM, LAG_BOUNDS, LAG_BUCKETS, LAG_SUM
 from processor.values.reject_reasons import REASONS
 from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
@@ -293,7 +292,7 @@ METRICS = (
         "seconds",
         DOCUMENTS,
         "From Kafka's time of the oldest record that led to a document until the broker committed it. Without follow-up work.",
-        read=_histogram(freshness.BOUNDS, freshness.BUCKETS, freshness.SUM),
+        read=_histogram(AGE_BOUNDS, AGE_BUCKETS, AGE_SUM),
     ),
     _metric(
         "counter",

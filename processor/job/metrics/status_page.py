@@ -24,7 +24,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, NamedTuple
 
-from processor.engine.rounds.freshness import read_freshness
+from processor.engine.rounds.round_counts import read_freshness
 from processor.environment.listeners.connections import ConnectionLimits, ConnectionTable, listen
 from processor.environment.listeners.host import LOCAL_NAMES, is_loopback, is_named, plain_name
 from processor.job.metrics.metrics import Histogram, Values, read_metrics

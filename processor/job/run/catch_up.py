@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from processor.engine.rounds.driver import Driver
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.job.kafka.admin import Admin
 from processor.job.run.source import OffsetRanges
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.epochs import Partition, TopicEnds, due_moves, former_topics, has_begun, move_boundaries
-from processor.engine.rounds.job_event import JobEvent, Report
+from processor.engine.rounds.events import JobEvent, Report
 from processor.job.kafka.admin import TopicDescription
 from registry.model import EpochBoundary
 from registry.repository import Registry

@@ -5,8 +5,7 @@ It asks first what others know of the table, then the table. So a run that still
 
 from collections.abc import Iterator
 
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.root_key import root_of
+from processor.engine.plan.plan import Plan, root_of
 from processor.engine.protocol.erasures import erasure_key, read_erasure
 from processor.engine.protocol.identity import SEQUENCES, read_sequences
 from processor.engine.protocol.ledger import (

@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import ProductPlan
-from processor.engine.plan.root_key import root_of
+from processor.engine.plan.plan import Plan, ProductPlan, root_of
 from processor.engine.protocol.identity import IDENTITY, SEQUENCES, TOPICS, TRACES, ledgers_in
 from processor.engine.protocol.ledger import INVALIDATED, LedgerEntry, Mark, group_key, reserve
 from processor.engine.protocol.walk import PARTITION as WALKS

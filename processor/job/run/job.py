@@ -21,11 +21,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from processor.counts import BATCH, Count
 from processor.engine.protocol.epochs import Partition, committed_by
 from processor.engine.rounds.driver import Driver
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent, Troubles
 from processor.engine.rounds.live_replays import LiveReplays
-from processor.engine.rounds.stage_times import stage_time
+from processor.engine.rounds.round_counts import stage_time
 from processor.engine.rounds.steward import Steward
-from processor.engine.rounds.troubles import Troubles
 from processor.environment.settings.settings import Settings
 from processor.errors import Stopped, StreamOutdated
 from processor.job.kafka.admin import Admin

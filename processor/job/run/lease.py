@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from threading import Event, Thread
 from time import monotonic
 
-from processor.engine.rounds.job_event import JobEvent, Report
+from processor.engine.rounds.events import JobEvent, Report
 from processor.environment.settings.open_registry import open_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import Stopped

@@ -6,16 +6,13 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.rejects_topic import check_rejects_topic
+from processor.engine.plan.plan import Plan, check_rejects_topic
 from processor.engine.protocol.ledger import Run
 from processor.engine.rounds.clock import SystemClock
-from processor.engine.rounds.driver import Driver
-from processor.engine.rounds.job_event import Report
-from processor.engine.rounds.make_driver import make_driver
+from processor.engine.rounds.driver import Driver, make_driver
+from processor.engine.rounds.events import Report, Troubles
 from processor.engine.rounds.round import PublishSetup
 from processor.engine.rounds.steward import Steward
-from processor.engine.rounds.troubles import Troubles
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.document_schemas import SchemaRegistration

@@ -22,9 +22,8 @@ from processor.counts import Count
 from processor.engine.protocol.epochs import Partition
 from processor.engine.protocol.gates import gate_states
 from processor.engine.rounds.driver import Driver
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent, Troubles
 from processor.engine.rounds.steward import Steward
-from processor.engine.rounds.troubles import Troubles
 from processor.environment.settings.installed_release import statestore_version
 from processor.environment.settings.open_registry import open_registry
 from processor.environment.settings.settings import Settings

@@ -7,10 +7,8 @@ import threading
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.rejects_topic import check_rejects_topic
-from processor.engine.rounds.job_event import JobEvent, Report
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.plan.plan import Plan, check_rejects_topic
+from processor.engine.rounds.events import JobEvent, Report, Troubles
 from processor.environment.settings.installed_release import statestore_version
 from processor.environment.settings.resolve_secrets import resolve_tables
 from processor.environment.settings.settings import Settings

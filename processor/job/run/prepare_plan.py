@@ -1,8 +1,7 @@
 """The plan of a run: that of the registry, after the definitions that the run brings."""
 
-from processor.engine.plan.plan import Plan
+from processor.engine.plan.plan import Plan, check_rejects_topic
 from processor.engine.plan.planning import check_after, plan_of, requirements_of
-from processor.engine.plan.rejects_topic import check_rejects_topic
 from processor.environment.settings.open_registry import open_registry
 from processor.environment.settings.owner_name import owner_name
 from processor.environment.settings.settings import Settings

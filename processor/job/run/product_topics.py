@@ -15,7 +15,7 @@ from processor.engine.protocol.identity import (
     read_published_topics,
     write_published_topic,
 )
-from processor.engine.rounds.job_event import JobEvent, Report
+from processor.engine.rounds.events import JobEvent, Report
 from processor.job.kafka.admin import Admin
 from statestore.store import Store
 

@@ -12,7 +12,7 @@ from processor.engine.protocol.identity import (
     write_sequence,
 )
 from processor.engine.protocol.ledger import group_partition
-from processor.engine.rounds.job_event import JobEvent, Report, no_report
+from processor.engine.rounds.events import JobEvent, Report, no_report
 from processor.engine.rounds.round import PublishSetup
 from processor.environment.settings.settings import Settings
 from processor.errors import ForeignPart

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
 
-from processor.engine.rounds.job_event import JobEvent, Report
+from processor.engine.rounds.events import JobEvent, Report
 from processor.environment.settings.open_registry import open_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import Fenced, StatestoreError, Stopped

@@ -9,7 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.engine.protocol.epochs import read_epochs
 from processor.engine.protocol.replays import ReplayReport
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.errors import Outage, StatestoreError, Stopped, StreamOutdated
 from processor.job.run.dead_letter_topic import portions, with_whole_record
 from processor.job.run.failures import (

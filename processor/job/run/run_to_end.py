@@ -7,8 +7,7 @@ from pathlib import Path
 from threading import Event
 
 from processor.engine.plan.plan import Plan
-from processor.engine.rounds.job_event import Report
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import Report, Troubles
 from processor.environment.settings.open_registry import open_registry
 from processor.environment.settings.owner_name import owner_name
 from processor.environment.settings.settings import Settings

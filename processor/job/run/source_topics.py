@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from processor.engine.protocol.epochs import last_topic
-from processor.engine.rounds.job_event import JobEvent, Report
+from processor.engine.rounds.events import JobEvent, Report
 from processor.errors import BoundaryError, KafkaError
 from processor.text import duration_text, nearest_topic
 from registry.model import EpochBoundary

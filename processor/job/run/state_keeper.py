@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from threading import Thread
 from typing import Any
 
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import Troubles
 from processor.job.run.outages.outside_parts import REGISTRY, cure_of
 from processor.job.run.outages.silent_parts import SilentParts
 from registry.errors import RegistryUnreachable

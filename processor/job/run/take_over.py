@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from processor.engine.plan.planning import plan_of
 from processor.engine.rounds.driver import Driver
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.run.worker import transactional_id

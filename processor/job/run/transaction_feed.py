@@ -15,7 +15,7 @@ from functools import partial
 from time import monotonic
 from typing import Final, Protocol
 
-from processor.engine.rounds.job_event import JobEvent, Report
+from processor.engine.rounds.events import JobEvent, Report
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
 from processor.job.kafka.timed_reader import TimedReader

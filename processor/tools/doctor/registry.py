@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from processor.engine.plan.rejects_topic import check_rejects_topic
+from processor.engine.plan.plan import check_rejects_topic
 from processor.environment.stores.server_findings import commit_findings, release_finding
 from processor.finding import (
     Checks,

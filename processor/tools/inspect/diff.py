@@ -24,12 +24,9 @@ from random import Random
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from processor.engine.plan.access import Access, EdgeRead, KeyRead, SlotRead
-from processor.engine.plan.declared_columns import declared_columns
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
-from processor.engine.plan.root_key import root_message_key
+from processor.engine.plan.plan import JoinPlan, Plan, ProductPlan, merge, root_message_key
+from processor.engine.plan.row_image import declared_columns
 from processor.engine.plan.step import Lookup, Request, Step
-from processor.engine.plan.tree import merge
 from processor.engine.protocol.assemble import assemble_tree, shown_rows
 from processor.engine.protocol.ledger import NO_DOCUMENT, group_key, group_partition, read_entry
 from processor.engine.rounds.round import CHUNK

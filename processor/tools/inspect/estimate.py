@@ -20,10 +20,8 @@ from math import ceil, inf
 from typing import NamedTuple
 
 from processor.engine.plan.access import EdgeRead, SlotRead
-from processor.engine.plan.plan import Plan
+from processor.engine.plan.plan import JoinPlan, Plan, ProductPlan, RootTree
 from processor.engine.plan.planning import join_of
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
-from processor.engine.plan.tree import RootTree
 from processor.engine.protocol.ledger import group_partition
 from processor.tools.inspect.event_kinds import WORLD, Event, World
 from processor.tools.inspect.price import Cost

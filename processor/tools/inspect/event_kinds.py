@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from processor.engine.plan.plan import EntityPlan, Plan
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
+from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan
 from processor.language.product.expressions.expression import Column, Expression, Path, node_of, references
 from processor.language.product.join_fields import parse_compared, parse_element, type_of
 from processor.language.product.product import Columns, Join, Product, expressions

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from processor.engine.plan.access import Access, EdgeRead, KeyRead, SlotRead
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
-from processor.engine.plan.tree_text import product_names
+from processor.engine.plan.plan import JoinPlan, Plan, ProductPlan, product_names
 from processor.language.definitions.describe import describe_gate, write_expression
 from processor.language.product.product import OPEN, Columns
 from statestore.keys import edge_partition, index_rows, partition, partition_prefix

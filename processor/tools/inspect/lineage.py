@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from processor.engine.plan.access import KeyRead
-from processor.engine.plan.plan import EntityPlan, Plan
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
+from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan
 from processor.engine.plan.step import Lookup, Step
 from processor.engine.protocol.assemble import assemble
 from processor.language.definitions.describe import write_expression

@@ -16,10 +16,8 @@ from math import ceil
 from typing import NamedTuple
 
 from processor.engine.plan.access import Access, SlotRead
-from processor.engine.plan.plan import Plan
+from processor.engine.plan.plan import JoinPlan, Plan, ProductPlan, shared_tree_lines
 from processor.engine.plan.planning import check_dropped, join_of, plan_after, plan_of, requirements_of
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
-from processor.engine.plan.tree_text import shared_tree_lines
 from processor.environment.settings.settings import Settings
 from processor.errors import PlanError
 from processor.language.definitions.problems import DefinitionError

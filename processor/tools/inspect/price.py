@@ -25,17 +25,15 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from processor.counts import REQUEST, Count
-from processor.engine.plan.plan import EntityPlan, Plan
-from processor.engine.plan.product_plan import ProductPlan
+from processor.engine.plan.plan import EntityPlan, Plan, ProductPlan
 from processor.engine.protocol.gate_items import Held, ReleaseNotes, SeenPlace, SeenRecords, make_portions, ranges_of
 from processor.engine.protocol.gates import tables_of, topics_of
 from processor.engine.protocol.ledger import Mark
 from processor.engine.protocol.publish import invalidate
 from processor.engine.rounds.clock import VirtualClock
-from processor.engine.rounds.row_reads import RowReads
+from processor.engine.rounds.round_counts import RowReads, UpdateCounts
 from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.trial import MemoryOutbox, Trial
-from processor.engine.rounds.update_counts import UpdateCounts
 from processor.environment.settings.settings import Settings
 from processor.language.product.product import OPEN
 from processor.tools.inspect.event_kinds import OTHER, WORLD, Event, RowValues, World, without_filters

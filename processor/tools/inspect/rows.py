@@ -10,9 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from processor.engine.plan.access import Access
-from processor.engine.plan.declared_columns import declared_columns, held_undeclared, undeclared_columns
-from processor.engine.plan.plan import EntityPlan, Plan
-from processor.engine.plan.product_plan import JoinPlan
+from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan
+from processor.engine.plan.row_image import declared_columns, held_undeclared, undeclared_columns
 from processor.engine.plan.step import Step
 from processor.engine.protocol.ledger import NO_DOCUMENT, message_key, read_entry
 from processor.language.product.product import Columns

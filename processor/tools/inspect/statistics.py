@@ -14,10 +14,9 @@ from random import Random
 from typing import NamedTuple
 
 from processor.engine.plan.access import Access, SlotRead
-from processor.engine.plan.declared_columns import declared_columns, held_undeclared
-from processor.engine.plan.plan import EntityPlan, Plan
+from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan
 from processor.engine.plan.planning import join_of
-from processor.engine.plan.product_plan import JoinPlan
+from processor.engine.plan.row_image import declared_columns, held_undeclared
 from processor.engine.plan.step import Lookup
 from processor.values.record import Value
 from registry.model import Direction, EntityStatistics, JoinSpec, JoinStatistics, Statistics

@@ -5,8 +5,7 @@ Nobody writes to these places any more, or nobody may change them. So the certif
 
 from dataclasses import dataclass
 
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import LedgerPlace
+from processor.engine.plan.plan import LedgerPlace, Plan
 from processor.engine.protocol.ledger import NO_DOCUMENT, group_key, read_entry
 from processor.job.landing.landing_states import LandingState, landing_states
 from processor.job.run.job import Job

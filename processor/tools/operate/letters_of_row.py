@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
-from processor.engine.plan.root_key import root_of
+from processor.engine.plan.plan import root_of
 from processor.engine.rounds.shown_keys import shown_keys
 from processor.values import canonical_json
 from processor.values.entity import Entity

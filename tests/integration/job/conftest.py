@@ -20,7 +20,7 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_of, requirements_of
 from processor.engine.protocol.epochs import Partition
 from processor.engine.protocol.replays import PARTITION, ended_replays, replay_key
-from processor.engine.rounds.job_event import no_report
+from processor.engine.rounds.events import no_report
 from processor.engine.rounds.trial import Trial
 from processor.environment.embedded import Addresses, embedded_parts
 from processor.environment.programs.downloads import spark_kafka_jars

@@ -7,8 +7,7 @@ from threading import Event, Thread
 from typing import Any
 
 from processor.engine.plan.planning import plan_of
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Troubles
 from processor.environment.programs.downloads import spark_kafka_jars
 from processor.job.run.open_job import prepare_job
 from processor.job.run.run_again import run_again

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from processor.engine.protocol.ledger import run_key
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.job.run import run_again
 from processor.job.run.outages import outage_wait
 from statestore.store import Delete, Equals

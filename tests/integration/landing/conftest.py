@@ -14,8 +14,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Troubles
 from processor.environment.programs.servers import start_kafka, start_opensearch
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.group_reader import GroupReader

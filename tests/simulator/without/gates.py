@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from processor.engine.plan.touch import Root
+from processor.engine.plan.step import Root
 from processor.engine.protocol import source_transactions
 from processor.engine.protocol.gate_items import ReleaseNotes, SeenPlace
 from processor.engine.protocol.gates import SeenTransactions

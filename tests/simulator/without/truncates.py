@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import processor.engine.protocol.walk_steps as walk_steps
+import processor.engine.rounds.follow_up_stages as follow_up_stages
 import processor.engine.rounds.replay_stage as replay_stage
-import processor.engine.rounds.walk_stage as walk_stage
 import processor.engine.rounds.write_stage as write_stage
 from processor.engine.protocol.walk import NEVER, TruncateGoal, walk_key
 from processor.engine.protocol.walks import Walks
@@ -119,6 +119,6 @@ def _once(step: Any) -> Any:
     return lambda item, plan, goal, **kw: step(item, plan, goal._replace(since=NEVER), **kw)
 
 
-markers_not_touched_again = replacing((walk_stage, "truncate_row", _once))
-deleted_rows_not_open = replacing((walk_stage, "open_touched", always({})))
+markers_not_touched_again = replacing((follow_up_stages, "truncate_row", _once))
+deleted_rows_not_open = replacing((follow_up_stages, "open_touched", always({})))
 older_letters_come_back = replacing((replay_stage, "_older_than_truncate", always(None)))

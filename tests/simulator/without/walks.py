@@ -9,7 +9,7 @@ from typing import Any
 import processor.engine.protocol.publish as publish
 import processor.engine.protocol.walk_steps as walk_steps
 import processor.engine.protocol.walks as walks
-import processor.engine.rounds.walk_stage as walk_stage
+import processor.engine.rounds.follow_up_stages as follow_up_stages
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.ledger import NO_DOCUMENT, LedgerEntry
 from processor.engine.protocol.walks import Walks
@@ -64,7 +64,7 @@ def _with_document(read: Any) -> Any:
     return changed
 
 
-documents_only = replacing((walk_stage, "read_entry", _with_document))
+documents_only = replacing((follow_up_stages, "read_entry", _with_document))
 any_version_of_document = replacing((LedgerEntry, "shows", lambda _: lambda self, digest, *_: self.hash == digest))
 
 
@@ -101,7 +101,7 @@ def publication_overwrites() -> Iterator[None]:
 
     def note_round(run_round: Any) -> Any:
         def changed(self: RoundRunner, stage: Stage, *args: Any) -> Any:
-            if stage is walk_stage.walk_stage:
+            if stage is follow_up_stages.walk_stage:
                 rounds.add((self.run.number, self.number))
             return run_round(self, stage, *args)
 

@@ -9,7 +9,7 @@ import pytest
 from processor.cli.main import main
 from processor.cli.printing.difference_lines import difference_lines
 from processor.cli.printing.job_log import JobLog
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.errors import StatestoreError
 from processor.text import visible, visible_line
 from processor.tools.inspect.verification import Difference

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic
 
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import Troubles
 from processor.job.run.outages.outside_parts import SCHEMA_REGISTRY, STORE, strain
 
 STRAINED_SHARE = 16

@@ -11,7 +11,7 @@ from random import Random
 from threading import Event
 from time import monotonic, time
 
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import Troubles
 from processor.errors import Outage, Stopped
 from processor.text import duration_text
 

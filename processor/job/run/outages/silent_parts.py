@@ -16,7 +16,7 @@ from threading import Event, Thread
 from time import time
 from typing import Protocol
 
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import Troubles
 from processor.environment.settings.settings import Settings
 from processor.errors import SchemaRegistryAway
 from processor.job.run.outages.outside_parts import QUESTIONS, REGISTRY, Question, cure_of, places

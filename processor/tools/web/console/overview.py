@@ -6,7 +6,7 @@ from datetime import datetime
 from time import time
 from typing import Any, Final
 
-from processor.engine.rounds.troubles import degraded_lines
+from processor.engine.rounds.events import degraded_lines
 from processor.job.landing.landing_states import LandingState
 from processor.job.metrics.status import (
     freshness_text,

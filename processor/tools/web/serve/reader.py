@@ -14,8 +14,7 @@ from queue import SimpleQueue
 from time import monotonic
 from typing import Any, NamedTuple, cast
 
-from processor.engine.plan.plan import EntityPlan, Plan
-from processor.engine.plan.product_plan import ProductPlan
+from processor.engine.plan.plan import EntityPlan, Plan, ProductPlan
 from processor.engine.protocol.gates import Wait
 from processor.engine.protocol.ledger import (
     NO_DOCUMENT,

@@ -17,7 +17,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_of
-from processor.engine.plan.touch import Root
+from processor.engine.plan.step import Root
 from processor.engine.protocol.gates import Wait, stored_roots, wait_of
 from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.segments import PARTITIONS, Segment, SegmentGroup, make_segment, read_changes

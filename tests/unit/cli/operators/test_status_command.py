@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from processor.cli.operators.status_command import status_text
-from processor.engine.rounds.troubles import degraded_lines
+from processor.engine.rounds.events import degraded_lines
 from processor.job.metrics.status import status_json, wrong_lines
 from processor.tools.inspect.spending import spending_line
 from registry.model import How, JobStatus, RunEnd, Snapshot

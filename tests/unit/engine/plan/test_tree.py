@@ -3,9 +3,8 @@
 import json
 from typing import Any
 
+from processor.engine.plan.plan import RootTree, merge, places_of, shared_tree_lines, trees_of
 from processor.engine.plan.planning import plan_alone
-from processor.engine.plan.tree import RootTree, merge, places_of, trees_of
-from processor.engine.plan.tree_text import shared_tree_lines
 from processor.language.definitions.load import load
 from processor.tools.inspect.explain import explain, explanation_lines
 

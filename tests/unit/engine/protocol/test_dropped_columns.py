@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from processor.engine.plan.declared_columns import declared_row
 from processor.engine.plan.plan import Plan
-from processor.engine.plan.row_image import layout_image
+from processor.engine.plan.row_image import declared_row, layout_image
 from processor.values.placeholders import PLACEHOLDER
 from processor.values.record import Record
 from statestore.keys import Key

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.plan.step import Lookup
-from processor.engine.plan.touch import Touch
+from processor.engine.plan.step import Lookup, Touch
 from processor.engine.protocol.find_roots import find_roots, resume
 from processor.engine.protocol.pending import FanOut, FoundRoots, ResumedFanOut
 from statestore.items import JoinKey, Row

@@ -6,8 +6,7 @@ import pytest
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
-from processor.engine.plan.step import Step, WeakKey
-from processor.engine.plan.touch import RefusedChange, Touch
+from processor.engine.plan.step import RefusedChange, Step, Touch, WeakKey
 from processor.engine.protocol.write_state import keep_edges, write_state
 from processor.language.definitions.load import load
 from processor.values.record import UNAVAILABLE, Change, Record

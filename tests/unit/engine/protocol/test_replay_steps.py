@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.plan.touch import OVERSIZED
+from processor.engine.plan.step import OVERSIZED
 from processor.engine.protocol.decode import decode
 from processor.engine.protocol.epochs import NOTHING
 from processor.engine.protocol.replays import ReplayedChange, end_replay, noted_keys, replay, replay_key

@@ -2,8 +2,7 @@
 
 import pytest
 
-from processor.engine.plan.step import Lookup
-from processor.engine.plan.touch import Touch
+from processor.engine.plan.step import Lookup, Touch
 from processor.engine.protocol.segments import OpenChange, SettleOutcome
 from processor.engine.protocol.settle import SettledChange, settle
 from statestore.items import JoinKey, Row

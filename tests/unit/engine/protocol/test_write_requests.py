@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 
-from processor.engine.plan.declared_columns import declared_row
-from processor.engine.plan.row_image import image_of
-from processor.engine.plan.step import Request, Step, WeakKey
-from processor.engine.plan.touch import OVERSIZED, UNDECLARED, RefusedChange, Touch
+from processor.engine.plan.row_image import declared_row, image_of
+from processor.engine.plan.step import OVERSIZED, UNDECLARED, RefusedChange, Request, Step, Touch, WeakKey
 from processor.engine.protocol.epochs import NOTHING, Committed, Published, published_before
 from processor.engine.protocol.write_state import write_state
 from processor.values.record import UNAVAILABLE, Change, Record

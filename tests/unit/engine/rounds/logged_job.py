@@ -11,7 +11,7 @@ from processor.engine.protocol.open_changes import OpenChanges, SettledSegment
 from processor.engine.protocol.pending import FanOut
 from processor.engine.protocol.segments import OpenChange, Segment, changes_key, make_segment
 from processor.engine.rounds.clock import VirtualClock
-from processor.engine.rounds.make_driver import make_driver
+from processor.engine.rounds.driver import make_driver
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load

@@ -5,8 +5,8 @@ from dataclasses import replace
 from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.pending import FoundRoots, ResumedFanOut
 from processor.engine.protocol.segments import DueSegment, Sight, write_changes
+from processor.engine.rounds.driver import make_driver
 from processor.engine.rounds.follow_up_stages import backlog_stage, resume_stage, settle_stage
-from processor.engine.rounds.make_driver import make_driver
 from processor.engine.rounds.round import StageResult
 from processor.environment.settings.settings import Settings
 from statestore.keys import Key

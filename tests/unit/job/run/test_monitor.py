@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from processor.cli.printing.job_log import status_summary
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.errors import KafkaError
 from processor.job.kafka.lag import Unread
 from processor.job.metrics.prometheus_text import prometheus_text

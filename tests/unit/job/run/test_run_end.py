@@ -4,7 +4,7 @@ from threading import Event
 
 import pytest
 
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.environment.settings.settings import Settings
 from processor.errors import BoundaryError, Fenced, Stopped
 from processor.job.run import run_end as module

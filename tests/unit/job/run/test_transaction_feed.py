@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.errors import KafkaError
 from processor.job.run.transaction_feed import (
     LOOK_SECONDS,

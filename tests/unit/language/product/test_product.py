@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.access import EdgeRead, KeyRead, SlotRead
-from processor.engine.plan.plan import Plan
+from processor.engine.plan.plan import JoinPlan, Plan
 from processor.engine.plan.planning import plan_alone
-from processor.engine.plan.product_plan import JoinPlan
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions, Join, align_columns, used_columns
 from processor.language.product.sql_printer import product_sql

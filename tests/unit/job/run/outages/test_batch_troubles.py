@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.rounds.job_event import no_report
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import Troubles, no_report
 from processor.job.run.job import Job
 from processor.job.run.outages.batch_troubles import CALM_SECONDS, BatchTroubles
 from processor.job.run.outages.outside_parts import STORE

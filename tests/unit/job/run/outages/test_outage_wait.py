@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Troubles
 from processor.errors import Outage
 from processor.job.run.outages.outage_wait import LONGEST_SECONDS, LONGEST_THROTTLED_SECONDS, MOST_RUNS, OutageWait
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Troubles
 from processor.environment.settings.settings import Settings
 from processor.job.run.outages import outside_parts, silent_parts
 from processor.job.run.outages.outside_parts import REGISTRY, SCHEMA_REGISTRY, STORE

@@ -1,17 +1,39 @@
-"""What a running job waits for: a part outside of it that does not answer, or answers too slowly. Threads may share it.
+"""The events of a job: the driver and the job emit them, and a command shows them as lines.
 
-The log says it when a trouble begins, every SAY_AGAIN_SECONDS while it lasts, and when it ends. `status`, the page of the
-driver and its `/health` call a job with a trouble degraded: the job goes on by itself, and no person must act yet.
+A trouble is what a running job waits for: a part outside of it that does not answer, or answers too slowly. The log says it
+when a trouble begins, every SAY_AGAIN_SECONDS while it lasts, and when it ends. `status`, the page of the driver and its
+`/health` call a job with a trouble degraded: the job goes on by itself, and no person must act yet.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from threading import Lock
 from time import time
-from typing import Any
+from typing import Any, Literal
 
-from processor.engine.rounds.job_event import JobEvent, Report
 from processor.text import duration_text
+
+Level = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEvent:
+    """An event of a job. `what`: its kind, the same at each time; `text`: for people. `fields`: its figures, JSON values: the
+    counts of a round, or the state of the job."""
+
+    what: str
+    text: str = ""
+    level: Level = "info"
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+Report = Callable[[JobEvent], None]
+"""Takes the events of a job, from several threads."""
+
+
+def no_report(_event: JobEvent) -> None:
+    """The report of a driver whose events nobody shows."""
+
 
 SAY_AGAIN_SECONDS = 30.0
 
