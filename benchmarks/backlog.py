@@ -208,7 +208,7 @@ def _settle(work: Sequence[Sequence[DueSegment]]) -> list[LaneResult]:
     """Settles segments that the indexes show."""
     settled = tuple(SettledSegment(due.segment.name, None) for task in work for due in task)
     count = sum(1 for task in work for due in task for _ in due.changes())
-    return [LaneResult(lane=0, results=(StageResult(tally=Counter({Count.SETTLED: count}), settled=settled),))]
+    return [LaneResult(lane=0, results=(StageResult(tally=Counter({Count.SETTLED: count}), done=settled),))]
 
 
 def measure_open_changes(rate: int, seconds: int = 20) -> OpenChangeCost:

@@ -62,6 +62,7 @@ def copy_job(job: Job) -> Job:
     walks = progress.walks
     progress.walks = replace(
         walks,
+        stopped=progress.backlog.stopped.keys(),
         walks=dict(walks.walks),
         stuck=dict(walks.stuck),
         shown_at=dict(walks.shown_at),

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from processor.engine.plan.step import Root
 from processor.engine.protocol.epochs import Partition
 from processor.engine.protocol.gate_items import ClosedTransactions, Held, HeldPortion, ReleaseNotes, read_portion
+from processor.engine.protocol.pending import Moment, Turn, Turns, split
 from processor.engine.protocol.source_transactions import OpenTransaction, SourceTransactions, Start
 from processor.language.product.product import Gate
 from processor.values.source_transaction import TransactionEnd
@@ -84,17 +85,21 @@ ROOTS_PER_ROUND = 5_000
 
 @dataclass(slots=True, kw_only=True)
 class HeldRoots:
-    """`gates`: of all products that the job publishes; `topics`: of those that wait for whole transactions, the topics of these.
-    `held`: the roots that wait. `start`: what the run must read first. `longest`: the longest `at_most`."""
+    """The roots that wait in a run."""
 
     run: int
     gates: Mapping[str, Gate] = field(default_factory=dict)
+    """Those of all products that the job publishes."""
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Of each product that waits for whole transactions: the topics of these."""
     transactions: SourceTransactions = field(default_factory=SourceTransactions)
     start: Start = field(default_factory=Start)
+    """What the run must read first."""
     held: dict[Root, HeldRoot] = field(default_factory=dict)
+    """The roots that wait."""
     batch: int = 0
     longest: float = 0.0
+    """The longest `at_most`."""
     _notes: ReleaseNotes = field(init=False)
     _closed: ClosedTransactions = field(default_factory=ClosedTransactions)
     _barriers: dict[str, Barrier] = field(default_factory=dict)
@@ -124,6 +129,23 @@ class HeldRoots:
             self.start = Start(until=now + self.longest, patient_until=inf)
         self._look(now)
         return unused
+
+    def turns(self, moment: Moment) -> Turns:
+        """A round of the roots that may go out."""
+        due = self.due(moment.now)
+        if due.times:
+            yield from self.release(due, moment)
+
+    def release(self, due: DueRoots, moment: Moment) -> Turns:
+        """Publishes roots that wait, whatever their gates say."""
+        roots = list(due.times)
+        yield Turn(requests=self.note_release(roots, moment.round, moment.now, moment.date))
+        yield Turn(split(list(due.times.items()), moment.lanes), ends=roots, incomplete=len(due.incomplete))
+
+    def take(self, found: Iterable[HeldPortion], done: Iterable[Root], moment: Moment) -> list[Delete]:
+        """Takes durable portions, and roots that a round has released."""
+        unused, released = self.add(found, moment.now), list(done)
+        return [*unused, *self.released(released, moment.now)] if released else unused
 
     def add(self, portions: Iterable[HeldPortion], now: float) -> list[Delete]:
         """Takes durable portions of a round; returns the deletes of those that nobody needs."""

@@ -1,4 +1,7 @@
-"""Roots that no round has published yet: the backlog and the fan-outs, which the driver continues between batches.
+"""Work that rounds leave to later rounds. Every kind of it has one shape (`Work`). Here are the two simple kinds.
+
+The table keeps the work, and the driver has a copy. A round gives each kind what the round found for it. Between batches the
+driver asks each kind for its turns, and runs a round for each turn with tasks.
 
 The backlog: the roots that stopped products did not publish, because a document could not be made or a topic refused
 it.
@@ -22,12 +25,14 @@ turn however often the key changes.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from itertools import chain
+from math import inf
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from processor.engine.plan.access import KeyRead
-from processor.engine.plan.plan import ProductPlan
+from processor.engine.plan.plan import Plan, ProductPlan
 from processor.engine.plan.step import Root
 from processor.engine.protocol.segments import BYTES_PER_ITEM
 from statestore import keys
@@ -36,8 +41,62 @@ from statestore.keys import Key, progress_partition
 from statestore.store import AbsentOrBelow, Delete, Item, Write
 
 PARTITION = progress_partition("OPEN")
-"""Of the backlog and of fan-outs. Open changes have `segment.PARTITIONS`."""
+"""Of the backlog and of fan-outs. Open changes have `segments.PARTITIONS`."""
 ROOTS_PER_ROUND = 1_000
+
+
+T = TypeVar("T")
+Request = Write | Delete
+
+
+class Moment(NamedTuple):
+    """When a kind of work has its turn, or takes the results of a round."""
+
+    now: float
+    """Seconds on the job's clock."""
+    date: float
+    """Seconds since 1970."""
+    round: int
+    """The number of the next round."""
+    plan: Plan
+    """That of the registry's version."""
+    lanes: int
+    """The most tasks of a round."""
+
+
+class Turn(NamedTuple):
+    """What a kind of work asks of the driver: a round, or else some requests without one."""
+
+    tasks: Sequence[Sequence[Any]] = ()
+    """The pieces of work of each task of the round."""
+    requests: Sequence[Request] = ()
+    """What must be durable before the next turn. The driver checks the lease first."""
+    ends: Sequence[Any] = ()
+    """Pieces that the end of the round ends, whatever its tasks find."""
+    incomplete: int = 0
+    """Roots of the round that may show a part of a transaction."""
+
+
+Turns = Generator[Turn, Moment, None]
+
+
+class Work(Protocol):
+    """A kind of work. Its stage and its name are in `rounds.driver`."""
+
+    def turns(self, moment: Moment) -> Turns:
+        """What there is to do now. After each turn the driver sends the moment of the next one."""
+
+    def take(self, found: Iterable[Any], done: Iterable[Any], moment: Moment) -> Iterable[Request]:
+        """Takes the results of a round. Returns the requests that make them durable, in their order. `found`: new pieces of this
+        kind; `done`: the outcomes of the pieces of its own round."""
+
+    def next_due(self) -> float | None:
+        """When the next work is due, on the job's clock: minus infinity for at once, None where there is none."""
+
+
+def split(work: Sequence[T], tasks: int) -> list[Sequence[T]]:
+    """The work, dealt out to at most so many tasks."""
+    return [work[n::tasks] for n in range(min(len(work), tasks))]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,12 +122,6 @@ class Backlog:
                 obsolete.append(Delete(key=key))
         return obsolete
 
-    def stop(self, failures: Mapping[str, str]) -> dict[str, str]:
-        """Stops products; returns those that were not stopped yet."""
-        new = {product: reason for product, reason in failures.items() if product not in self.stopped}
-        self.stopped |= new
-        return new
-
     def add(self, round_: int, roots: Iterable[Root]) -> list[Write]:
         """Takes roots that a round did not publish; returns the writes that make them durable. This run also notes
         roots of earlier runs, because a zombie of such a run may delete its own item."""
@@ -81,6 +134,31 @@ class Backlog:
             for n, (product, text) in enumerate(_texts(new))
         ]
 
+    def remove(self, items: Collection[Key]) -> list[Delete]:
+        """Forgets items whose roots a round published or noted again; returns the deletes that make that durable."""
+        for key in items:
+            del self.waiting[key]
+        return [Delete(key=key) for key in items]
+
+    def stop(self, failures: Mapping[str, str]) -> dict[str, str]:
+        """Stops products; returns those that were not stopped yet."""
+        new = {product: reason for product, reason in failures.items() if product not in self.stopped}
+        self.stopped |= new
+        return new
+
+    def turns(self, moment: Moment) -> Turns:
+        """Some items of the backlog of earlier runs, in one task."""
+        if items := self.next():
+            yield Turn([list(chain.from_iterable(items.values()))], ends=list(items))
+
+    def take(self, found: Iterable[Root], done: Iterable[Key], moment: Moment) -> list[Request]:
+        """Takes roots that a round did not publish, and items whose roots it published or noted again."""
+        return [*self.add(moment.round, found), *self.remove(list(done))]
+
+    def next_due(self) -> float | None:
+        """At once, while a product that is not stopped has a backlog."""
+        return -inf if self.next() else None
+
     def next(self) -> dict[Key, tuple[Root, ...]]:
         """The items whose roots the next round publishes; none of a stopped product."""
         items: dict[Key, tuple[Root, ...]] = {}
@@ -90,12 +168,6 @@ class Backlog:
                 items[key] = roots
                 room -= len(roots)
         return items
-
-    def remove(self, items: Iterable[Key]) -> list[Delete]:
-        """Forgets items whose roots a round published or noted again; returns the deletes that make that durable."""
-        for key in items:
-            del self.waiting[key]
-        return [Delete(key=key) for key in items]
 
 
 def stopped_line(product: str, reason: str) -> str:
@@ -178,6 +250,20 @@ class FanOuts:
                 self._put(FanOut(item["product"], node, item["key"], after, item["again"], item["pages"]))
         return obsolete
 
+    def turns(self, moment: Moment) -> Turns:
+        """A page of each of the next fan-outs."""
+        if fan_outs := self.next():
+            yield Turn(split(fan_outs, PAGES_PER_ROUND))
+
+    def take(self, found: Iterable[FanOut], done: Iterable[ResumedFanOut], moment: Moment) -> Iterator[Request]:
+        """Takes fan-outs that tasks began, and pages whose documents the broker acknowledged."""
+        yield from map(self.add, found)
+        yield from map(self.advance, done)
+
+    def next_due(self) -> float | None:
+        """At once, while a fan-out waits."""
+        return -inf if self.waiting else None
+
     def add(self, fan_out: FanOut) -> Write:
         """Takes a fan-out that a task began; returns the write that makes it durable."""
         current = self.waiting.get(fan_out[:3])
@@ -187,7 +273,7 @@ class FanOuts:
         """The fan-outs of the next round."""
         return list(self.waiting.values())[:PAGES_PER_ROUND]
 
-    def advance(self, resumed: ResumedFanOut) -> Write | Delete:
+    def advance(self, resumed: ResumedFanOut) -> Request:
         """Takes a page whose documents the broker acknowledged; returns the request that makes the progress durable."""
         current = self.waiting.pop(resumed.fan_out[:3])
         if resumed.after is not None:

@@ -23,10 +23,12 @@ A cursor moves when the round of its page has ended.
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Literal
 
 from processor.engine.plan.plan import Plan, ProductPlan
 from processor.engine.protocol.ledger import group_partition
+from processor.engine.protocol.pending import Moment, Turn, Turns, split
 from processor.engine.protocol.walk import (
     FillGoal,
     PublishGoal,
@@ -43,26 +45,39 @@ from registry.model import Progress
 from statestore.store import AbsentOrBelow, Delete, Item, Write
 
 PAGES_PER_ROUND = 4
+UNSEEN_SECONDS = 0.5
+"""Between two looks of a fill for rows that an index did not show."""
 MOST_UNSEEN = 1_000
 """A fill takes no further page while the indexes lack so many rows of it. All of them fit into the item of the walk."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Walks:
-    """The walks of a job. `run`: the run that writes them; it never overwrites those of a later run. `wait`: W. `probes`:
-    whether fills probe, because an index may be late. `stuck`: the walks that stopped in this run, with the reason. `shown_at`:
-    when fills got their last evidence, on the job's clock. `claimed`: whether this run has written all walks; `moved`: the walks
-    that this run continued. `behind`: the job is far behind its topics, and publications wait until it has caught up."""
+    """The walks of a job."""
 
     run: int
+    """The run that writes them; it never overwrites those of a later run."""
     wait: float
+    """W, in seconds."""
     probes: bool = True
+    """Fills probe, because an index may be late."""
+    rate: float = 0.0
+    """The most rows in a second; 0 for any."""
+    stopped: Collection[str] = ()
+    """The products that failed in this run: their walks wait for the next run."""
     walks: dict[WalkName, Walk] = field(default_factory=dict)
     stuck: dict[WalkName, str] = field(default_factory=dict)
+    """The walks that stopped in this run, with the reason."""
     shown_at: dict[WalkName, float] = field(default_factory=dict)
+    """When fills got their last evidence, on the job's clock."""
     claimed: bool = False
+    """This run has written all walks."""
     behind: bool = False
+    """The job is far behind its topics, and publications wait until it has caught up."""
     moved: set[WalkName] = field(default_factory=set)
+    """The walks that this run continued."""
+    next_page: float = -inf
+    """When the walks go on, on the job's clock."""
 
     @property
     def held(self) -> frozenset[str]:
@@ -149,19 +164,41 @@ class Walks:
             begun[name] = None
         return [self._write(name) for name in begun]
 
-    def next(self, stopped: Collection[str]) -> list[WalkPage]:
-        """The pieces of the next round; none of the `stopped` products."""
+    def turns(self, moment: Moment) -> Turns:
+        """Ends fills, and then some pages, at the rate."""
+        if ended := self.end_fills(moment.plan, moment.now):
+            moment = yield Turn(requests=ended)
+        if self.next_page <= moment.now and (pages := self.next()):
+            yield Turn(split(pages, PAGES_PER_ROUND))
+
+    def take(self, found: Iterable[tuple[str, str]], done: Iterable[WalkedPage], moment: Moment) -> list[Write]:
+        """Takes truncates, as entity and version, and pages that tasks have processed."""
+        truncates, walked = list(found), list(done)
+        if walked:
+            pause = sum(one.rows for one in walked) / self.rate if self.rate else 0.0
+            unseen = UNSEEN_SECONDS if any(one.page.unseen for one in walked) else 0.0
+            self.next_page = moment.now + max(pause, unseen)
+        writes = self.truncate(truncates, moment.plan, moment.date) if truncates else []
+        return [*writes, *self.advance(walked, moment.plan, moment.now)] if walked else writes
+
+    def next_due(self) -> float | None:
+        """When the next fill ends, or the walks go on."""
+        dues = [at + self.wait for at in self.shown_at.values()]
+        return min([*dues, self.next_page] if self.next() else dues, default=None)
+
+    def next(self) -> list[WalkPage]:
+        """The pieces of the next round; none of the products that are stopped."""
         pages: list[WalkPage] = []
-        for name, walk in self._going(stopped):
+        for name, walk in self._going():
             if walk.unseen:
                 pages.append(WalkPage(name, unseen=walk.unseen))
             if len(walk.unseen) < MOST_UNSEEN:
                 pages += [WalkPage(name, pk, after, walk.probes) for pk, after in walk.left.items()]
         return pages[:PAGES_PER_ROUND]
 
-    def publishes(self, stopped: Collection[str]) -> bool:
-        """Whether the walk of a product that is not `stopped` still finds roots to publish."""
-        return any(kind == "publish" for (kind, _), _ in self._going(stopped))
+    def publishes(self) -> bool:
+        """Whether the walk of a product that is not stopped still finds roots to publish."""
+        return any(kind == "publish" for (kind, _), _ in self._going())
 
     def advance(self, walked: Iterable[WalkedPage], plan: Plan, now: float) -> list[Write]:
         """Takes the pieces of a round that has ended; returns the writes that make the progress durable."""
@@ -219,10 +256,10 @@ class Walks:
             if not walk.done or name in self.moved
         ]
 
-    def _going(self, stopped: Collection[str]) -> Iterator[tuple[WalkName, Walk]]:
+    def _going(self) -> Iterator[tuple[WalkName, Walk]]:
         """The walks that have something to do now."""
         for name, walk in self.walks.items():
-            is_stopped = name[0] == "publish" and name[1] in stopped
+            is_stopped = name[0] == "publish" and name[1] in self.stopped
             if not (walk.done or walk.held or name in self.stuck or is_stopped):
                 yield name, walk
 

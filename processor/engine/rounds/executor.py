@@ -3,36 +3,39 @@
 `processor.job.run.spark_executor` runs the same stages as tasks of Spark.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from time import perf_counter
 from typing import Any, Protocol
 
+from processor.counts import Count
+from processor.engine.protocol.gate_items import Held, make_portions
 from processor.engine.protocol.segments import SegmentGroup, group_of
-from processor.engine.rounds.keep_changes import hold_back
 from processor.engine.rounds.publish_stage import AskLimit, publish_lane
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.engine.rounds.round_counts import stage_time
 from processor.engine.rounds.step_runner import OpenWriter, Outbox, StepRunner
 from processor.environment.settings.setting_groups import FAN_OUT_PAGE
+from processor.language.product.product import OPEN
 from processor.values.framing import NO_SCHEMAS, FramedReader
 from statestore.store import Store
 
-Work = Any
-"""Pieces of work, split into tasks: a sequence per task, or records in a form that the executor knows (a data frame)."""
+Tasks = Any
+"""The work of a round: a sequence per task, or records in a form that the executor knows (a data frame)."""
 
 
 class Executor(Protocol):
     """Runs stages over work."""
 
     def run_round(
-        self, stage: Stage, work: Work, round_: Round, overlay: Mapping[int, SegmentGroup]
+        self, stage: Stage, work: Tasks, round_: Round, overlay: Mapping[int, SegmentGroup]
     ) -> list[LaneResult]:
         """Runs `stage` over the work of each task, then, when all tasks have ended, the publish stage of each lane. `overlay`:
         the open changes of earlier rounds, as `OpenChanges.overlay` has them."""
 
-    def run_stage(self, stage: Stage, work: Work, round_: Round) -> list[StageResult]:
+    def run_stage(self, stage: Stage, work: Tasks, round_: Round) -> list[StageResult]:
         """Runs `stage` over the work of each task, and publishes nothing."""
 
 
@@ -82,3 +85,22 @@ class InProcessExecutor:
     def run_stage(self, stage: Stage, work: Iterable[Iterable[Any]], round_: Round) -> list[StageResult]:
         runner = StepRunner(store=self.store, outbox=self.rejects, page=self.page, schemas=self.schemas)
         return [stage(chain.from_iterable(work), round_, runner)]
+
+
+def hold_back(result: StageResult, round_: Round, store: Store) -> StageResult:
+    """The result of a first stage, without the roots that wait at the gates of their products. They are durable when it
+    returns."""
+    gated = {name for name, planned in round_.plan.products.items() if planned.gate != OPEN}
+    if not gated:
+        return replace(result, roots={**result.roots, **result.cleared}, cleared={}) if result.cleared else result
+    held = Held(
+        roots={root: time for root, time in result.roots.items() if root[0] in gated},
+        seen=result.seen,
+        unfound=frozenset(one.product for one in result.fan_outs if one.product in gated),
+    )
+    portions = tuple(make_portions(held, round_.run.number, round_.number, round_.date))
+    for portion in portions:
+        store.write(portion.write())
+    free = {root: time for root, time in result.roots.items() if root[0] not in gated}
+    tally = result.tally + Counter({Count.HELD: len(held.roots)})
+    return replace(result, tally=tally, roots={**free, **result.cleared}, cleared={}, seen={}, held=portions)

@@ -58,7 +58,7 @@ def settle_stage(due: Iterable[DueSegment], round_: Round, runner: StepRunner) -
         tally=Counter({Count.SETTLED: len(settled)}),
         roots=dict.fromkeys(found.roots, UNKNOWN),
         fan_outs=found.fan_outs,
-        settled=tuple(_settled(due, changes, settled, round_)),
+        done=tuple(_settled(due, changes, settled, round_)),
     )
 
 
@@ -89,7 +89,7 @@ def resume_stage(fan_outs: Iterable[FanOut], round_: Round, runner: StepRunner) 
         tally=Counter({Count.FAN_OUT_PAGES: len(resumed)}),
         roots=dict.fromkeys(found.roots, UNKNOWN),
         fan_outs=found.fan_outs,
-        resumed=tuple(r._replace(found=FoundRoots(frozenset(), ())) for r in resumed),
+        done=tuple(r._replace(found=FoundRoots(frozenset(), ())) for r in resumed),
     )
 
 
@@ -157,7 +157,7 @@ def walk_stage(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> 
         roots=dict.fromkeys(roots, UNKNOWN),
         fan_outs=tuple(fan_outs),
         opened=tuple(opened),
-        walked=tuple(walked),
+        done=tuple(walked),
     )
 
 

@@ -76,39 +76,51 @@ class PublishSetup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """The facts that all tasks of a round share. `run`: the run so far; `number`: of this round in the run; `batch`:
-    the micro-batch, for message headers. `committed`: the records of earlier batches. `expires_at`: when
-    DynamoDB may drop delete markers of this round; `oldest`: the time of the oldest dead letter that may be replayed
-    (both in seconds since 1970). `stopped`: the products that failed in earlier rounds; `unfit`: the roots whose last
-    document did not fit. `setup`: what the run knows of the topics and schemas to publish to. `partitions`: of each topic,
-    one where it has none. `truncates`: of the entities that had one, until this round. `walk_page`: most rows of a page of
-    a walk. `log_values`: whether texts for the log may show values of rows. `erased`: the rows that an operator erased.
-    `incarnations`: of the topics, by their epochs. `release`: of statestore. `forms`: of decimals, as records settled
-    them. `read_first`: the entities whose rows a task reads before it writes them; `proven`: those of which the indexes have
-    shown all rows that are not open. `date`: of its begin, in seconds since 1970."""
+    """The facts that all tasks of a round share."""
 
     plan: Plan
+    """Without the products that wait for their walks."""
     run: Run
+    """The run so far."""
     number: int
+    """Of this round in the run."""
     batch: int
+    """The micro-batch, for the headers of messages."""
     committed: Committed
+    """The records of earlier batches."""
     expires_at: int
+    """When DynamoDB may drop delete markers of this round, in seconds since 1970."""
     oldest: float
+    """The time of the oldest dead letter that may be replayed, in seconds since 1970."""
     rejects_topic: str
     setup: PublishSetup
+    """What the run knows of the topics and schemas to publish to."""
     stopped: frozenset[str]
+    """The products that failed in earlier rounds."""
     unfit: frozenset[Root] = frozenset()
+    """The roots whose last document did not fit."""
     partitions: Mapping[str, int] = field(default_factory=dict)
+    """How many each topic has; one where it has none."""
     truncates: Mapping[str, TruncateGoal] = field(default_factory=dict)
+    """Of the entities that had one, until this round."""
     walk_page: int = 1
+    """The most rows of a page of a walk."""
     log_values: bool = False
+    """Whether texts for the log may show values of rows."""
     erased: Erased = frozenset()
+    """The rows that an operator erased."""
     incarnations: Incarnations = field(default_factory=dict)
+    """Of the topics, by their epochs."""
     release: str = ""
+    """Of statestore."""
     forms: Forms = field(default_factory=dict)
+    """The forms of decimals, as records settled them."""
     read_first: frozenset[str] = frozenset()
+    """The entities whose rows a task reads before it writes them."""
     proven: frozenset[str] = frozenset()
+    """The entities of which the indexes have shown all rows that are not open."""
     date: float = 0.0
+    """When the round began, in seconds since 1970."""
 
     @property
     def refused_by(self) -> RefusedBy:
@@ -118,31 +130,37 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageResult:
-    """The result of a task of a first stage. `roots`: to publish in this round if no gate holds them, with the time of the oldest
-    record of each; `cleared`: those that no gate holds; `seen`: records of source transactions; `held`: what waits at gates.
-    `fan_outs`: find further roots in later rounds. `opened`: the changes that the task opened. `sights`: of open rows in index
-    answers. `settled`, `resumed`, `replayed`, `walked`: the outcome of each piece of work. `truncates`: the truncates that the
-    task read, as entity and version. `letters`: the code of a reason -> the place and the reason of its last dead letter; the
-    last of all is at the end. `forms`: the forms of decimals that the task settled, or found settled. `updates`: the writes by
-    entity. `absent`: the declared columns that records lacked, by entity."""
+    """The result of a task of a first stage. Each kind of work takes its own pieces (`protocol.pending.Work`)."""
 
-    tally: Counter[str] = field(default_factory=Counter)
     roots: RootTimes = field(default_factory=dict)
-    fan_outs: tuple[FanOut, ...] = ()
-    opened: tuple[Segment, ...] = ()
-    sights: tuple[Sight, ...] = ()
-    settled: tuple[SettledSegment, ...] = ()
-    resumed: tuple[ResumedFanOut, ...] = ()
-    replayed: tuple[ReplayReport, ...] = ()
-    walked: tuple[WalkedPage, ...] = ()
-    truncates: tuple[tuple[str, str], ...] = ()
-    letters: Mapping[str, str] = field(default_factory=dict)
-    forms: tuple[FormNote, ...] = ()
-    updates: Mapping[str, UpdateCounts] = field(default_factory=dict)
-    absent: Mapping[str, AbsentCounts] = field(default_factory=dict)
+    """To publish in this round if no gate holds them, with the time of the oldest record of each."""
     cleared: RootTimes = field(default_factory=dict)
-    seen: Mapping[TransactionName, SeenRecords] = field(default_factory=dict)
+    """Those that no gate holds."""
     held: tuple[HeldPortion, ...] = ()
+    """What waits at gates."""
+    opened: tuple[Segment, ...] = ()
+    """The changes that the task opened."""
+    fan_outs: tuple[FanOut, ...] = ()
+    """They find further roots in later rounds."""
+    truncates: tuple[tuple[str, str], ...] = ()
+    """The truncates that the task read, as entity and version."""
+    done: tuple[SettledSegment | ResumedFanOut | WalkedPage, ...] = ()
+    """The outcomes of pieces of work."""
+    replayed: tuple[ReplayReport, ...] = ()
+    """How replays of dead letters ended."""
+    sights: tuple[Sight, ...] = ()
+    """Of open rows in index answers."""
+    seen: Mapping[TransactionName, SeenRecords] = field(default_factory=dict)
+    """The records of source transactions."""
+    forms: tuple[FormNote, ...] = ()
+    """The forms of decimals that the task settled, or found settled."""
+    tally: Counter[str] = field(default_factory=Counter)
+    letters: Mapping[str, str] = field(default_factory=dict)
+    """The code of a reason -> the place and the reason of its last dead letter. The last of all is at the end."""
+    updates: Mapping[str, UpdateCounts] = field(default_factory=dict)
+    """The writes, by entity."""
+    absent: Mapping[str, AbsentCounts] = field(default_factory=dict)
+    """The declared columns that records lacked, by entity."""
 
 
 Stage = Callable[[Iterable[Any], Round, StepRunner], StageResult]
@@ -151,21 +169,25 @@ Stage = Callable[[Iterable[Any], Round, StepRunner], StageResult]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneResult:
-    """The result of a lane in the publish stage. `failed`: the products that failed in it, with the reason; `backlog`: the roots
-    that these, and the products that stopped earlier, did not publish, and those of documents that do not fit. `unfit`: these
-    roots, with the reason; `fits`: those of `Round.unfit` that are published now. `limits`: product -> the most bytes of a
-    message, where its topic takes fewer than the round knew. `results`: of the first stage, on their way to the
-    driver, without their roots. `sights`: of open rows in index answers. `times`: of the records that led to the published
-    documents, where known."""
+    """The result of a lane in the publish stage."""
 
     lane: int
     attempt: int = 0
+    """Which attempt of the lane committed."""
     tally: Counter[str] = field(default_factory=Counter)
     times: tuple[float, ...] = ()
+    """Those of the records that led to the published documents, where known."""
     failed: Mapping[str, str] = field(default_factory=dict)
+    """The products that failed in the lane, with the reason."""
     backlog: frozenset[Root] = frozenset()
+    """The roots that these products, and those that stopped earlier, did not publish, and those of documents that do not fit."""
     unfit: Mapping[Root, str] = field(default_factory=dict)
+    """The roots of documents that do not fit, with the reason."""
     fits: frozenset[Root] = frozenset()
+    """Those of `Round.unfit` that are published now."""
     limits: Mapping[str, int] = field(default_factory=dict)
+    """Product -> the most bytes of a message, where its topic takes fewer than the round knew."""
     results: tuple[StageResult, ...] = ()
+    """Of the first stage, on their way to the driver, without their roots."""
     sights: tuple[Sight, ...] = ()
+    """Of open rows in index answers."""

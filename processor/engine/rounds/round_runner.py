@@ -18,7 +18,8 @@ from typing import NamedTuple
 from processor.counts import Count
 from processor.engine.protocol.epochs import NOTHING, Committed, Incarnations
 from processor.engine.protocol.ledger import Run, end_round, read_run
-from processor.engine.rounds.executor import Executor, Work
+from processor.engine.protocol.pending import Turn, Work
+from processor.engine.rounds.executor import Executor, Tasks
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.engine.rounds.round_counts import RowReads, check_account, spending
 from processor.engine.rounds.run_progress import RunProgress
@@ -26,6 +27,7 @@ from processor.environment.settings.installed_release import statestore_version
 from processor.errors import Fenced, LostWrites
 from statestore.store import Refused
 
+NO_TURN = Turn()
 DAY = 86_400
 HOUR = 3_600
 """Subtracted from the age that a replayed dead letter may have: the clocks of two machines differ by less."""
@@ -63,11 +65,14 @@ class RoundRunner:
     incarnations: Incarnations = field(default_factory=dict)
     row_reads: RowReads = field(default_factory=RowReads)
 
-    def run_round(self, stage: Stage, work: Work, committed: Committed = NOTHING) -> RoundOutcome:
-        """One round over the work. `committed`: the records of the batches before; not for other work."""
+    def run_round(
+        self, stage: Stage, tasks: Tasks, committed: Committed = NOTHING, work: Work | None = None, turn: Turn = NO_TURN
+    ) -> RoundOutcome:
+        """One round over the work of tasks. `committed`: the records of the batches before; not for other work. `work`, `turn`:
+        whose turn the round is, None for a batch."""
         self.check_lease()
         before = spending(self.progress.store)
-        lanes = self.executor.run_round(stage, work, self.next_round(committed), self.progress.open_changes.overlay())
+        lanes = self.executor.run_round(stage, tasks, self.next_round(committed), self.progress.open_changes.overlay())
         results = [result for lane in lanes for result in lane.results]
         self.row_reads = self.row_reads.after(result.updates for result in results)
         tally: Counter[str] = Counter()
@@ -76,14 +81,14 @@ class RoundRunner:
         letters = dict(chain.from_iterable(result.letters.items() for result in results))
         check_account(tally, letters, self.progress.settings)
         self._end_round(lanes, tally)
-        tally.update(self.progress.take(lanes, self.number))
+        tally.update(self.progress.take(lanes, self.number, work, turn))
         tally.update(spending(self.progress.store) - before)
         last = [list(result.letters.values())[-1] for result in results if result.letters]
         return RoundOutcome(tally, last[-1] if last else "")
 
-    def run_stage(self, stage: Stage, work: Work) -> list[StageResult]:
+    def run_stage(self, stage: Stage, tasks: Tasks) -> list[StageResult]:
         """One round that publishes nothing, and leaves its results to the caller."""
-        results = self.executor.run_stage(stage, work, self.next_round())
+        results = self.executor.run_stage(stage, tasks, self.next_round())
         self.number += 1
         return results
 

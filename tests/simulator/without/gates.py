@@ -10,7 +10,7 @@ from processor.engine.protocol.gate_items import ReleaseNotes, SeenPlace
 from processor.engine.protocol.gates import SeenTransactions
 from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.source_transactions import OpenTransaction, Repeat, SourceTransactions, Start
-from processor.engine.rounds import executor, keep_changes
+from processor.engine.rounds import executor
 from processor.engine.rounds.round import Round, StageResult
 from processor.job.run import worker
 from processor.values.record import Rejected
@@ -106,7 +106,7 @@ at_most_begins_again = replacing((HeldRoots, "_hold", _with_each_change))
 only_own_transactions = replacing((HeldRoots, "blocker", _only_own))
 """A root waits for the transactions that changed it, and for no others."""
 
-fan_outs_found = replacing((keep_changes, "make_portions", _found))
+fan_outs_found = replacing((executor, "make_portions", _found))
 """The roots that a fan-out has yet to find wait for nothing."""
 
 ready_at_once = replacing((Start, "expect", lambda expect: lambda self, _: expect(self, {})))

@@ -8,6 +8,7 @@ import processor.engine.protocol.walk_steps as walk_steps
 import processor.engine.rounds.follow_up_stages as follow_up_stages
 import processor.engine.rounds.replay_stage as replay_stage
 import processor.engine.rounds.write_stage as write_stage
+from processor.engine.protocol.pending import Request
 from processor.engine.protocol.walk import NEVER, TruncateGoal, walk_key
 from processor.engine.protocol.walks import Walks
 from processor.engine.rounds.round_runner import RoundRunner
@@ -53,17 +54,17 @@ marker_without_version = replacing((TableClient, "write", _without_version))
 marker_overwrites = replacing((walk_steps, "Equals", always(None)))
 
 
-def _at_its_end(keep_walks: Any) -> Any:
-    def changed(self: RunProgress, writes: Iterable[Write]) -> None:
+def _at_its_end(keep: Any) -> Any:
+    def changed(self: RunProgress, requests: Iterable[Request]) -> None:
         under_way = {
             walk_key(name) for name, walk in self.walks.walks.items() if name[0] == "truncate" and not walk.done
         }
-        keep_walks(self, [write for write in writes if write.key not in under_way])
+        keep(self, [request for request in requests if request.key not in under_way])
 
     return changed
 
 
-walk_not_recorded = replacing((RunProgress, "keep_walks", _at_its_end))
+walk_not_recorded = replacing((RunProgress, "keep", _at_its_end))
 
 
 def _other_walks(load: Any) -> Any:

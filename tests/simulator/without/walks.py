@@ -100,10 +100,10 @@ def publication_overwrites() -> Iterator[None]:
     rounds: set[tuple[int, int]] = set()
 
     def note_round(run_round: Any) -> Any:
-        def changed(self: RoundRunner, stage: Stage, *args: Any) -> Any:
+        def changed(self: RoundRunner, stage: Stage, *args: Any, **kw: Any) -> Any:
             if stage is follow_up_stages.walk_stage:
                 rounds.add((self.run.number, self.number))
-            return run_round(self, stage, *args)
+            return run_round(self, stage, *args, **kw)
 
         return changed
 

@@ -55,12 +55,12 @@ class WalkingJob:
 
     def round(self, now: float = 0.0, after: str | None = None, unseen: Any = ()) -> list[WalkName]:
         """A round over the next pages, all of which end in the same way; the walks that it continued."""
-        pages = self.walks.next(())
+        pages = self.walks.next()
         walked = [WalkedPage(page, after, rows=1, unseen=unseen if page.probes else ()) for page in pages]
         self.keep(self.walks.advance(walked, self.plan, now))
         return [page.walk for page in pages]
 
     def finish(self, now: float = 0.0) -> None:
-        while self.walks.next(()) or self.walks.shown_at:
+        while self.walks.next() or self.walks.shown_at:
             self.round(now)
             self.keep(self.walks.end_fills(self.plan, now + 5))

@@ -108,7 +108,7 @@ def opening() -> LaneResult:
 
 def settling(*, shown: bool, segment: Segment = SEGMENT) -> LaneResult:
     """A lane whose first stage settled the segment with the change. Where no slot showed it, it is left in `LEFT`."""
-    return lane(results=(StageResult(settled=(SettledSegment(segment.name, None if shown else LEFT),)),))
+    return lane(results=(StageResult(done=(SettledSegment(segment.name, None if shown else LEFT),)),))
 
 
 def open_in(changes: OpenChanges) -> list[OpenChange]:

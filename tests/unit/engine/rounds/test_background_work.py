@@ -42,7 +42,7 @@ def test_background_work_settles_then_continues_fan_outs_then_publishes_the_back
     page = ResumedFanOut(FAN_OUT, Key("TABLE#user", "9"), FoundRoots(frozenset(), ()))
     job.lanes += [
         [settling(shown=True)],
-        [lane(tally=PUBLISHED, results=(StageResult(resumed=(page,)),))],
+        [lane(tally=PUBLISHED, results=(StageResult(done=(page,)),))],
         [lane(tally=PUBLISHED)],
     ]
     job.driver.background_work()
@@ -120,7 +120,7 @@ def test_a_later_run_waits_for_the_indexes_and_takes_over_the_work_of_the_earlie
     )
     driver.start()
     assert job.clock.now() == Settings().wait_seconds
-    assert driver.progress.fan_outs.next() == [FAN_OUT]
+    assert list(driver.progress.fan_outs.waiting.values()) == [FAN_OUT]
     assert open_in(driver.progress.open_changes) == [CHANGE._replace(again=True)]
     assert driver.progress.open_changes.next_due() == 5.0
 
