@@ -126,6 +126,11 @@ class Driver:
         dues = (work.next_due() for work in (self.progress.fan_outs, self.progress.backlog, self.progress.walks))
         return any(due is not None and due <= self.clock.now() for due in dues)
 
+    @property
+    def publishes(self) -> bool:
+        """Whether the walk of a product still finds roots to publish."""
+        return self.progress.walks.publishes()
+
     def start(self) -> None:
         """Takes over what earlier runs left in the table. The caller has fenced those runs. Then waits W, so that the
         indexes show their writes; the first run of a job need not wait."""
@@ -239,7 +244,7 @@ class Driver:
             self.progress.keep(turn.requests)
             self.tally.update(spending(self.store) - before)
             return
-        is_correction = kind.work is self.progress.open_changes and not self.progress.walks.publishes()
+        is_correction = kind.work is self.progress.open_changes and not self.publishes
         outcome = self.rounds.run_round(kind.stage, turn.tasks, work=kind.work, turn=turn)
         self._round(kind.name, outcome, is_correction)
         if turn.incomplete:
