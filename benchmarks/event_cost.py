@@ -23,8 +23,8 @@ from benchmarks.inputs.history import generate_history
 from benchmarks.inputs.real_rows import widened, with_unread_updates
 from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, number_records
 from processor.counts import Count
-from processor.engine.rounds.executor import InProcessExecutor
 from processor.engine.rounds.round import LaneResult, Round, Stage
+from processor.engine.rounds.round_runner import InProcessExecutor
 from processor.engine.rounds.trial import Trial, batches
 from processor.engine.rounds.write_stage import write_stage
 from processor.environment.settings.settings import Settings

@@ -17,7 +17,7 @@ from processor.engine.protocol.erasures import Erasure
 from processor.engine.protocol.ledger import group_key, read_entries
 from processor.engine.protocol.replays import PARTITION as REPLAYS
 from processor.engine.protocol.replays import notes_of_row
-from processor.engine.rounds.eraser import Eraser
+from processor.engine.rounds.operators import Eraser
 from processor.job.run.job import Job
 from processor.values.record import Record
 from statestore import keys

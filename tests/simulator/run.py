@@ -14,7 +14,7 @@ from processor.engine.plan.plan import Plan
 from processor.engine.protocol.epochs import Epochs, committed_by
 from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.segments import open_items
-from processor.engine.protocol.walk import PARTITION as WALKS
+from processor.engine.protocol.walks import PARTITION as WALKS
 from processor.engine.rounds.driver import make_driver
 from processor.engine.rounds.events import Troubles, no_report
 from processor.environment.settings.settings import Settings

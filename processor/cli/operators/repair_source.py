@@ -11,7 +11,7 @@ from processor.cli.printing.edit_report import user_name
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.row_image import declared_columns
 from processor.engine.protocol.replays import letter_position
-from processor.engine.rounds.shown_keys import shown_keys
+from processor.engine.rounds.decoding import shown_keys
 from processor.environment.settings.open_registry import open_registry
 from processor.environment.settings.settings import Settings
 from processor.text import visible_line

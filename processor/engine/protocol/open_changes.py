@@ -137,7 +137,7 @@ class OpenChanges:
             moment = yield Turn(split(due, moment.lanes))
         at = self.next_due()
         if at is not None and (at <= moment.now or self.fragmented()):
-            yield Turn(requests=self.tidy(moment.now, moment.round))
+            yield Turn(requests=self.clean_up(moment.now, moment.round))
 
     def take(self, found: Iterable[Segment], done: Iterable[SettledSegment], moment: Moment) -> Iterable[Request]:
         """Takes segments that tasks have made durable, and outcomes of settling."""
@@ -203,7 +203,7 @@ class OpenChanges:
         more."""
         return self._drop([name for name, held in self.held.items() if held.shown and held.due <= now])
 
-    def tidy(self, now: float, round_: int) -> list[Request]:
+    def clean_up(self, now: float, round_: int) -> list[Request]:
         """Closes segments, and gathers those that settling left where they are many."""
         unused, gathered = self.close(now), list[Segment]()
         if self.fragmented():

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from processor.engine.plan.plan import EntityPlan
 from processor.engine.plan.row_image import declared_row, deleted_image, layout_image
 from processor.engine.plan.step import OVERSIZED, Lookup, Step, Touch
-from processor.engine.protocol.walk import TruncateGoal
+from processor.engine.protocol.walks import TruncateGoal
 from statestore.errors import Terminal
 from statestore.item_attributes import shows
 from statestore.items import JoinKey, Row, slot_name, written_row

@@ -27,7 +27,6 @@ from processor.engine.protocol.pending import Moment, Turn, Turns, Work
 from processor.engine.protocol.replays import ReplayReport, end_replay, refuse_replay
 from processor.engine.rounds.clock import Clock
 from processor.engine.rounds.events import JobEvent, Report, no_report
-from processor.engine.rounds.executor import Executor, Tasks
 from processor.engine.rounds.follow_up_stages import (
     RootToRepair,
     backlog_stage,
@@ -40,7 +39,7 @@ from processor.engine.rounds.follow_up_stages import (
 from processor.engine.rounds.replay_stage import replay_stage
 from processor.engine.rounds.round import CHUNK, PublishSetup, Stage
 from processor.engine.rounds.round_counts import spending
-from processor.engine.rounds.round_runner import RoundOutcome, RoundRunner, no_lease
+from processor.engine.rounds.round_runner import Executor, RoundOutcome, RoundRunner, Tasks, no_lease
 from processor.engine.rounds.run_progress import RunProgress
 from processor.engine.rounds.write_stage import write_stage
 from processor.environment.settings.settings import Settings

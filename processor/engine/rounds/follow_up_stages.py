@@ -27,8 +27,8 @@ from processor.engine.protocol.pending import FanOut, FoundRoots
 from processor.engine.protocol.publish import invalidate
 from processor.engine.protocol.segments import DueSegment, OpenChange, Segment, SegmentGroup, make_segment
 from processor.engine.protocol.settle import SettledChange, settle
-from processor.engine.protocol.walk import WalkedPage, WalkPage
 from processor.engine.protocol.walk_steps import FilledRow, fill, fill_again, truncate_row
+from processor.engine.protocol.walks import WalkedPage, WalkPage
 from processor.engine.protocol.write_state import RowKeys, keep_edges
 from processor.engine.rounds.round import Round, StageResult
 from processor.engine.rounds.round_counts import UNKNOWN

@@ -22,9 +22,8 @@ from processor.engine.protocol.ledger import group_key, read_entry
 from processor.engine.protocol.replays import ReplayedChange, ReplayReport, replay, replay_key
 from processor.engine.protocol.segments import changes_key, make_segment
 from processor.engine.protocol.write_state import RowKeys, keep_edges
+from processor.engine.rounds.decoding import SettledDecode, split_erased
 from processor.engine.rounds.round import Round, StageResult
-from processor.engine.rounds.settled_decode import SettledDecode
-from processor.engine.rounds.split_erased import split_erased
 from processor.engine.rounds.step_runner import StepRunner
 from processor.values.dead_letters import DeadLetter
 from processor.values.entity import Entity

@@ -14,22 +14,25 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+from processor.counts import Count
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.step import Root
 from processor.engine.protocol.epochs import Committed, Incarnations
 from processor.engine.protocol.erasures import Erased
 from processor.engine.protocol.form_notes import FormNote, Forms
-from processor.engine.protocol.gate_items import HeldPortion, SeenRecords, TransactionName
+from processor.engine.protocol.gate_items import Held, HeldPortion, SeenRecords, TransactionName, make_portions
 from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.open_changes import SettledSegment
 from processor.engine.protocol.pending import FanOut, ResumedFanOut
 from processor.engine.protocol.replays import ReplayReport
 from processor.engine.protocol.segments import DueSegment, Segment, Sight
-from processor.engine.protocol.walk import TruncateGoal, WalkedPage
+from processor.engine.protocol.walks import TruncateGoal, WalkedPage
 from processor.engine.rounds.round_counts import AbsentCounts, RootTimes, UpdateCounts
 from processor.engine.rounds.step_runner import StepRunner
+from processor.language.product.product import OPEN
 from processor.values.dead_letters import RefusedBy
 from processor.values.message import MAX_MESSAGE_BYTES
+from statestore.store import Store
 
 CHUNK = 500
 """Steps that run side by side: enough to fill batched reads, few enough to bound the memory of a task. Reads are shared
@@ -191,3 +194,22 @@ class LaneResult:
     """Of the first stage, on their way to the driver, without their roots."""
     sights: tuple[Sight, ...] = ()
     """Of open rows in index answers."""
+
+
+def hold_back(result: StageResult, round_: Round, store: Store) -> StageResult:
+    """The result of a first stage, without the roots that wait at the gates of their products. They are durable when it
+    returns."""
+    gated = {name for name, planned in round_.plan.products.items() if planned.gate != OPEN}
+    if not gated:
+        return replace(result, roots={**result.roots, **result.cleared}, cleared={}) if result.cleared else result
+    held = Held(
+        roots={root: time for root, time in result.roots.items() if root[0] in gated},
+        seen=result.seen,
+        unfound=frozenset(one.product for one in result.fan_outs if one.product in gated),
+    )
+    portions = tuple(make_portions(held, round_.run.number, round_.number, round_.date))
+    for portion in portions:
+        store.write(portion.write())
+    free = {root: time for root, time in result.roots.items() if root[0] not in gated}
+    tally = result.tally + Counter({Count.HELD: len(held.roots)})
+    return replace(result, tally=tally, roots={**free, **result.cleared}, cleared={}, seen={}, held=portions)

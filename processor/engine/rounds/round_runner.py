@@ -3,29 +3,100 @@
     1. check the lease, and let the executor run both stages (`processor.engine.rounds.round`)
     2. account for every record
     3. end the round: from then on its reservations count as acknowledged
-    4. let the progress take the results (`RunProgress.take`): the backlog, the fan-outs, and the walks become durable
-    5. then the progress takes the open changes, the outcomes of settling, and the open rows that index answers showed
+    4. let the progress take the results (`RunProgress.take`): the work that the round leaves becomes durable
 
 `Driver` decides which round is next.
+
+An executor runs the stages: here in this process. `processor.job.run.spark_executor` runs the same stages as tasks of Spark.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import NamedTuple
+from time import perf_counter
+from typing import Any, NamedTuple, Protocol
 
 from processor.counts import Count
 from processor.engine.protocol.epochs import NOTHING, Committed, Incarnations
 from processor.engine.protocol.ledger import Run, end_round, read_run
 from processor.engine.protocol.pending import Turn, Work
-from processor.engine.rounds.executor import Executor, Tasks
-from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
-from processor.engine.rounds.round_counts import RowReads, check_account, spending
+from processor.engine.protocol.segments import SegmentGroup, group_of
+from processor.engine.rounds.publish_stage import AskLimit, publish_lane
+from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult, hold_back
+from processor.engine.rounds.round_counts import RowReads, check_account, spending, stage_time
 from processor.engine.rounds.run_progress import RunProgress
+from processor.engine.rounds.step_runner import OpenWriter, Outbox, StepRunner
 from processor.environment.settings.installed_release import statestore_version
+from processor.environment.settings.setting_groups import FAN_OUT_PAGE
 from processor.errors import Fenced, LostWrites
-from statestore.store import Refused
+from processor.values.framing import NO_SCHEMAS, FramedReader
+from statestore.store import Refused, Store
+
+Tasks = Any
+"""The work of a round: a sequence per task, or records in a form that the executor knows (a data frame)."""
+
+
+class Executor(Protocol):
+    """Runs stages over work."""
+
+    def run_round(
+        self, stage: Stage, work: Tasks, round_: Round, overlay: Mapping[int, SegmentGroup]
+    ) -> list[LaneResult]:
+        """Runs `stage` over the work of each task, then, when all tasks have ended, the publish stage of each lane. `overlay`:
+        the open changes of earlier rounds, as `OpenChanges.overlay` has them."""
+
+    def run_stage(self, stage: Stage, work: Tasks, round_: Round) -> list[StageResult]:
+        """Runs `stage` over the work of each task, and publishes nothing."""
+
+
+BeginAttempt = Callable[[Round], tuple[int, Outbox]]
+"""Begins an attempt of the one lane: its number, and the outbox of its transaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InProcessExecutor:
+    """Runs all stages in this process: the work of all tasks as one, and one lane. `begin`: begins an attempt;
+    `ask_limit`: as `publish_lane` has it. `rejects`: where dead letters go. `page`, `schemas`, `open_writer`: as the step
+    runner has them. The driver counts the requests of `store`, which it shares."""
+
+    store: Store
+    begin: BeginAttempt
+    ask_limit: AskLimit | None = None
+    rejects: Outbox | None = None
+    page: int = FAN_OUT_PAGE
+    schemas: FramedReader = NO_SCHEMAS
+    open_writer: OpenWriter | None = None
+
+    def run_round(
+        self, stage: Stage, work: Iterable[Iterable[Any]], round_: Round, overlay: Mapping[int, SegmentGroup]
+    ) -> list[LaneResult]:
+        overlays = tuple(overlay.values())
+        runner = StepRunner(
+            store=self.store,
+            outbox=self.rejects,
+            overlays=overlays,
+            page=self.page,
+            schemas=self.schemas,
+            open_writer=self.open_writer,
+        )
+        began = perf_counter()
+        result = hold_back(stage(chain.from_iterable(work), round_, runner), round_, self.store)
+        written, began = stage_time("write", began), perf_counter()
+        opened = group_of(result.opened)
+
+        def begin(attempted: Round) -> tuple[int, StepRunner]:
+            attempt, outbox = self.begin(attempted)
+            return attempt, replace(runner, outbox=outbox, overlays=(*overlays, opened))
+
+        lane = publish_lane(0, result.roots, round_, begin, self.ask_limit) if result.roots else LaneResult(lane=0)
+        tally = lane.tally + written + stage_time("publish", began)
+        return [replace(lane, tally=tally, results=(replace(result, roots={}),), sights=runner.sights())]
+
+    def run_stage(self, stage: Stage, work: Iterable[Iterable[Any]], round_: Round) -> list[StageResult]:
+        runner = StepRunner(store=self.store, outbox=self.rejects, page=self.page, schemas=self.schemas)
+        return [stage(chain.from_iterable(work), round_, runner)]
+
 
 NO_TURN = Turn()
 DAY = 86_400

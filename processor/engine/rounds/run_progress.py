@@ -29,9 +29,8 @@ from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.open_changes import OpenChanges, SettledSegment
 from processor.engine.protocol.pending import PARTITION, Backlog, FanOuts, Moment, Request, Turn, Work, stopped_line
 from processor.engine.protocol.segments import open_items
-from processor.engine.protocol.walk import PARTITION as WALKS
-from processor.engine.protocol.walk import WalkedPage
-from processor.engine.protocol.walks import Walks
+from processor.engine.protocol.walks import PARTITION as WALKS
+from processor.engine.protocol.walks import WalkedPage, Walks
 from processor.engine.rounds.clock import Clock
 from processor.engine.rounds.events import JobEvent, Level, Report, no_report
 from processor.engine.rounds.round import LaneResult, PublishSetup, StageResult

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_of
-from processor.engine.protocol.walk import Walk, WalkName
+from processor.engine.protocol.walks import Walk, WalkName
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.events import JobEvent
 from processor.engine.rounds.round import PublishSetup

@@ -21,7 +21,7 @@ from processor.engine.protocol.gates import followed_topics
 from processor.engine.protocol.ledger import Run
 from processor.engine.rounds.clock import VirtualClock
 from processor.engine.rounds.driver import Driver, make_driver
-from processor.engine.rounds.executor import InProcessExecutor
+from processor.engine.rounds.round_runner import InProcessExecutor
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.product_tests import Case, ExpectedDocument
 from processor.language.definitions.shape import MOST_SECONDS

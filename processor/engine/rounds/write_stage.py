@@ -19,12 +19,11 @@ from processor.engine.protocol.gates import SeenTransactions, followed_topics
 from processor.engine.protocol.open_changes import keep_segment
 from processor.engine.protocol.pending import FoundRoots
 from processor.engine.protocol.segments import Segment, group_of, make_segments, open_change
-from processor.engine.protocol.walk import TruncateGoal
+from processor.engine.protocol.walks import TruncateGoal
 from processor.engine.protocol.write_state import RowKeys, keep_edges, write_state
+from processor.engine.rounds.decoding import SettledDecode, is_erased_letter, split_erased
 from processor.engine.rounds.round import CHUNK, Round, StageResult
 from processor.engine.rounds.round_counts import count_absent, count_records, count_updates
-from processor.engine.rounds.settled_decode import SettledDecode
-from processor.engine.rounds.split_erased import is_erased_letter, split_erased
 from processor.engine.rounds.step_runner import Outbox, StepRunner
 from processor.errors import TruncateRefused
 from processor.values import canonical_json

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from processor.engine.plan.plan import Plan, ProductPlan, root_of
 from processor.engine.protocol.identity import IDENTITY, SEQUENCES, TOPICS, TRACES, ledgers_in
 from processor.engine.protocol.ledger import INVALIDATED, LedgerEntry, Mark, group_key, reserve
-from processor.engine.protocol.walk import PARTITION as WALKS
-from processor.engine.protocol.walk import read_walk, write_walk
+from processor.engine.protocol.walks import PARTITION as WALKS
+from processor.engine.protocol.walks import read_walk, write_walk
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_topic

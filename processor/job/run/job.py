@@ -22,7 +22,7 @@ from processor.counts import BATCH, Count
 from processor.engine.protocol.epochs import Partition, committed_by
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.events import JobEvent, Troubles
-from processor.engine.rounds.live_replays import LiveReplays
+from processor.engine.rounds.operators import LiveReplays
 from processor.engine.rounds.round_counts import stage_time
 from processor.engine.rounds.steward import Steward
 from processor.environment.settings.settings import Settings

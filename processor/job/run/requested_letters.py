@@ -1,11 +1,11 @@
-"""Reads the dead letters that operators ask the running job to replay (`processor.engine.rounds.live_replays`)."""
+"""Reads the dead letters that operators ask the running job to replay (`processor.engine.rounds.operators`)."""
 
 from collections.abc import Collection, Sequence
 from functools import partial
 
 from processor.engine.protocol.epochs import read_epochs
 from processor.engine.protocol.replays import letter_position
-from processor.engine.rounds.live_replays import LiveReplays, RequestedLetters
+from processor.engine.rounds.operators import LiveReplays, RequestedLetters
 from processor.job.kafka.reader import read_topic
 from processor.job.run.dead_letter_topic import portions, with_whole_record
 from processor.job.run.job import Job

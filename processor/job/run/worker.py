@@ -15,9 +15,8 @@ from typing import Any
 from processor.engine.plan.step import Root
 from processor.engine.protocol.epochs import Epochs
 from processor.engine.protocol.segments import Overlay, Segment, SegmentGroup
-from processor.engine.rounds.executor import hold_back
 from processor.engine.rounds.publish_stage import lane_of, publish_lane
-from processor.engine.rounds.round import SMALL, LaneResult, Round, Stage, StageResult
+from processor.engine.rounds.round import SMALL, LaneResult, Round, Stage, StageResult, hold_back
 from processor.engine.rounds.round_counts import RootTimes, count_ages, oldest, spending, stage_time
 from processor.engine.rounds.step_runner import StepRunner, tune_garbage_collector
 from processor.environment.settings.open_registry import open_registry

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from processor.engine.plan.plan import root_of
-from processor.engine.rounds.shown_keys import shown_keys
+from processor.engine.rounds.decoding import shown_keys
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.framing import FramedReader, is_framed, schema_ids

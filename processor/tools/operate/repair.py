@@ -16,9 +16,9 @@ from processor.engine.plan.plan import Plan
 from processor.engine.protocol.ledger import Run
 from processor.engine.rounds.clock import SystemClock
 from processor.engine.rounds.driver import Driver, make_driver
-from processor.engine.rounds.executor import InProcessExecutor
 from processor.engine.rounds.follow_up_stages import RootToRepair
 from processor.engine.rounds.round import Round
+from processor.engine.rounds.round_runner import InProcessExecutor
 from processor.environment.settings.resolve_secrets import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from processor.counts import Count
 from processor.engine.protocol.erasures import Erasure
-from processor.engine.rounds.eraser import Eraser
+from processor.engine.rounds.operators import Eraser
 from processor.errors import Stopped
 from processor.job.kafka.open_schemas import open_schemas
 from processor.job.run.failures import failure_reason, is_stop

@@ -1,10 +1,10 @@
-"""Switches that turn the protections of the settled forms of decimals off (processor/engine/rounds/settled_decode.py)."""
+"""Switches that turn the protections of the settled forms of decimals off (processor/engine/rounds/decoding.py)."""
 
 from collections.abc import Callable, Iterable
 
 from processor.engine.protocol.form_notes import FormNote, with_notes, write_form
+from processor.engine.rounds.decoding import SettledDecode
 from processor.engine.rounds.run_progress import RunProgress
-from processor.engine.rounds.settled_decode import SettledDecode
 from tests.simulator.without.switch import replacing
 
 

@@ -4,12 +4,12 @@ import processor.engine.protocol.epochs as epochs
 import processor.engine.protocol.erase as erase
 import processor.engine.protocol.publish as publish
 import processor.engine.protocol.replays as replays
-import processor.engine.rounds.eraser as eraser
+import processor.engine.rounds.operators as operators
 import processor.engine.rounds.write_stage as write_stage
 import tests.simulator.moved_topics as moved_topics
 from processor.engine.protocol.epochs import Epochs
 from processor.engine.protocol.erasures import Erasure
-from processor.engine.rounds.eraser import Eraser
+from processor.engine.rounds.operators import Eraser
 from statestore.items import read_row
 from statestore.row_writes import merge_image
 from tests.simulator.without.switch import always, replacing
@@ -38,7 +38,7 @@ marker_with_pending_keys = replacing(
 tombstones_not_kept = replacing((publish, "may_be_erased", always(False)))
 """An erasure removes the sequences of tombstones with the ledger entries."""
 
-notes_not_erased = replacing((eraser, "notes_of_row", always([])))
+notes_not_erased = replacing((operators, "notes_of_row", always([])))
 """An erasure leaves the notes of replays alone."""
 
 not_looked_at_again = replacing((Eraser, "is_back", always(False)))

@@ -9,8 +9,7 @@ import processor.engine.rounds.follow_up_stages as follow_up_stages
 import processor.engine.rounds.replay_stage as replay_stage
 import processor.engine.rounds.write_stage as write_stage
 from processor.engine.protocol.pending import Request
-from processor.engine.protocol.walk import NEVER, TruncateGoal, walk_key
-from processor.engine.protocol.walks import Walks
+from processor.engine.protocol.walks import NEVER, TruncateGoal, Walks, walk_key
 from processor.engine.rounds.round_runner import RoundRunner
 from processor.engine.rounds.run_progress import RunProgress
 from processor.values.record import Change, Truncated

@@ -27,7 +27,7 @@ from processor.engine.protocol.ledger import (
 from processor.engine.protocol.pending import FanOuts
 from processor.engine.protocol.replays import PARTITION, drop, ended_replays
 from processor.engine.protocol.segments import read_changes
-from processor.engine.protocol.walk import read_walk
+from processor.engine.protocol.walks import read_walk
 from processor.engine.rounds.trial import Trial
 from processor.language.definitions.load import load
 from statestore.item_attributes import key_of_item

@@ -17,7 +17,7 @@ from processor.engine.protocol.ledger import (
     reserve,
 )
 from processor.engine.protocol.segments import PARTITIONS
-from processor.engine.rounds.eraser import Eraser
+from processor.engine.rounds.operators import Eraser
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load

@@ -189,7 +189,7 @@ def test_a_row_that_moves_all_the_time_leaves_few_segments_and_items(changes: Op
         for due in changes.due(second):
             moved = [one for one in due.segment.changes() if one.key == ROW]
             changes.record([left(due.segment, moved[0]._replace(version=f"{second:03d}"))], second)
-        for request in changes.tidy(second, second):
+        for request in changes.clean_up(second, second):
             store.write(request) if isinstance(request, Write) else store.delete(request)
         most = max(most, len(changes.held))
     assert most <= 2 * SPARE_SEGMENTS + 16

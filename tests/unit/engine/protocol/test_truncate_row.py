@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.walk import TruncateGoal
 from processor.engine.protocol.walk_steps import truncate_row
+from processor.engine.protocol.walks import TruncateGoal
 from processor.engine.protocol.write_state import write_state
 from processor.language.definitions.load import load
 from processor.values.record import Change, Record

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from processor.engine.protocol.walk import TruncateGoal, WalkName
+from processor.engine.protocol.walks import TruncateGoal, WalkName
 from statestore.store import Refused
 from tests.unit.engine.protocol.walking_job import PLAN, WalkingJob, with_entity
 

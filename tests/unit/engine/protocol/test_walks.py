@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.walk import FillGoal, Walk, WalkedPage, read_walk, write_walk
-from processor.engine.protocol.walks import MOST_UNSEEN
+from processor.engine.protocol.walks import MOST_UNSEEN, FillGoal, Walk, WalkedPage, read_walk, write_walk
 from statestore.store import Delete, Refused
 from tests.unit.engine.protocol.walking_job import (
     FILL_STAR,

@@ -5,8 +5,7 @@ from typing import Any
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.walk import WalkedPage, WalkName
-from processor.engine.protocol.walks import Walks
+from processor.engine.protocol.walks import WalkedPage, WalkName, Walks
 from processor.language.definitions.load import load
 from statestore.memory import MemoryStore
 from statestore.store import Delete, Refused, Write

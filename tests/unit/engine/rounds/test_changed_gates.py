@@ -8,7 +8,7 @@ from processor.engine.protocol.erasures import Erasure
 from processor.engine.protocol.gate_items import read_portion
 from processor.engine.protocol.gates import waiting_in
 from processor.engine.protocol.identity import IDENTITY
-from processor.engine.rounds.eraser import Eraser
+from processor.engine.rounds.operators import Eraser
 from processor.language.definitions.load import load
 from statestore.copy_items import copy_items
 from statestore.memory import MemoryStore

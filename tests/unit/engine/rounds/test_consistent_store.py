@@ -8,7 +8,7 @@ import pytest
 from benchmarks.steps import demo_plan, generate_records
 from processor.engine.protocol.erasures import Erasure
 from processor.engine.protocol.segments import open_items
-from processor.engine.rounds.eraser import Eraser
+from processor.engine.rounds.operators import Eraser
 from processor.engine.rounds.trial import Trial, batches
 from processor.environment.settings.settings import Settings
 from processor.values.record import Record
