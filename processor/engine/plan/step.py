@@ -16,7 +16,7 @@ A touch is the effect of a write on documents: which row it touched, and the roo
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from processor.values.message import Message
 from processor.values.record import Change
@@ -35,6 +35,10 @@ Root = tuple[str, str]
 """(product, encoded primary key of the root row)."""
 
 
+RowKeys = tuple[Row, frozenset[JoinKey]]
+"""A row as the table has it now, and its former keys."""
+
+
 class Touch(NamedTuple):
     """A row that a write touched. `row`: as the table has it now; `former_keys`: the join keys that it had before;
     `changed`: the used columns that changed, None where all count as changed; `outcome`: how the write ended."""
@@ -45,6 +49,11 @@ class Touch(NamedTuple):
     changed: frozenset[str] | None
     outcome: TouchOutcome
 
+    @property
+    def row_keys(self) -> RowKeys:
+        """The row and its former keys."""
+        return self.row, self.former_keys
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedChange:
@@ -53,6 +62,7 @@ class RefusedChange:
     change: Change
     reason: str
     code: ReasonCode
+    row_keys: ClassVar[None] = None
 
 
 def oversized(change: Change) -> RefusedChange:

@@ -29,7 +29,7 @@ from typing import Literal
 
 from processor.engine.plan.plan import EntityPlan
 from processor.engine.plan.row_image import declared_row, filled_image, image_of, refuse_stray, version_of
-from processor.engine.plan.step import OVERSIZED, Step
+from processor.engine.plan.step import OVERSIZED, RowKeys, Step
 from processor.engine.protocol.segments import OpenChange, open_change, read_changes, write_changes
 from processor.values.record import Change, Record
 from registry.model import LetterPosition
@@ -154,6 +154,11 @@ class ReplayedChange:
     opened: OpenChange | None
     row: Row | None = None
     reason: str = ""
+
+    @property
+    def row_keys(self) -> RowKeys | None:
+        """The row and its former keys."""
+        return (self.row, self.opened.former) if self.row is not None and self.opened is not None else None
 
 
 def replay(change: Change, plan: EntityPlan, *, note: Key, opens: Key, expires_at: int) -> Step[ReplayedChange]:

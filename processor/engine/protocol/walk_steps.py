@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from processor.engine.plan.plan import EntityPlan
 from processor.engine.plan.row_image import declared_row, deleted_image, layout_image
-from processor.engine.plan.step import OVERSIZED, Lookup, Step, Touch
+from processor.engine.plan.step import OVERSIZED, Lookup, RowKeys, Step, Touch
 from processor.engine.protocol.walks import TruncateGoal
 from statestore.errors import Terminal
 from statestore.item_attributes import shows
@@ -42,6 +42,11 @@ class FilledRow(NamedTuple):
     written: bool = False
     unseen: str = ""
     refused: str = ""
+
+    @property
+    def row_keys(self) -> RowKeys | None:
+        """The row and its former keys, where the fill wrote it."""
+        return (self.row, self.former_keys) if self.row is not None and self.written else None
 
 
 def fill(item: Item | None, plan: EntityPlan, *, probe: bool, version: str = "") -> Step[FilledRow]:

@@ -122,24 +122,6 @@ def split_erased(
     return counts, covered
 
 
-def is_erased_letter(
-    record: Record,
-    entity: Entity | None,
-    erased: Erased,
-    incarnations: Incarnations,
-    store: Store,
-    schemas: FramedReader,
-    forms: Forms,
-) -> bool:
-    """Whether a record that cannot be decoded came before the erasure of a row whose key it shows. `schemas`: reads framed
-    records. `forms`: of decimals, as they are settled."""
-    if not erased or entity is None:
-        return False
-    shown = shown_keys(record, entity, schemas, forms.get(entity.name, NO_FORMS))
-    changes = (Change(entity.name, key, None, record) for key in shown)
-    return bool(split_erased(changes, erased, incarnations, store)[1])
-
-
 @dataclass(slots=True, kw_only=True)
 class SettledDecode:
     """The decoding of one task. `schemas`: fetches and reads framed records. `forms`: as they are settled so far. `settled`: the

@@ -18,8 +18,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from processor.counts import Count
-from processor.engine.plan.plan import EntityPlan, Plan
-from processor.engine.plan.step import Root, Step, Touch
+from processor.engine.plan.plan import Plan
+from processor.engine.plan.step import Root
 from processor.engine.protocol.find_roots import find_roots, resume
 from processor.engine.protocol.ledger import Mark, read_entry
 from processor.engine.protocol.open_changes import SettledSegment
@@ -29,7 +29,7 @@ from processor.engine.protocol.segments import DueSegment, OpenChange, Segment, 
 from processor.engine.protocol.settle import SettledChange, settle
 from processor.engine.protocol.walk_steps import FilledRow, fill, fill_again, truncate_row
 from processor.engine.protocol.walks import WalkedPage, WalkPage
-from processor.engine.protocol.write_state import RowKeys, keep_edges
+from processor.engine.protocol.write_state import keep_edges
 from processor.engine.rounds.round import Round, StageResult
 from processor.engine.rounds.round_counts import UNKNOWN
 from processor.engine.rounds.step_runner import StepRunner
@@ -148,7 +148,7 @@ def walk_stage(pages: Iterable[WalkPage], round_: Round, runner: StepRunner) -> 
         plan = round_.plan.entities[name]
         steps = [fill(item, plan, probe=page.probes) for item in answer.items]
         steps += [fill_again(Key(pk, sk), plan, version=version) for pk, sk, version in page.unseen]
-        filled = list(run_in_chunks(runner, [_edged(step, plan) for step in steps]))
+        filled = list(run_in_chunks(runner, (keep_edges(step, plan) for step in steps)))
         walked.append(_filled(page, answer, filled, _refusal(filled, round_)))
         tally[Count.FILLED] += walked[-1].written
     tally[Count.WALKED] = sum(one.rows for one in walked)
@@ -192,7 +192,7 @@ def _emptied(page: WalkPage, answer: Page, round_: Round, runner: StepRunner) ->
     plan = round_.plan.entities[page.walk[1]]
     goal = round_.truncates[plan.name]
     steps = [truncate_row(item, plan, goal, expires_at=round_.expires_at) for item in answer.items]
-    edged = [keep_edges(step, _touched_keys) if plan.edges else step for step in steps]
+    edged = (keep_edges(step, plan) for step in steps)
     touches = [touch for touch in run_in_chunks(runner, edged) if touch is not None]
     opened = open_touched(touches if plan.slots else (), round_, f"{page.pk}.truncate", runner.store)
     runner = replace(runner, overlays=(*runner.overlays, SegmentGroup(opened)))
@@ -216,15 +216,3 @@ def _filled(page: WalkPage, answer: Page, filled: Sequence[FilledRow], refused: 
 
 def _sort_key(answer: Page) -> str | None:
     return None if answer.after is None else answer.after.sk
-
-
-def _edged(step: Step[FilledRow], plan: EntityPlan) -> Step[FilledRow]:
-    return keep_edges(step, _row_keys) if plan.edges else step
-
-
-def _touched_keys(touch: Touch | None) -> RowKeys | None:
-    return (touch.row, touch.former_keys) if touch is not None else None
-
-
-def _row_keys(filled: FilledRow) -> RowKeys | None:
-    return (filled.row, filled.former_keys) if filled.row is not None and filled.written else None

@@ -86,8 +86,7 @@ class Eraser:
         former = former.union(*map(noted_keys, replays))
         expires_at = rounds.next_round().expires_at
         erasing = erase(key, plan, erasure, former=former, opens=opens, expires_at=expires_at)
-        edged = keep_edges(erasing, lambda erased: (erased.row, erased.opened.former)) if plan.edges else erasing
-        (erased,) = StepRunner(store=store).run([edged])
+        (erased,) = StepRunner(store=store).run([keep_edges(erasing, plan)])
         progress.erased |= {name_of(erasure_key(entity, sk))}
         progress.open_changes.add([make_segment(opens.sk, [erased.opened])], self.driver.clock.now(), again=True)
         for note in replays:

@@ -253,27 +253,23 @@ class _RootPublisher:
 
     def _context(self, name: str) -> PublishContext:
         if name not in self._contexts:
-            self._contexts[name] = _context(self._round, self._products[name])
+            round_, product = self._round, self._products[name]
+            self._contexts[name] = PublishContext(
+                topic=product.product.topic,
+                product=name,
+                partition=group_partition(product.ledger),
+                number=product.number,
+                version=product.version,
+                headers=(
+                    ("statestore.product", name.encode()),
+                    (VERSION_HEADER, b"%d" % product.version),
+                    ("statestore.registry_version", b"%d" % round_.plan.version),
+                    ("statestore.batch", b"%d" % round_.batch),
+                ),
+                earlier=round_.setup.earlier_sequences.get(name, 0),
+                limit=min(round_.setup.message_limits.get(name, MAX_MESSAGE_BYTES), MAX_MESSAGE_BYTES),
+                rejects_topic=round_.rejects_topic,
+                letter_bytes=round_.setup.letter_bytes,
+                refused_by=round_.refused_by,
+            )
         return self._contexts[name]
-
-
-def _context(round_: Round, product: ProductPlan) -> PublishContext:
-    name = product.product.name
-    return PublishContext(
-        topic=product.product.topic,
-        product=name,
-        partition=group_partition(product.ledger),
-        number=product.number,
-        version=product.version,
-        headers=(
-            ("statestore.product", name.encode()),
-            (VERSION_HEADER, b"%d" % product.version),
-            ("statestore.registry_version", b"%d" % round_.plan.version),
-            ("statestore.batch", b"%d" % round_.batch),
-        ),
-        earlier=round_.setup.earlier_sequences.get(name, 0),
-        limit=min(round_.setup.message_limits.get(name, MAX_MESSAGE_BYTES), MAX_MESSAGE_BYTES),
-        rejects_topic=round_.rejects_topic,
-        letter_bytes=round_.setup.letter_bytes,
-        refused_by=round_.refused_by,
-    )

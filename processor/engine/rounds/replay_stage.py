@@ -19,9 +19,9 @@ from processor.engine.plan.row_image import version_of
 from processor.engine.plan.step import Step
 from processor.engine.protocol.decode import decode
 from processor.engine.protocol.ledger import group_key, read_entry
-from processor.engine.protocol.replays import ReplayedChange, ReplayReport, replay, replay_key
+from processor.engine.protocol.replays import ReplayReport, replay, replay_key
 from processor.engine.protocol.segments import changes_key, make_segment
-from processor.engine.protocol.write_state import RowKeys, keep_edges
+from processor.engine.protocol.write_state import keep_edges
 from processor.engine.rounds.decoding import SettledDecode, split_erased
 from processor.engine.rounds.round import Round, StageResult
 from processor.engine.rounds.step_runner import StepRunner
@@ -104,12 +104,6 @@ def _repair(record: Record, entity: Entity) -> Decoded:
     return change._replace(seen=seen_version(record)) if isinstance(change, Change) else change
 
 
-def _row_keys(replayed: ReplayedChange) -> RowKeys | None:
-    if replayed.row is None or replayed.opened is None:
-        return None
-    return replayed.row, replayed.opened.former
-
-
 def _in_order(changes: list[Change], round_: Round) -> Step[list[ReplayReport]]:
     """Replays the changes of one key, one after the other."""
     reports = []
@@ -118,7 +112,7 @@ def _in_order(changes: list[Change], round_: Round) -> Step[list[ReplayReport]]:
         note, older = replay_key(record), _older_than_truncate(change, round_)
         opens = changes_key(round_.run.number, round_.number, f"replay.{note.sk}", 0)
         replaying = replay(older or change, plan, note=note, opens=opens, expires_at=round_.expires_at)
-        replayed = yield from (keep_edges(replaying, _row_keys) if plan.edges else replaying)
+        replayed = yield from keep_edges(replaying, plan)
         opened = (opens, (replayed.opened,)) if replayed.opened is not None else None
         outcome = "superseded" if older and replayed.outcome == "applied" else replayed.outcome
         reports.append(ReplayReport(record=record, outcome=outcome, reason=replayed.reason, opened=opened))

@@ -33,7 +33,7 @@ def _moved(place: Callable[[list[int]], int]) -> Switch:
 
         return moved
 
-    return replacing((write_stage, "_changes", changed))
+    return replacing((write_stage._Task, "changes", changed))
 
 
 newer_rows_deleted = _moved(lambda offsets: max(offsets) + 1)

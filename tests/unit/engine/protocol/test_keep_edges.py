@@ -46,7 +46,7 @@ def change(offset: int, *, org: str = "x", members: Any = ()) -> Step[Touch | Re
     row = None if members is None else {"id": 1, "org": org, "member_ids": members}
     found = Change(entity="team", key=(1,), row=row, record=record)
     writing = write_state(found, PLAN.entities["team"], published=published_below(V[offset]), expires_at=99)
-    return keep_edges(writing, lambda done: (done.row, done.former_keys) if isinstance(done, Touch) else None)
+    return keep_edges(writing, PLAN.entities["team"])
 
 
 def write(store: MemoryStore, offset: int, *, org: str = "x", members: Any = ()) -> tuple[list[tuple[Any, ...]], Touch]:
