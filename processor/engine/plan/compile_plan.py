@@ -6,7 +6,7 @@ from itertools import chain
 from types import MappingProxyType
 
 from processor.engine.plan.access import Access, EdgeRead, IndexedColumns, KeyRead, SlotRead, Slots, route
-from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan, places_of, trees_of
+from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan
 from processor.errors import PlanError
 from processor.language.product.join_fields import converted_of
 from processor.language.product.product import Columns, Definitions, Join, Product, align_columns, used_columns
@@ -58,11 +58,6 @@ def compile_plan(
         ]
 
     products = {plan.product.name: plan for plan in compiled(definitions)}
-    occurrences: dict[str, list[tuple[str, int | None]]] = {}
-    for name, plan in products.items():
-        occurrences.setdefault(plan.product.root, []).append((name, None))
-        for i, node in enumerate(plan.nodes):
-            occurrences.setdefault(node.join.entity, []).append((name, i))
     used: dict[str, set[frozenset[str] | None]] = {}
     edges: dict[str, dict[str, Columns]] = {}
     indexed: dict[str, set[frozenset[str] | None]] = {}
@@ -92,15 +87,7 @@ def compile_plan(
         for e in definitions.entities.values()
     }
     entities = {name: replace(entity, unread=_unread(entity)) for name, entity in compiled_entities.items()}
-    found, trees = {entity: tuple(uses) for entity, uses in occurrences.items()}, trees_of(products.values())
-    return Plan(
-        version=version,
-        entities=entities,
-        products=products,
-        occurrences=found,
-        trees=trees,
-        places=places_of(trees),
-    )
+    return Plan(version=version, entities=entities, products=products)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

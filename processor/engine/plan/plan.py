@@ -121,6 +121,8 @@ class ProductPlan:
         return found
 
 
+Places = Mapping[str, tuple[tuple[str, int | None], ...]]
+"""Entity -> its places, as a name and a node, None for the root."""
 Readers = tuple[tuple[frozenset[str] | None, tuple[str, ...]], ...]
 """The products that read a row at a place, by the columns that they use there; None for all columns."""
 
@@ -171,13 +173,13 @@ def trees_of(products: Iterable[ProductPlan]) -> dict[str, RootTree]:
     return {root: merge(some) for root, some in by_root.items()}
 
 
-def places_of(trees: Mapping[str, RootTree]) -> dict[str, tuple[tuple[str, int | None], ...]]:
-    """Entity -> its places in the trees, as (root entity, node), node None for the root."""
+def _places_of(trees: Mapping[str, tuple[str, Iterable[JoinPlan]]]) -> Places:
+    """The places of each entity in products or in trees: their root entities and their joins, by name."""
     places: dict[str, list[tuple[str, int | None]]] = {}
-    for root, tree in trees.items():
-        places.setdefault(root, []).append((root, None))
-        for index, node in enumerate(tree.nodes):
-            places.setdefault(node.join.join.entity, []).append((root, index))
+    for name, (root, joins) in trees.items():
+        places.setdefault(root, []).append((name, None))
+        for index, join in enumerate(joins):
+            places.setdefault(join.join.entity, []).append((name, index))
     return {entity: tuple(found) for entity, found in places.items()}
 
 
@@ -321,16 +323,26 @@ class EntityPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All that a worker needs to know, as plain data. `version` is the registry's. `occurrences`: entity -> its places
-    in products, as (product, node), node None for the root. `trees`: root entity -> the tree of its products; `places`: entity ->
-    its places in these trees, as (root entity, node), node None for the root."""
+    """All that a worker needs to know, as plain data."""
 
     version: int
+    """The registry's."""
     entities: Mapping[str, EntityPlan]
     products: Mapping[str, ProductPlan]
-    occurrences: Mapping[str, tuple[tuple[str, int | None], ...]] = field(default_factory=dict)
-    trees: Mapping[str, RootTree] = field(default_factory=dict)
-    places: Mapping[str, tuple[tuple[str, int | None], ...]] = field(default_factory=dict)
+    occurrences: Places = field(init=False)
+    """Entity -> its places in products, as (product, node)."""
+    trees: Mapping[str, RootTree] = field(init=False)
+    """Root entity -> the tree of its products."""
+    places: Places = field(init=False)
+    """Entity -> its places in these trees, as (root entity, node)."""
+
+    def __post_init__(self) -> None:
+        products = {name: (plan.product.root, plan.nodes) for name, plan in self.products.items()}
+        trees = trees_of(self.products.values())
+        object.__setattr__(self, "occurrences", _places_of(products))
+        object.__setattr__(self, "trees", trees)
+        joins = {root: (root, [node.join for node in tree.nodes]) for root, tree in trees.items()}
+        object.__setattr__(self, "places", _places_of(joins))
 
     @property
     def declared_entities(self) -> dict[str, Entity]:
@@ -341,12 +353,7 @@ class Plan:
         """The plan of a job that writes the same rows, and publishes no document of these products."""
         if not products:
             return self
-        kept = {name: product for name, product in self.products.items() if name not in products}
-        occurrences = {
-            entity: tuple(place for place in places if place[0] in kept) for entity, places in self.occurrences.items()
-        }
-        trees = trees_of(kept.values())
-        return replace(self, products=kept, occurrences=occurrences, trees=trees, places=places_of(trees))
+        return replace(self, products={name: one for name, one in self.products.items() if name not in products})
 
     def with_topics(self, topics: Mapping[str, str]) -> "Plan":
         """The plan of a job that reads these entities from other topics than theirs. `topics`: entity -> topic."""
