@@ -61,17 +61,20 @@ class SettledSegment(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class HeldSegment:
-    """A segment as the driver holds it. `items`: the durable items of its changes. `opened_at`: when they were opened; `due`:
-    when the driver settles or closes it, in seconds on the job's clock; `shown`: every slot showed it, and at `due` it closes.
-    `seen`, `again`: as `DueSegment` has them."""
+    """A segment as the driver holds it. Times are on the job's clock."""
 
     segment: Segment
     items: frozenset[Key]
+    """The durable items of its changes."""
     opened_at: float
     due: float
+    """When the driver settles or closes it."""
     again: bool
+    """As `DueSegment` has it."""
     shown: bool = False
+    """Every slot showed it, and at `due` it closes."""
     seen: int = 0
+    """As `DueSegment` has it."""
 
     @property
     def is_left(self) -> bool:

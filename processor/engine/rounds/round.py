@@ -52,19 +52,18 @@ def size_of(work: Iterable[Iterable[Any]]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishSetup:
-    """What a run knows of the topics and schemas to publish to: made once for each plan.
-
-    letter_bytes: the largest dead letter, None for any.
-    earlier_sequences: product -> the highest sequence that its topic had before the product published there.
-    message_limits: product -> the most bytes of a message of its topic, 8 MiB where unknown.
-    schema_ids: product -> the id of the Avro schema of its documents; those of the others are JSON.
-    unready: product -> why the job cannot publish it."""
+    """What a run knows of the topics and schemas to publish to: made once for each plan."""
 
     letter_bytes: int | None = None
+    """The largest dead letter, None for any."""
     earlier_sequences: Mapping[str, int] = field(default_factory=dict)
+    """Product -> the highest sequence that its topic had before the product published there."""
     message_limits: Mapping[str, int] = field(default_factory=dict)
+    """Product -> the most bytes of a message of its topic, 8 MiB where unknown."""
     schema_ids: Mapping[str, int] = field(default_factory=dict)
+    """Product -> the id of the Avro schema of its documents; those of the others are JSON."""
     unready: Mapping[str, str] = field(default_factory=dict)
+    """Product -> why the job cannot publish it."""
 
     @property
     def smallest_limit(self) -> int:

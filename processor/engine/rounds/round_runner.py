@@ -117,24 +117,24 @@ class RoundOutcome(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class RoundRunner:
-    """The rounds of one run.
-
-    run: the run so far. check_lease: raises Fenced when another run took over.
-    number: of the next round; batch: of the last micro-batch.
-    partitions: of each topic of the next batch, one where it has none.
-    incarnations: of these topics, or of those of the dead letters to replay, by their epochs.
-    row_reads: which rows a task reads before it writes them.
-    """
+    """The rounds of one run."""
 
     executor: Executor
     progress: RunProgress
     run: Run
+    """The run so far."""
     check_lease: Callable[[], None] = no_lease
+    """Raises Fenced when another run took over."""
     number: int = 0
+    """Of the next round."""
     batch: int = -1
+    """The last micro-batch."""
     partitions: Mapping[str, int] = field(default_factory=dict)
+    """Of each topic of the next batch; one where it has none."""
     incarnations: Incarnations = field(default_factory=dict)
+    """Of these topics, or of those of the dead letters to replay, by their epochs."""
     row_reads: RowReads = field(default_factory=RowReads)
+    """Which rows a task reads before it writes them."""
 
     def run_round(
         self, stage: Stage, tasks: Tasks, committed: Committed = NOTHING, work: Work | None = None, turn: Turn = NO_TURN
