@@ -411,13 +411,15 @@ def _node_lines(tree: RootTree, index: int, margin: str) -> Iterator[str]:
         yield from _node_lines(tree, below, margin + "  ")
 
 
-REJECTS_CURE = "set rejects_topic to a topic of its own"
+DEAD_LETTER_TOPIC_CURE = "set dead_letter_topic to a topic of its own"
 
 
-def check_rejects_topic(plan: Plan, rejects_topic: str) -> None:
+def check_dead_letter_topic(plan: Plan, dead_letter_topic: str) -> None:
     """Raises PlanError when an entity reads the topic for dead letters, or a product publishes to it."""
     users = [(f"entity `{name}` reads", entity.entity.topic) for name, entity in plan.entities.items()]
     users += [(f"product `{name}` publishes to", product.product.topic) for name, product in plan.products.items()]
     for user, topic in users:
-        if topic == rejects_topic:
-            raise PlanError(f"{user} the topic `{topic}`, and the job keeps its dead letters there: {REJECTS_CURE}")
+        if topic == dead_letter_topic:
+            raise PlanError(
+                f"{user} the topic `{topic}`, and the job keeps its dead letters there: {DEAD_LETTER_TOPIC_CURE}"
+            )

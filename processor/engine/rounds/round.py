@@ -94,7 +94,7 @@ class Round:
     """When DynamoDB may drop delete markers of this round, in seconds since 1970."""
     oldest: float
     """The time of the oldest dead letter that may be replayed, in seconds since 1970."""
-    rejects_topic: str
+    dead_letter_topic: str
     setup: PublishSetup
     """What the run knows of the topics and schemas to publish to."""
     stopped: frozenset[str]

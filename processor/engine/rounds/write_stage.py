@@ -204,7 +204,7 @@ class _Task:
         self.letters.pop(code, None)  # so that the last letter of all comes last
         self.letters[code] = f"{record.topic}/{record.partition} offset {record.offset}: {shown}"
         assert self.runner.outbox is not None
-        letter = reject_message(rejected, round_.rejects_topic, round_.setup.letter_bytes, round_.refused_by)
+        letter = reject_message(rejected, round_.dead_letter_topic, round_.setup.letter_bytes, round_.refused_by)
         self.runner.outbox.send(letter)
 
     def _count(self, written: Iterable[tuple[NetChange, Touch]]) -> None:

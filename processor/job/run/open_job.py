@@ -7,7 +7,7 @@ import threading
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from processor.engine.plan.plan import Plan, check_rejects_topic
+from processor.engine.plan.plan import Plan, check_dead_letter_topic
 from processor.engine.rounds.events import JobEvent, Report, Troubles
 from processor.environment.settings.installed_release import statestore_version
 from processor.environment.settings.resolve_secrets import resolve_tables
@@ -93,7 +93,7 @@ def prepare_job(
         ForeignPart: table, job name and checkpoint do not belong to this registry; nothing is written.
         Stopped: an operator stopped the job before it was open.
     """
-    check_rejects_topic(plan, settings.rejects_topic)
+    check_dead_letter_topic(plan, settings.dead_letter_topic)
     stopping, troubles = stopping or threading.Event(), troubles or Troubles(report)
     settings = resolve_tables(settings)
     open_schemas(settings.schema_registry)

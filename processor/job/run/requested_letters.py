@@ -29,7 +29,7 @@ def live_replays(job: Job) -> LiveReplays:
 def read_requested(job: Job, places: Sequence[LetterPosition]) -> RequestedLetters:
     """The dead letters at these places, in portions: those that are still in their topic. Keeps no others in memory."""
     settings, wanted = job.settings, frozenset(places)
-    records = read_topic(settings.bootstrap_servers, dict(settings.kafka), settings.rejects_topic)
+    records = read_topic(settings.bootstrap_servers, dict(settings.kafka), settings.dead_letter_topic)
     found = read_dead_letters(record for record in records if _is_at(record, wanted))
     topics = sorted({place.topic for place in places})
     return RequestedLetters(
