@@ -20,8 +20,7 @@ from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.ledger import group_key, hash_of, read_entry
 from processor.engine.rounds.events import no_report
 from processor.engine.rounds.step_runner import StepRunner
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.resolve import open_registry, resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
 from processor.job.kafka.open_schemas import open_schemas

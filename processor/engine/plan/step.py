@@ -18,9 +18,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
-from processor.values.message import Message
-from processor.values.record import Change
-from processor.values.reject_reasons import ReasonCode
+from processor.values.reasons import ReasonCode
+from processor.values.record import Change, Message
 from statestore.items import JoinKey, Row
 from statestore.keys import Key
 from statestore.store import Delete, Query, Write

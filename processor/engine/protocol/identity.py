@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from processor.engine.protocol.segments import PARTITIONS
-from processor.environment.stores.places import kind_and_table
+from processor.environment.stores.kinds import kind_and_table
 from processor.errors import ForeignPart
 from registry.model import Binding
 from statestore import keys

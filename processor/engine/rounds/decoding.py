@@ -20,14 +20,15 @@ from processor.engine.plan.row_image import version_of
 from processor.engine.protocol.decode import Decoder, decode
 from processor.engine.protocol.epochs import UNKNOWN, Incarnations
 from processor.engine.protocol.erasures import Erased, erasure_key, name_of, read_erasure
-from processor.engine.protocol.form_notes import FormNote, Forms, read_form, with_notes, write_form
-from processor.values.broken_json import read_beginning
-from processor.values.change_formats import DebeziumImage, read_image, unwrap
+from processor.engine.protocol.form_notes import read_form, write_form
+from processor.values.canonical_json import read_beginning
+from processor.values.decimal_forms import NO_FORMS, ColumnForms, FormNote, Forms, learned_at, with_notes
 from processor.values.entity import Entity
-from processor.values.foreign.foreign_formats import foreign_format, foreign_rows
+from processor.values.envelopes.foreign import foreign_format, foreign_rows
+from processor.values.envelopes.kind import RowImage, RowImages
+from processor.values.envelopes.kinds import read_image, unwrap
 from processor.values.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, is_framed, schema_ids
 from processor.values.record import UNAVAILABLE, Change, Decoded, Record, Rejected, Value
-from processor.values.settled_form import NO_FORMS, ColumnForms, settled_at
 from statestore import keys
 from statestore.store import Refused, Store
 
@@ -58,13 +59,13 @@ class _KeyReader(Decoder):
                 if len(parts) == len(self.entity.key):
                     yield tuple(parts[name] for name in self.entity.key)
 
-    def _kafka_parts(self, record: Record, image: DebeziumImage, schemas: FramedReader) -> Mapping[str, Value]:
+    def _kafka_parts(self, record: Record, image: RowImage, schemas: FramedReader) -> Mapping[str, Value]:
         with suppress(ValueError):
             found = self._key_parts(self._key_value(record, schemas), image)
             return {name: part for name, part in found.items() if part is not None}
         return {}
 
-    def _parts(self, image: DebeziumImage) -> Mapping[str, Value]:
+    def _parts(self, image: RowImage) -> Mapping[str, Value]:
         """The parts of the key that an image has, each read alone."""
         parts = {}
         for name in self.entity.key:
@@ -84,22 +85,24 @@ def _value(data: bytes | None, schemas: FramedReader) -> Value:
     return read_beginning(data[HEAD:])  # a body of JSON Schema is JSON
 
 
-def _images(value: Value, entity: Entity) -> Iterator[DebeziumImage]:
+def _images(value: Value, entity: Entity) -> Iterator[RowImage]:
     """The images in a value: the new one and the old one of an envelope, also of an envelope that breaks its contract, and that
     of a record in another format than the entity pins. First of all the image of no value."""
     unpinned = replace(entity, format=None)
     forms: list[Value] = [None, value]
     payload, schema = unwrap(value, entity)
     if type(payload) is dict and (foreign := foreign_format(payload, entity.columns)) is not None:
-        yield from (DebeziumImage(row) for row in foreign_rows(payload, foreign))
+        yield from (RowImage(row) for row in foreign_rows(payload, foreign))
     if type(payload) is dict and not payload.keys().isdisjoint(("before", "after")):
         forms += [SchemedValue({**payload, "op": op}, schema) for op in ("c", "d")]
     for form in forms:
         for reader in (entity, unpinned):
             with suppress(ValueError):
                 image = read_image(form, reader)
-                if isinstance(image, DebeziumImage):
+                if isinstance(image, RowImage):
                     yield image
+                elif isinstance(image, RowImages):
+                    yield from image.images
 
 
 def split_erased(
@@ -151,7 +154,7 @@ class SettledDecode:
         decoded = self._decoded(record, entity)
         if isinstance(decoded, Change) and decoded.shows:
             for column, form in decoded.shows.items():
-                self._settle(FormNote(decoded.entity, column, settled_at(record, form)))
+                self._settle(FormNote(decoded.entity, column, learned_at(record, form)))
             decoded = self._decoded(record, entity)
         return decoded
 

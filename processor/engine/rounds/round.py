@@ -19,7 +19,6 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.step import Root
 from processor.engine.protocol.epochs import Committed, Incarnations
 from processor.engine.protocol.erasures import Erased
-from processor.engine.protocol.form_notes import FormNote, Forms
 from processor.engine.protocol.gate_items import Held, HeldPortion, SeenRecords, TransactionName, make_portions
 from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.open_changes import SettledSegment
@@ -31,7 +30,8 @@ from processor.engine.rounds.round_counts import AbsentCounts, RootTimes, Update
 from processor.engine.rounds.step_runner import StepRunner
 from processor.language.product.product import OPEN
 from processor.values.dead_letters import RefusedBy
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.decimal_forms import FormNote, Forms
+from processor.values.record import MAX_MESSAGE_BYTES
 from statestore.store import Store
 
 CHUNK = 500

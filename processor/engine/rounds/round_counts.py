@@ -48,7 +48,7 @@ from typing import Final, Literal, NamedTuple
 from processor.counts import DEAD_LETTERS_OF, IN_TOPIC, OUTCOMES, REQUEST, STAGE, Count, Outcome, Stage
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.step import Root, Touch
-from processor.environment.settings.setting_groups import BatchSettings
+from processor.environment.settings.settings import BatchSettings
 from processor.errors import AccountError, TooManyRejects
 from processor.values.entity import AbsentChoice
 from processor.values.record import AbsentColumns, Change

@@ -27,8 +27,7 @@ from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult,
 from processor.engine.rounds.round_counts import RowReads, check_account, spending, stage_time
 from processor.engine.rounds.run_progress import RunProgress
 from processor.engine.rounds.step_runner import OpenWriter, Outbox, StepRunner
-from processor.environment.settings.installed_release import statestore_version
-from processor.environment.settings.setting_groups import FAN_OUT_PAGE
+from processor.environment.settings.settings import FAN_OUT_PAGE, statestore_version
 from processor.errors import Fenced, LostWrites
 from processor.values.framing import NO_SCHEMAS, FramedReader
 from statestore.store import Refused, Store

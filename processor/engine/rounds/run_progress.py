@@ -15,15 +15,7 @@ from processor.engine.plan.step import Root
 from processor.engine.protocol.erasures import PARTITION as ERASED
 from processor.engine.protocol.erasures import Erased, erased_in
 from processor.engine.protocol.form_notes import PARTITION as FORMS
-from processor.engine.protocol.form_notes import (
-    FormNote,
-    Forms,
-    forget_form,
-    obsolete_notes,
-    read_form,
-    with_notes,
-    without_notes,
-)
+from processor.engine.protocol.form_notes import forget_form, read_form
 from processor.engine.protocol.gates import adopt_plan
 from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.open_changes import OpenChanges, SettledSegment
@@ -37,6 +29,7 @@ from processor.engine.rounds.round import LaneResult, PublishSetup, StageResult
 from processor.engine.rounds.round_counts import AbsentReport, count_lags
 from processor.environment.settings.settings import Settings
 from processor.errors import Fenced
+from processor.values.decimal_forms import FormNote, Forms, obsolete_notes, with_notes, without_notes
 from statestore.store import Done, Item, Store, Write, WriteOutcome
 
 T = TypeVar("T")

@@ -28,9 +28,8 @@ from processor.language.definitions.shape import MOST_SECONDS
 from processor.values import canonical_json
 from processor.values.dead_letters import rejected_record
 from processor.values.framing import NO_SCHEMAS, FramedReader, bare_value
-from processor.values.message import Message
-from processor.values.record import Record, Value
-from processor.values.reject_reasons import OF_DOCUMENTS
+from processor.values.reasons import OF_DOCUMENTS
+from processor.values.record import Message, Record, Value
 from processor.values.source_transaction import TransactionEnd, read_transaction_end
 from statestore.memory import MemoryStore
 from statestore.store import Store

@@ -28,9 +28,9 @@ from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import TruncateRefused
 from processor.values import canonical_json
 from processor.values.dead_letters import reject_message
+from processor.values.decimal_forms import NO_FORMS
 from processor.values.entity import Entity
 from processor.values.record import Change, Record, Rejected, Truncated
-from processor.values.settled_form import NO_FORMS
 from statestore.keys import Key
 from statestore.store import Store
 

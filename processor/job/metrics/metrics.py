@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from processor.counts import BATCH, DEAD_LETTERS_OF, IN_TOPIC, OUTCOMES, REQUEST, STAGE, STAGES, Count
 from processor.engine.rounds.round_counts import AGE_BOUNDS, AGE_BUCKETS, AGE_SUM, LAG_BOUNDS, LAG_BUCKETS, LAG_SUM
-from processor.values.reject_reasons import REASONS
+from processor.values.reasons import REASONS
 from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
 Kind = Literal["counter", "gauge", "histogram"]

@@ -9,7 +9,7 @@ from processor.job.kafka.admin import Admin
 from processor.job.kafka.message_limits import KAFKA_DEFAULT_BYTES
 from processor.job.kafka.reader import read_record
 from processor.values.dead_letters import SMALLEST_LIMIT, DeadLetter, record_hash
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.record import MAX_MESSAGE_BYTES
 
 PORTION_LETTERS = 500
 PORTION_BYTES = 64 * 1024 * 1024

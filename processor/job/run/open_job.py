@@ -9,11 +9,10 @@ from pathlib import Path
 
 from processor.engine.plan.plan import Plan, check_dead_letter_topic
 from processor.engine.rounds.events import JobEvent, Report, Troubles
-from processor.environment.settings.installed_release import statestore_version
-from processor.environment.settings.resolve_secrets import resolve_tables
-from processor.environment.settings.settings import Settings
+from processor.environment.settings.resolve import resolve_tables
+from processor.environment.settings.settings import Settings, statestore_version
+from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
-from processor.environment.stores.store_kind import Effort
 from processor.job.kafka.check_access import check_access
 from processor.job.kafka.open_schemas import open_schemas
 from processor.job.run.binding import (
@@ -99,7 +98,7 @@ def prepare_job(
     open_schemas(settings.schema_registry)
     check_access(settings.bootstrap_servers, dict(settings.kafka))
     with stops_cleanly(stopping), ExitStack() as failing:
-        store = open_store(settings, Effort.JOB)
+        store = open_store(settings, RetryBudget.JOB)
         failing.callback(store.close)
         check_parts(settings, registry, store, None, adopt=adopt)
         lost = find_lost_writes(settings, plan, registry, store)

@@ -2,9 +2,8 @@
 
 from processor.engine.plan.plan import Plan, check_dead_letter_topic
 from processor.engine.plan.planning import check_after, plan_of, requirements_of
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.owner_name import owner_name
-from processor.environment.settings.settings import Settings
+from processor.environment.settings.resolve import open_registry
+from processor.environment.settings.settings import Settings, owner_name
 from processor.job.run.binding import check_new_registry
 from processor.language.product.product import Definitions
 

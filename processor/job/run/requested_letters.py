@@ -10,8 +10,7 @@ from processor.job.kafka.reader import read_topic
 from processor.job.run.dead_letter_topic import portions, with_whole_record
 from processor.job.run.job import Job
 from processor.values.dead_letters import read_dead_letters, rejected_record
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from registry.model import LetterPosition
 
 

@@ -19,7 +19,7 @@ from processor.engine.rounds.driver import Driver, make_driver
 from processor.engine.rounds.follow_up_stages import RootToRepair
 from processor.engine.rounds.round import Round
 from processor.engine.rounds.round_runner import InProcessExecutor
-from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
 from processor.job.kafka.admin import Admin
