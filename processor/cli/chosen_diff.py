@@ -14,7 +14,7 @@ from processor.engine.rounds.trial import Trial
 from processor.environment.settings.resolve_secrets import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
-from processor.job.kafka.open_schemas import open_schemas
+from processor.job.kafka.schemas import open_schemas
 from processor.language.product.product import Definitions
 from processor.tools.inspect.diff import DefinitionDiff, DiffReport, DiffSide, filled_accesses, scan_unfilled
 from processor.tools.inspect.preview import PlannedState, planned_state

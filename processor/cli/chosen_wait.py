@@ -10,7 +10,7 @@ from processor.engine.protocol.wait import Wait, wait_of
 from processor.engine.rounds.job_event import no_report
 from processor.environment.settings.resolve_secrets import resolve_schema_registry
 from processor.environment.settings.settings import Settings
-from processor.job.kafka.open_schemas import open_schemas
+from processor.job.kafka.schemas import open_schemas
 
 MOST_READS = 20
 """Of a transaction topic: each takes a fifth of a second at most, and gives some thousand ends."""

@@ -25,7 +25,7 @@ from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.trial import Trial, batches
 from processor.environment.settings.resolve_secrets import resolve_schema_registry
 from processor.environment.settings.settings import read_settings
-from processor.job.kafka.open_schemas import open_schemas
+from processor.job.kafka.schemas import open_schemas
 from processor.text import nearest_topic, visible_line
 from processor.values.dead_letters import rejected_record
 from processor.values.record import Record, Rejected

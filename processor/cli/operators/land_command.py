@@ -156,7 +156,7 @@ def _land(
     options: argparse.Namespace, settings: Settings, registry: "Registry", topic: "LandedTopic", target: "Target"
 ) -> int:
     from processor.job.kafka.admin import Admin
-    from processor.job.kafka.group_reader import GroupReader
+    from processor.job.kafka.reader import GroupReader
     from processor.job.landing.landing import Landing, landed_text
     from processor.job.landing.landing_page import LANDING_PAGES, landing_state
     from processor.job.landing.landing_states import group_of
@@ -215,7 +215,7 @@ def _first_note(note: Callable[[], None], settings: Settings) -> None:
 
 def _remove(options: argparse.Namespace, settings: Settings) -> int:
     """Takes a landing out of the registry, and its group out of Kafka. Its target may be gone."""
-    from processor.job.kafka.group_states import delete_group
+    from processor.job.kafka.admin import delete_group
     from processor.job.landing.landing_states import group_of, landing_states
 
     with open_registry(settings) as registry:
@@ -236,8 +236,7 @@ def _remove(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _verify(settings: Settings, topic: "LandedTopic", target: "Target") -> int:
-    from processor.job.kafka.admin import Admin
-    from processor.job.kafka.group_states import group_states
+    from processor.job.kafka.admin import Admin, group_states
     from processor.job.kafka.reader import read_topic
     from processor.job.landing.compare_landing import compare_landing, missed_partitions
     from processor.job.landing.landed_message import read_messages

@@ -24,7 +24,7 @@ from typing import Final, TypeVar
 from processor.engine.rounds.job_event import JobEvent, Report
 from processor.engine.rounds.troubles import Troubles
 from processor.errors import KafkaError, Stopped
-from processor.job.kafka.group_reader import GroupReader, Offsets, TopicPortion
+from processor.job.kafka.reader import GroupReader, Offsets, TopicPortion
 from processor.job.landing.landed_message import LandedMessage, read_message, why_foreign
 from processor.job.landing.landing_states import landing_note
 from processor.job.landing.target import LandedTopic, LandingError, Target, TargetAway, TopicReplaced

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from processor.job.kafka.group_states import GroupState, group_states
+from processor.job.kafka.admin import GroupState, group_states
 from registry.model import KnownLanding
 
 PREFIX: Final = "statestore-land-"

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.message_limits import KAFKA_DEFAULT_BYTES
+from processor.job.kafka.admin import KAFKA_DEFAULT_BYTES, Admin
 from processor.job.kafka.reader import read_record
 from processor.values.dead_letters import SMALLEST_LIMIT, DeadLetter, record_hash
 from processor.values.message import MAX_MESSAGE_BYTES

@@ -18,8 +18,7 @@ from processor.engine.rounds.steward import Steward
 from processor.engine.rounds.troubles import Troubles
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin
-from processor.job.kafka.document_schemas import SchemaRegistration
-from processor.job.kafka.open_schemas import open_schemas
+from processor.job.kafka.schemas import SchemaRegistration, open_schemas
 from processor.job.run.dead_letter_topic import letter_bytes
 from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.job import Job

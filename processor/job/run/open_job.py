@@ -16,8 +16,8 @@ from processor.environment.settings.resolve_secrets import resolve_tables
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
 from processor.environment.stores.store_kind import Effort
-from processor.job.kafka.check_access import check_access
-from processor.job.kafka.open_schemas import open_schemas
+from processor.job.kafka.client import check_access
+from processor.job.kafka.schemas import open_schemas
 from processor.job.run.binding import (
     adopt_name,
     adopt_table,

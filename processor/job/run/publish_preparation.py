@@ -16,9 +16,9 @@ from processor.engine.rounds.job_event import JobEvent, Report, no_report
 from processor.engine.rounds.round import PublishSetup
 from processor.environment.settings.settings import Settings
 from processor.errors import ForeignPart
-from processor.job.kafka.document_schemas import SchemaRegistration
-from processor.job.kafka.message_limits import message_limits
+from processor.job.kafka.admin import message_limits
 from processor.job.kafka.reader import read_topic
+from processor.job.kafka.schemas import SchemaRegistration
 from processor.values.message import sequence_of
 from statestore.store import Store
 

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from processor.engine.rounds.job_event import JobEvent, Report
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
-from processor.job.kafka.timed_reader import TimedReader
+from processor.job.kafka.reader import TimedReader
 from processor.values.framing import FramedReader, bare_value
 from processor.values.record import Record
 from processor.values.source_transaction import TransactionEnd, read_transaction_end
@@ -38,7 +38,7 @@ PARTITION_SECONDS: Final = 60.0
 
 
 class EndsReader(Protocol):
-    """`processor.job.kafka.timed_reader`: reads a topic on from a moment."""
+    """`processor.job.kafka.reader`: reads a topic on from a moment."""
 
     def begin(self, at: float, before: int = 0) -> None: ...
 

@@ -28,9 +28,9 @@ from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
 from processor.environment.stores.store_kind import Effort
 from processor.errors import Fenced, TransactionTimedOut
-from processor.job.kafka.message_limits import ask_limit
-from processor.job.kafka.open_schemas import open_avro_writer, open_schemas
+from processor.job.kafka.admin import ask_limit
 from processor.job.kafka.outbox import BATCH_BYTES, KafkaOutbox, TransactionalOutbox
+from processor.job.kafka.schemas import open_avro_writer, open_schemas
 from processor.job.run.zip_imports import keep_zip_directories
 from processor.values.record import Record
 from registry.model import Lease

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from processor.environment.settings.resolve_secrets import resolve_schema_registry
 from processor.finding import Checks, Finding, failure, ok
-from processor.job.kafka.document_schemas import avro_products
-from processor.job.kafka.open_schemas import open_client
+from processor.job.kafka.schemas import avro_products, open_client
 from processor.tools.doctor.registry import existing_registry
 from processor.tools.doctor.surroundings import Surroundings
 

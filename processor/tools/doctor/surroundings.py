@@ -28,8 +28,7 @@ from statestore.store import Store
 from statestore.table import TableState
 
 if TYPE_CHECKING:
-    from processor.job.kafka.cluster_probe import ClusterProbe, ClusterState, TopicState
-    from processor.job.kafka.group_states import GroupState
+    from processor.job.kafka.admin import ClusterProbe, ClusterState, GroupState, TopicState
     from registry.repository import Registry
     from statestore.postgres.durability import Durability
 
@@ -131,7 +130,7 @@ class RealSurroundings:
     @cached_property
     def kafka(self) -> "ClusterProbe":
         """Raises SettingError, KafkaError where no broker takes the settings."""
-        from processor.job.kafka.cluster_probe import ClusterProbe
+        from processor.job.kafka.admin import ClusterProbe
 
         return ClusterProbe(self.settings.bootstrap_servers, dict(resolve_kafka(self.settings.kafka)))
 

@@ -14,7 +14,7 @@ from processor.values.dead_letters import SMALLEST_LIMIT
 from processor.values.message import MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
-    from processor.job.kafka.cluster_probe import TopicState
+    from processor.job.kafka.admin import TopicState
 
 READ, WRITTEN = Checks(), Checks()
 """Of what the job reads, and of what it writes. The check of the records that it reads comes between the two."""

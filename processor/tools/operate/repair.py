@@ -23,11 +23,9 @@ from processor.engine.rounds.round import Round
 from processor.environment.settings.resolve_secrets import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.document_schemas import SchemaRegistration
-from processor.job.kafka.message_limits import ask_limit
-from processor.job.kafka.open_schemas import open_avro_writer
+from processor.job.kafka.admin import Admin, ask_limit
 from processor.job.kafka.outbox import BATCH_BYTES, TransactionalOutbox
+from processor.job.kafka.schemas import SchemaRegistration, open_avro_writer
 from processor.job.run.binding import check_parts, fence_other_jobs
 from processor.job.run.dead_letter_topic import letter_bytes
 from processor.job.run.find_lost_writes import find_lost_writes

@@ -17,7 +17,7 @@ from processor.counts import Count
 from processor.engine.protocol.erasures import Erasure
 from processor.engine.rounds.eraser import Eraser
 from processor.errors import Stopped
-from processor.job.kafka.open_schemas import open_schemas
+from processor.job.kafka.schemas import open_schemas
 from processor.job.run.failures import failure_reason, is_stop
 from processor.job.run.job import Job
 from processor.job.run.run_job import finish_background_work

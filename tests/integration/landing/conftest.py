@@ -18,8 +18,7 @@ from processor.engine.rounds.job_event import JobEvent
 from processor.engine.rounds.troubles import Troubles
 from processor.environment.programs.servers import start_kafka, start_opensearch
 from processor.job.kafka.admin import Admin
-from processor.job.kafka.group_reader import GroupReader
-from processor.job.kafka.reader import read_topic
+from processor.job.kafka.reader import GroupReader, read_topic
 from processor.job.landing.compare_landing import LandingComparison, compare_landing
 from processor.job.landing.landed_message import read_messages
 from processor.job.landing.landing import Landing

@@ -219,7 +219,7 @@ def test_the_registry_knows_a_landing_until_somebody_removes_it(
 
 def test_a_landing_without_its_group_stays_known(scene: LandingScene, flags: list[str], tmp_path: Path) -> None:
     """The broker forgets a group after seven days without a process."""
-    from processor.job.kafka.group_states import delete_group
+    from processor.job.kafka.admin import delete_group
 
     scene.publish(1, {"id": 1, "n": 5, "name": "Ada"})
     (tmp_path / "to").write_text(scene.url)

@@ -9,7 +9,7 @@ from processor.engine.protocol.identity import IDENTITY
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import kind_of, open_store
 from processor.environment.stores.store_kind import Effort
-from processor.job.kafka.open_schemas import open_client
+from processor.job.kafka.schemas import open_client
 from registry.repository.connection import registry_place
 from statestore.store import THROTTLES
 

@@ -18,7 +18,7 @@ from processor.engine.plan.planning import plan_of
 from processor.engine.protocol.replays import replay_key
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError, SettingError, StatestoreError
-from processor.job.kafka.topic_page import TopicPage, read_page
+from processor.job.kafka.reader import TopicPage, read_page
 from processor.job.landing.landing_states import LandingState, landing_states, landings_of
 from processor.job.run.letter_fates import LetterFate, with_fates
 from processor.language.product.product import Definitions

@@ -9,7 +9,7 @@ from typing import Any
 from processor.engine.protocol.form_notes import FormNote, write_form
 from processor.engine.protocol.identity import replace_identity
 from processor.errors import SettingError
-from processor.job.kafka.cluster_probe import HIDDEN
+from processor.job.kafka.admin import HIDDEN
 from processor.values.column_types import parse_type
 from processor.values.entity import DecimalForm
 from processor.values.record import Record

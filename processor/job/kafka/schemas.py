@@ -1,21 +1,64 @@
-"""The schemas of Avro documents: registers those of a plan, and reads published documents back.
+"""Opens the readers and writers of framed records that the settings ask for; registers the schemas of Avro documents, and reads
+published documents back. The packages of the formats load only when the settings name a schema registry.
 
 A product whose schema the registry does not take is refused, with the registry's reason. The other products go on.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from processor.engine.plan.plan import Plan
 from processor.errors import SettingError
-from processor.job.kafka.open_schemas import SchemaAccess, open_client, open_schemas
 from processor.language.product.avro import avro_datum, avro_schema_text
 from processor.language.product.product import Product
 from processor.values import canonical_json
 from processor.values.entity import Entity
-from processor.values.framing import framed_id, is_framed
+from processor.values.framing import NO_SCHEMAS, FramedReader, framed_id, is_framed
 from processor.values.record import Record
+
+if TYPE_CHECKING:
+    from processor.job.kafka.registry_client import RegistryClient
+
+SchemaAccess = tuple[tuple[str, str], ...]
+"""The resolved settings of [schema_registry]."""
+
+
+def open_schemas(access: SchemaAccess) -> FramedReader:
+    """This process's reader; that of no schema without settings. Asks the registry for nothing yet. Raises SettingError."""
+    if not access:
+        return NO_SCHEMAS
+    try:
+        from processor.job.kafka.framed_records import registry_schemas
+    except ImportError as error:
+        raise _missing(error) from None
+    return registry_schemas(access)
+
+
+def open_client(access: SchemaAccess) -> "RegistryClient":
+    """A client of the registry. Raises SettingError."""
+    try:
+        from processor.job.kafka.registry_client import RegistryClient
+    except ImportError as error:
+        raise _missing(error) from None
+    return RegistryClient(dict(access))
+
+
+def open_avro_writer(schema: str) -> Callable[[Any], bytes]:
+    """The function that writes bodies by the text of an Avro schema. Raises SettingError."""
+    try:
+        from processor.job.kafka.framed_records import avro_writer
+    except ImportError as error:
+        raise _missing(error) from None
+    return avro_writer(schema)
+
+
+def _missing(error: ImportError) -> SettingError:
+    return SettingError(
+        f"[schema_registry] needs packages that are not here ({error}): pip install 'statestore[schema-registry]'"
+    )
+
 
 NO_REGISTRY = (
     "its documents are Avro, and the settings name no schema registry: give [schema_registry] in the settings file"
