@@ -47,8 +47,7 @@ from processor.environment.stores.kinds import open_store
 from processor.job.kafka.reader import read_topic
 from processor.job.run.feed import read_feed
 from processor.job.run.job import Job
-from processor.job.run.open_job import open_job
-from processor.job.run.prepare_plan import prepare_plan
+from processor.job.run.open_job import open_job, prepare_plan
 from processor.job.run.run_job import run_job
 from processor.language.definitions.load import load, read_directory
 from processor.values import canonical_json

@@ -11,7 +11,7 @@ from typing import Any
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.erasures import Erasure
 from processor.engine.rounds.round import PublishSetup
-from processor.job.run import publish_preparation
+from processor.job.run import product_topics
 from processor.values.dead_letters import DeadLetter
 from processor.values.message import Message
 from registry.edits.operations import move, remove
@@ -112,7 +112,7 @@ class MixedEditSimulation(EditSimulation, MixedSimulation):
             self.entities, self.catalogue = json.dumps(ENTITIES), drawn_contents(self.shape.name)
         else:
             self.catalogue = {**CONTENTS, "second": CONTENTS["profile"]}
-        with replacing((publish_preparation, "read_topic", lambda _: self._messages))():
+        with replacing((product_topics, "read_topic", lambda _: self._messages))():
             super().run()
 
     @property
@@ -156,7 +156,7 @@ class MixedEditSimulation(EditSimulation, MixedSimulation):
 
     def prepare(self, plan: Plan) -> PublishSetup | None:
         store: Any = TableClient(self.world.actor)
-        sequences = publish_preparation.earlier_sequences(self.settings, plan, store)
+        sequences = product_topics.earlier_sequences(self.settings, plan, store)
         return PublishSetup(earlier_sequences=sequences)
 
     def _messages(self, _servers: str, _kafka: object, topic: str) -> list[Message]:

@@ -21,7 +21,7 @@ from processor.engine.protocol.topic_moves import (
     former_topics,
     move_boundaries,
 )
-from processor.job.run.forget_progress import forget_progress
+from processor.job.run.binding import forget_progress
 from processor.values.record import Record
 from registry.model import EpochBoundary
 from statestore.versions import decode_version, encode_version

@@ -99,7 +99,7 @@ def _effect_lines(
 
 def run_epoch(options: argparse.Namespace) -> int:
     from processor.job.kafka.admin import Admin
-    from processor.job.run.topic_epochs import record_boundary
+    from processor.job.run.source_topics import record_boundary
 
     why = reason(options)
     with reachable_settings(options) as settings, open_registry(settings) as registry:

@@ -132,9 +132,9 @@ def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> 
     from processor.cli.operators.stop_signals import StopSignals
     from processor.cli.printing.job_log import JobLog
     from processor.job.run.feed import read_back, read_feed
-    from processor.job.run.prepare_plan import prepare_plan
-    from processor.job.run.run_to_end import run_to_end
-    from processor.job.run.session_jars import session_jars
+    from processor.job.run.open_job import prepare_plan
+    from processor.job.run.run_job import run_to_end
+    from processor.job.run.source import session_jars
     from processor.tools.demo.report import differing_keys
     from processor.tools.inspect.oracle import oracle
     from processor.values import canonical_json

@@ -86,7 +86,7 @@ def run_list(options: argparse.Namespace) -> int:
 
 
 def run_show(options: argparse.Namespace) -> int:
-    from processor.job.run.dead_letter_topic import with_whole_record
+    from processor.job.run.dead_letters import with_whole_record
 
     wanted = positions(options.position)
     with reachable_settings(options) as settings:

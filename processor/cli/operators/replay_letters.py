@@ -13,7 +13,7 @@ from processor.cli.options import reachable_settings
 from processor.counts import Count
 from processor.engine.protocol.replays import ReplayReport
 from processor.environment.settings.open_registry import open_registry
-from processor.job.run.letter_fates import record_position
+from processor.job.run.dead_letters import record_position
 from processor.text import visible_line
 
 if TYPE_CHECKING:

@@ -101,10 +101,9 @@ def _run_until_stopped(
     """Runs the job until it has ended, or until a signal stops it. Returns the job, None if it stopped before it was open, and
     how many records of the file no entity reads."""
     from processor.job.run.feed import read_feed
-    from processor.job.run.prepare_plan import prepare_plan
-    from processor.job.run.run_end import noted_end
-    from processor.job.run.run_to_end import run_to_end
-    from processor.job.run.session_jars import session_jars
+    from processor.job.run.open_job import prepare_plan
+    from processor.job.run.run_job import noted_end, run_to_end
+    from processor.job.run.source import session_jars
 
     with StopSignals(log).handled() as signals, shown_status(settings, signals):
         try:

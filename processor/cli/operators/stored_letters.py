@@ -9,7 +9,7 @@ from processor.cli.chosen_plan import stored_state
 from processor.cli.operators.dead_letter_choice import is_chosen
 from processor.cli.options import require_settings
 from processor.engine.protocol.replays import PARTITION
-from processor.job.run.letter_fates import with_fates
+from processor.job.run.dead_letters import with_fates
 from processor.values.record import Record
 from statestore.store import Item
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.decode import compare_columns
 from processor.engine.protocol.replays import DROPPED
-from processor.job.run.letter_fates import LetterFate, age, record_position
-from processor.job.run.readable_bytes import readable_lines
+from processor.job.run.dead_letters import LetterFate, age, readable_lines, record_position
 from processor.text import visible_line, visible_lines
 from processor.values.record import Rejected
 from processor.values.recorded_line import to_reject_line

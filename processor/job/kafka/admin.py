@@ -25,6 +25,8 @@ from processor.values.record import Record
 
 ATTEMPTS = 5
 """So often the broker is asked about a topic that it does not know, or that has no leader; a second apart."""
+KAFKA_DEFAULT_BYTES = 1_048_588
+"""Kafka's own default of `max.message.bytes`."""
 UNKNOWN: Final = ClientError.UNKNOWN_TOPIC_OR_PART
 NOT_ALLOWED = (ClientError.TOPIC_AUTHORIZATION_FAILED, ClientError.CLUSTER_AUTHORIZATION_FAILED)
 NO_LEADER = (ClientError.NOT_LEADER_FOR_PARTITION, ClientError.LEADER_NOT_AVAILABLE)
@@ -83,10 +85,10 @@ class Admin:
                 if code != ClientError.TOPIC_ALREADY_EXISTS and not exists:
                     raise client_error(error.args[0], f"cannot create topic {name} at {self._bootstrap}") from None
 
-    def max_message_bytes(self, topic: str) -> int | None:
-        """The most bytes of a message of the topic; None where this job may not ask."""
+    def message_limit(self, topic: str) -> int:
+        """The most bytes of a message of the topic that a job sends: by Kafka's default where this job may not ask."""
         config = self.configs([topic]).get(topic)
-        return None if config is None else int(config["max.message.bytes"])
+        return min(KAFKA_DEFAULT_BYTES if config is None else int(config["max.message.bytes"]), MAX_MESSAGE_BYTES)
 
     def configs(self, topics: Iterable[str]) -> dict[str, Mapping[str, str]]:
         """The configuration of each topic, without those that this job may not see. Asks again for a while about a topic that the
@@ -195,14 +197,9 @@ def _offsets(client: AdminClient, name: str) -> list[Any]:
     return [one for one in asked[name].result().topic_partitions if one.offset >= 0]
 
 
-KAFKA_DEFAULT_BYTES = 1_048_588
-"""Kafka's own default of `max.message.bytes`."""
-
-
 def ask_limit(settings: Settings, topic: str) -> int:
-    """The most bytes of a message of a topic that refused a larger one: Kafka's default where the job may not ask."""
-    admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
-    return min(admin.max_message_bytes(topic) or KAFKA_DEFAULT_BYTES, MAX_MESSAGE_BYTES)
+    """The most bytes of a message of a topic that refused a larger one."""
+    return Admin(settings.bootstrap_servers, dict(settings.kafka)).message_limit(topic)
 
 
 def message_limits(plan: Plan, configs: Mapping[str, Mapping[str, str]]) -> dict[str, int]:

@@ -8,8 +8,7 @@ from typing import Any
 from processor.engine.rounds.troubles import trouble_line
 from processor.job.landing.landing import Landing, landed_text
 from processor.job.metrics.metrics import LANDING_METRICS, read_metrics
-from processor.job.metrics.prometheus_text import metrics_text
-from processor.job.metrics.status_page import Pages, RunState
+from processor.job.metrics.status_page import Pages, RunState, metrics_text
 
 
 def landing_state(landing: Landing) -> Callable[[], RunState]:

@@ -1,16 +1,22 @@
 """The Spark job around its driver: the fence, the stream, and what the driver does with a batch.
 
-start   take the lease (open_job.py), then take over from earlier runs (take_over.py)
+start   take the lease (open_job.py), then take over from earlier runs (lease.py)
 idle    background work goes on between batches, in turn with them
 edit    the steward takes a new version of the registry before a batch, or between batches; with other topics, or in a pause, the
         stream ends, and begins again; so it does when a missing topic appears, or when an entity can leave its former topic
 stop    the job raises at the start of the next batch, and Spark replays that batch at the next start. (Returning early
         would commit the batch.)
+
+A job that is far behind its topics catches up: it writes rows first, and publishes each root once when it has caught up. An
+initial snapshot, or a long stop, would otherwise publish the same growing documents again and again. A job with a new checkpoint
+over stored rows would publish earlier states of its documents. The driver holds all products meanwhile
+(`processor.engine.protocol.walks`). After `catch_up_seconds` the job publishes them although it is still behind. Then it does not
+hold them again before it has caught up.
 """
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import perf_counter, time
@@ -30,20 +36,77 @@ from processor.engine.rounds.troubles import Troubles
 from processor.environment.settings.settings import Settings
 from processor.errors import Stopped, StreamOutdated
 from processor.job.kafka.admin import Admin
-from processor.job.run.catch_up import CatchUp
 from processor.job.run.checkpoint import Checkpoint, check_positions, prepare_checkpoint
 from processor.job.run.entity_moves import EntityMoves
-from processor.job.run.lease import LeaseRenewal
+from processor.job.run.lease import LeaseRenewal, take_over
 from processor.job.run.monitor import JobMonitor, LastBatch
-from processor.job.run.outages.batch_troubles import BatchTroubles
+from processor.job.run.outages import BatchTroubles
 from processor.job.run.source import OffsetRanges, in_ranges, offset_ranges, read_stream
-from processor.job.run.source_topics import SourceTopics
+from processor.job.run.source_topics import SourceTopics, check_topics
 from processor.job.run.spark_executor import BatchFrame
-from processor.job.run.take_over import take_over
-from processor.job.run.topic_epochs import check_topics
 from registry.errors import RegistryBusy, RegistryUnreachable
 from registry.model import Lease, Snapshot
 from registry.repository import Registry
+
+
+@dataclass(slots=True, kw_only=True)
+class CatchUp:
+    """How far the job is behind. `since`: when it began to hold the products, on the job's clock; None while it publishes.
+    `late`: it was behind for too long, and publishes until it has caught up."""
+
+    driver: Driver
+    admin: Admin
+    since: float | None = None
+    late: bool = False
+
+    def begin_again(self, topics: Collection[str]) -> None:
+        """Holds the products of a job that reads these topics from their beginning, if rows are stored and records wait."""
+        rows = (pk for entity in self.driver.plan.entities.values() for pk in entity.partitions())
+        if (
+            self.since is None
+            and self.driver.settings.catch_up_records
+            and any(self.driver.store.page(pk, None, 1).items for pk in rows)
+            and any(end for topic in topics for end in self.admin.ends(topic).values())
+        ):
+            self._hold("a new checkpoint over stored rows")
+
+    def look(self, batch: OffsetRanges) -> None:
+        """Holds or releases the products before a batch. Asks the broker only for a batch that is half full, or while it holds
+        them."""
+        settings, now = self.driver.settings, self.driver.clock.now()
+        records = batch.size
+        full = settings.catch_up_records > 0 and records >= settings.batch_size / 2
+        behind = self._behind(batch) if full or self.since is not None else 0
+        if self.since is None:
+            self.late = self.late and behind > 0
+            if behind > settings.catch_up_records and not self.late:
+                self._hold(f"{behind:,} records behind", records=behind)
+            return
+        self.late = now - self.since >= settings.catch_up_seconds
+        if behind == 0 or self.late:
+            self.since = None
+            text = f"{behind:,} records behind: all documents now"
+            self.driver.report(JobEvent(what="all documents", text=text, fields={"records": behind}))
+            self.driver.end_hold()
+
+    def _hold(self, why: str, **fields: int) -> None:
+        self.since = self.driver.clock.now()
+        text = (
+            f"{why}: rows first, and all documents when the job has caught up, at the latest in "
+            f"{self.driver.settings.catch_up_seconds} s"
+        )
+        self.driver.report(JobEvent(what="rows first", text=text, fields=fields))
+        self.driver.hold()
+
+    def _behind(self, batch: OffsetRanges) -> int:
+        """The records behind the end of the batch, in the topics of the batch."""
+        ends = {
+            (topic, partition): end
+            for topic in sorted({topic for topic, _ in batch.ranges})
+            for partition, end in self.admin.ends(topic).items()
+        }
+        return sum(max(0, ends.get(at, end) - end) for at, end in batch.ends.items())
+
 
 LAST_ROUND_SECONDS = 30.0
 """At its end, the job waits this long for a round that still runs, before it gives the lease back."""

@@ -6,7 +6,7 @@ are not made here: they must not live through a fork.
 
 from pyspark import daemon
 
-from processor.job.run.zip_imports import keep_zip_directories
+from processor.job.run.worker import keep_zip_directories
 
 if __name__ == "__main__":
     keep_zip_directories()

@@ -154,7 +154,7 @@ def _missing_source(around: Surroundings, name: str, entity: str) -> Finding:
 def _changed(around: Surroundings, name: str, entity: str, topic: "TopicState") -> list[Finding]:
     """The finding of a topic that is not the recorded one."""
     from processor.job.kafka.admin import TopicDescription
-    from processor.job.run.topic_epochs import new_boundaries
+    from processor.job.run.source_topics import new_boundaries
 
     if not topic.partitions:  # a topic that this user may not see
         return []

@@ -21,8 +21,8 @@ from processor.engine.protocol.erasures import read_erasure
 from processor.environment.settings.settings import Settings
 from processor.errors import BoundaryError, ForeignPart
 from processor.job.kafka.admin import Admin
-from processor.job.run.forget_progress import forget_progress, messages_in
-from processor.job.run.topic_epochs import boundaries_of
+from processor.job.run.binding import forget_progress, messages_in
+from processor.job.run.source_topics import boundaries_of
 from processor.language.product.product import Definitions
 from registry.model import Applied
 from registry.repository import Registry

@@ -26,11 +26,10 @@ from processor.errors import StatestoreError
 from processor.job.kafka.admin import Admin, ask_limit
 from processor.job.kafka.outbox import BATCH_BYTES, TransactionalOutbox
 from processor.job.kafka.schemas import SchemaRegistration, open_avro_writer
-from processor.job.run.binding import check_parts, fence_other_jobs
-from processor.job.run.dead_letter_topic import letter_bytes
-from processor.job.run.find_lost_writes import find_lost_writes
+from processor.job.run.binding import check_parts, fence_other_jobs, find_lost_writes
+from processor.job.run.dead_letters import letter_bytes
 from processor.job.run.lease import LeaseRenewal, lease_check, take_table
-from processor.job.run.publish_preparation import PublishPreparation
+from processor.job.run.product_topics import PublishPreparation
 from processor.job.run.worker import begin_attempt, transactional_id
 from registry.model import Lease
 from registry.repository import Registry

@@ -3,9 +3,9 @@
 All progress is in the table and in the registry. So a later backfill or run continues one that broke off.
 """
 
-from processor.job.run.failures import failure_reason, is_stop
 from processor.job.run.job import Job
-from processor.job.run.run_job import finish_background_work, keep_last_progress
+from processor.job.run.outages import is_stop
+from processor.job.run.run_job import failure_reason, finish_background_work, keep_last_progress
 
 
 def run_backfill(job: Job) -> tuple[str, ...]:

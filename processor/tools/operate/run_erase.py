@@ -18,10 +18,10 @@ from processor.engine.protocol.erasures import Erasure
 from processor.engine.rounds.eraser import Eraser
 from processor.errors import Stopped
 from processor.job.kafka.schemas import open_schemas
-from processor.job.run.failures import failure_reason, is_stop
 from processor.job.run.job import Job
-from processor.job.run.run_job import finish_background_work
-from processor.job.run.topic_epochs import check_topics
+from processor.job.run.outages import is_stop
+from processor.job.run.run_job import failure_reason, finish_background_work
+from processor.job.run.source_topics import check_topics
 from processor.tools.operate.erase_letters import RemovedLetters, erase_letters
 from processor.tools.operate.leftovers import Leftovers, find_leftovers
 from processor.tools.operate.letters_of_row import LetterChoice, RowLetters

@@ -11,7 +11,7 @@ from processor.engine.rounds.job_event import JobEvent
 from processor.engine.rounds.troubles import Troubles
 from processor.environment.programs.downloads import spark_kafka_jars
 from processor.job.run.open_job import prepare_job
-from processor.job.run.run_again import run_again
+from processor.job.run.run_job import run_again
 from tests.integration.job.running_job import wait_until
 
 Scene = Any  # conftest's

@@ -12,7 +12,7 @@ import pytest
 from processor.cli.printing.job_log import status_summary
 from processor.engine.rounds.job_event import JobEvent
 from processor.environment.programs.servers import start_kafka
-from processor.job.run.outages.outside_parts import BROKER
+from processor.job.run.outages import BROKER
 from tests.integration.job.running_job import RunningJob, running, wait_until
 
 Scene = Any  # conftest's

@@ -13,8 +13,7 @@ from processor.engine.protocol.decode import compare_columns, decode
 from processor.engine.protocol.replays import drop, letter_position, replay_key
 from processor.job.metrics.status import requests_json
 from processor.job.run.binding import readable_store
-from processor.job.run.letter_fates import LetterFate, record_position
-from processor.job.run.readable_bytes import readable_lines
+from processor.job.run.dead_letters import LetterFate, readable_lines, record_position
 from processor.text import duration_text, shortened
 from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, Screen, Visit
 from processor.tools.web.problem import LookUpProblem

@@ -18,7 +18,7 @@ from processor.engine.protocol.replays import replay_key
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
-from processor.job.run.letter_fates import LetterFate, with_fates
+from processor.job.run.dead_letters import LetterFate, with_fates
 from processor.language.definitions.load import load
 from processor.tools.web.console.app import SCREENS, console_app
 from processor.tools.web.console.caches import LandingCache, LetterPage, PriceCache, read_place

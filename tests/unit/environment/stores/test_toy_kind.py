@@ -22,7 +22,7 @@ from processor.environment.settings.settings import Settings, read_settings
 from processor.environment.settings.store_address import settings_at
 from processor.environment.stores.kinds import KINDS, open_store
 from processor.errors import ForeignPart, PartError, SettingError
-from processor.job.run.outages.outside_parts import STORE, places
+from processor.job.run.outages import STORE, places
 from processor.tools.doctor import surroundings
 from registry.model import Binding
 from tests.unit.cli.operators.test_erase_command import OCCASION, REPORT

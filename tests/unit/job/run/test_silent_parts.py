@@ -13,10 +13,9 @@ import pytest
 from processor.engine.rounds.job_event import JobEvent
 from processor.engine.rounds.troubles import Troubles
 from processor.environment.settings.settings import Settings
-from processor.job.run.outages import outside_parts, silent_parts
-from processor.job.run.outages.outside_parts import REGISTRY, SCHEMA_REGISTRY, STORE
-from processor.job.run.outages.silent_parts import SilentParts
-from processor.job.run.state_keeper import StateKeeper
+from processor.job.run import outages
+from processor.job.run.monitor import StateKeeper
+from processor.job.run.outages import REGISTRY, SCHEMA_REGISTRY, STORE, SilentParts, places
 from registry.errors import RegistryMissing
 from statestore.errors import Terminal, Throttled, Transient
 
@@ -70,8 +69,8 @@ class Scene:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(silent_parts, "LOOK_SECONDS", 0.001)
-    monkeypatch.setattr(silent_parts, "ASK_SECONDS", 0.001)
+    monkeypatch.setattr(outages, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(outages, "ASK_SECONDS", 0.001)
 
 
 def test_a_store_without_an_answer_is_named_within_fifteen_seconds_with_its_address_and_a_cure() -> None:
@@ -145,7 +144,7 @@ def test_only_parts_that_the_settings_name_are_asked() -> None:
         scene.now += 1
         parts.look()
     assert scene.asked == 0
-    assert outside_parts.places(SETTINGS)[SCHEMA_REGISTRY] == "http://10.0.0.9:8081"
+    assert places(SETTINGS)[SCHEMA_REGISTRY] == "http://10.0.0.9:8081"
 
 
 def test_a_silent_registry_is_named_and_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +155,7 @@ def test_a_silent_registry_is_named_and_holds_up_nobody(monkeypatch: pytest.Monk
         kept.append(state)
         scene.answer.wait()
 
-    monkeypatch.setattr("processor.job.run.state_keeper.KEEP_SECONDS", 0.001)
+    monkeypatch.setattr("processor.job.run.monitor.KEEP_SECONDS", 0.001)
     registry: Any = SimpleNamespace(runs=SimpleNamespace(keep_report=keep_report))
     keeper = StateKeeper(registry, SimpleNamespace(), scene.job.troubles, scene.parts)  # type: ignore[arg-type]
     keeper.keep({"at": 1}, None)

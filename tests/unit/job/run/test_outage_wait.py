@@ -9,7 +9,7 @@ import pytest
 from processor.engine.rounds.job_event import JobEvent
 from processor.engine.rounds.troubles import Troubles
 from processor.errors import Outage
-from processor.job.run.outages.outage_wait import LONGEST_SECONDS, LONGEST_THROTTLED_SECONDS, MOST_RUNS, OutageWait
+from processor.job.run.outages import LONGEST_SECONDS, LONGEST_THROTTLED_SECONDS, MOST_RUNS, OutageWait
 
 
 class Scene:

@@ -9,8 +9,7 @@ import pytest
 from processor.engine.rounds.job_event import no_report
 from processor.engine.rounds.troubles import Troubles
 from processor.job.run.job import Job
-from processor.job.run.outages.batch_troubles import CALM_SECONDS, BatchTroubles
-from processor.job.run.outages.outside_parts import STORE
+from processor.job.run.outages import CALM_SECONDS, STORE, BatchTroubles
 
 
 @pytest.mark.parametrize("failure", [None, ValueError("the store gave no answer")])
