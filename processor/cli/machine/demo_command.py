@@ -131,8 +131,9 @@ def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> 
     """Runs the job over the history, on these parts, with the table in this store. `follow`: prints the way of one event."""
     from processor.cli.operators.stop_signals import StopSignals
     from processor.cli.printing.job_log import JobLog
+    from processor.environment.settings.open_registry import open_registry
     from processor.job.run.feed import read_back, read_feed
-    from processor.job.run.open_job import prepare_plan
+    from processor.job.run.open_job import RunRequest, prepare_plan
     from processor.job.run.run_job import run_to_end
     from processor.job.run.source import session_jars
     from processor.tools.demo.report import differing_keys
@@ -152,17 +153,17 @@ def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> 
         print_step(4, "running the job until no record is left (Spark starts first)")
         with StopSignals(JobLog()).handled() as signals:
             jars = session_jars(settings, print_progress, embedded=True)
-            job = run_to_end(
-                settings,
-                plan,
-                once=True,
-                take_over=False,
-                jars=jars,
-                report=signals.log,
-                stopping=signals.stopping,
-                troubles=signals.troubles,
-                opened=signals.watch,
-            )
+            with open_registry(settings) as registry:
+                request = RunRequest(
+                    settings=settings,
+                    plan=plan,
+                    registry=registry,
+                    jars=jars,
+                    report=signals.log,
+                    stopping=signals.stopping,
+                    troubles=signals.troubles,
+                )
+                job = run_to_end(request, once=True, opened=signals.watch)
         tally = job.driver.tally
         tally.update({Count.READ: feed.others, Count.IGNORED: feed.others})
         published = list(read_back(settings, plan)[0])

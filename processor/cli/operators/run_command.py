@@ -33,6 +33,7 @@ from processor.cli.printing.output import (
 from processor.counts import Count
 from processor.engine.protocol.backlog import stopped_line
 from processor.engine.rounds.job_event import JobEvent
+from processor.environment.settings.open_registry import open_registry
 from processor.environment.settings.owner_name import owner_name
 from processor.environment.settings.settings import Settings
 from processor.errors import SettingError, StatestoreError, Stopped
@@ -101,7 +102,7 @@ def _run_until_stopped(
     """Runs the job until it has ended, or until a signal stops it. Returns the job, None if it stopped before it was open, and
     how many records of the file no entity reads."""
     from processor.job.run.feed import read_feed
-    from processor.job.run.open_job import prepare_plan
+    from processor.job.run.open_job import RunRequest, prepare_plan
     from processor.job.run.run_job import noted_end, run_to_end
     from processor.job.run.source import session_jars
 
@@ -111,19 +112,19 @@ def _run_until_stopped(
                 plan = prepare_plan(settings, definitions)
                 feed = read_feed(settings, plan, options.source) if options.source else None
                 jars = session_jars(settings, print_progress, embedded=options.embedded)
-                job = run_to_end(
-                    settings,
-                    plan,
-                    once=options.once,
-                    take_over=options.take_over,
-                    adopt=options.adopt,
-                    jars=jars,
-                    feed=feed,
-                    report=signals.log,
-                    stopping=signals.stopping,
-                    troubles=signals.troubles,
-                    opened=signals.watch,
-                )
+                with open_registry(settings) as registry:
+                    request = RunRequest(
+                        settings=settings,
+                        plan=plan,
+                        registry=registry,
+                        take_over=options.take_over,
+                        adopt=options.adopt,
+                        jars=jars,
+                        report=signals.log,
+                        stopping=signals.stopping,
+                        troubles=signals.troubles,
+                    )
+                    job = run_to_end(request, once=options.once, opened=signals.watch, feed=feed)
                 return job, feed.others if feed else 0
         except Stopped:
             log(JobEvent(what="stopped", text="stopped"))

@@ -17,7 +17,7 @@ publishes every document, or its tombstone, with a higher sequence.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -53,6 +53,7 @@ from processor.engine.protocol.lost_writes import RUNS, ShownMessage, later_run,
 from processor.engine.protocol.published_topics import TOPICS
 from processor.engine.protocol.walk import PARTITION as WALKS
 from processor.engine.protocol.walk import read_walk, write_walk
+from processor.engine.rounds.job_event import JobEvent, Report
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
 from processor.environment.stores.store_kind import Effort
@@ -60,16 +61,16 @@ from processor.errors import ForeignPart
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_last, read_topic
 from processor.job.run.checkpoint import Checkpoint
-from processor.job.run.lease import fence_producers
+from processor.job.run.lease import fence_producers, take_table
 from processor.values.message import Message, read_sequence, sequence_of
 from processor.values.record import Record
 from registry.errors import RegistryMissing
-from registry.model import Binding
+from registry.model import Binding, Lease
 from registry.repository import Registry
 from statestore.errors import NoTable
 from statestore.item_attributes import key_of_item
 from statestore.keys import Key
-from statestore.store import Delete, Item, Refused, ReportIndex, Store, Write
+from statestore.store import Delete, FencingToken, Item, Refused, ReportIndex, Store, Write
 
 CHUNK = 1_000
 Messages = Callable[[str], Iterable[Message | Record]]
@@ -142,15 +143,18 @@ def _shown_roots(plan: Plan, product: ProductPlan, messages: Iterable[Message | 
 
 def find_lost_writes(settings: Settings, plan: Plan, registry: Registry, store: Store) -> str:
     """What the table lacks; empty where nothing proves that. Raises ForeignPart where the registry is older than the table."""
-    if not registry.binding().table:
+    binding = registry.binding()
+    if not binding.table:
         return ""
     try:
+        if identity_in(store.get([IDENTITY]).get(IDENTITY)) != binding.identity:
+            return ""  # the table of another registry, or none yet: `Parts.check` says more of that
         _check_registry(settings, registry, store)
         mark = registry.runs.mark()
         if mark.run and (lost := lost_round(mark, read_run(mark.run, store.get([key := run_key(mark.run)]).get(key)))):
             return lost
         return _lost_message(settings, plan, store)
-    except NoTable:  # the identity says more of that
+    except NoTable:  # `Parts.check` says more of that
         return ""
 
 
@@ -208,29 +212,78 @@ def _shown_messages(settings: Settings, plan: Plan) -> Iterator[ShownMessage]:
             yield one
 
 
-def check_parts(
-    settings: Settings,
-    registry: Registry,
-    store: Store,
-    checkpoint: Checkpoint | None,
-    *,
-    adopt: bool = False,
-    lost: str = "",
-) -> None:
-    """Raises ForeignPart when the job's name, the table or the checkpoint does not belong to the registry, or the table lacks its
-    last writes (`lost`, as `find_lost_writes` returns it). Writes nothing."""
-    table, restored = _identity(store)
-    check_binding(
-        registry.binding(),
-        Binding(identity="", job=settings.job, table=settings.place),
-        table=table,
-        used=table == "" and any(map(store.partition, TRACES)),
-        restored=restored,
-        lost=lost,
-        checkpoint=_checkpoint_identity(checkpoint),
-        path=settings.checkpoint,
-        adopt=adopt,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts of a job that belong together: its registry, its table, and its checkpoint."""
+
+    settings: Settings
+    registry: Registry
+    store: Store
+    checkpoint: Checkpoint | None = None
+    """None where there is none, or as long as Spark has yet to start."""
+    adopt: bool = False
+    """As an operator asked for (`run --adopt`)."""
+    lost: str = ""
+    """What the table lacks, as `find_lost_writes` returns it."""
+
+    def check(self) -> None:
+        """Raises ForeignPart when the job's name, the table or the checkpoint does not belong to the registry, or the table lacks
+        its last writes. Writes nothing."""
+        table, restored = _identity(self.store)
+        check_binding(
+            self.registry.binding(),
+            Binding(identity="", job=self.settings.job, table=self.settings.place),
+            table=table,
+            used=table == "" and any(map(self.store.partition, TRACES)),
+            restored=restored,
+            lost=self.lost,
+            checkpoint=_checkpoint_identity(self.checkpoint),
+            path=self.settings.checkpoint,
+            adopt=self.adopt,
+        )
+
+    def take(self, plan: Plan, lease: Lease, report: Report) -> FencingToken:
+        """Binds table and checkpoint to the registry, and creates the table where it is missing. Returns the right to write. The
+        caller holds the lease, and has called `check`."""
+        if altered := self.store.create(self.registry.snapshot().slots):
+            report(JobEvent(what="table", text=altered))
+        self.check()  # again, as the run before left the parts
+        fence = take_table(self.registry, lease, self.store)  # before the first write
+        if self.adopt:
+            self.adopt_table(plan)
+            fence = take_table(self.registry, lease, self.store)  # the registry may have a new identity
+            replace(self, adopt=False, lost="").check()
+        self.bind()
+        fence_other_jobs(self.settings, self.registry)
+        return fence
+
+    def adopt_name(self, *, take_over: bool) -> None:
+        """Makes the job's name the registry's."""
+        job = self.registry.binding().job
+        if job and job != self.settings.job:
+            self.registry.rename_job(self.settings.job, take_over=take_over)
+
+    def adopt_table(self, plan: Plan) -> None:
+        """Lets the registry forget its table, in whose place the job uses an empty or a restored one, or the same without its
+        last writes. A table with rows keeps them, and forgets its progress."""
+        table, (identity, restored) = self.registry.binding().table, _identity(self.store)
+        if table and identity and (table != self.settings.place or restored or self.lost):
+            forget_progress(plan, self.store, messages_in(self.settings))
+            identity = ""
+        if table and not identity:
+            self.registry.unbind_table()
+
+    def bind(self) -> None:
+        """Writes the identity where it is missing: into the table, and into the checkpoint."""
+        settings, binding = self.settings, self.registry.binding()
+        if not binding.table:
+            written = self.store.write(write_identity(binding.identity, self.store.created))
+            if isinstance(written, Refused) and identity_in(written.current) != binding.identity:
+                raise ForeignPart(f"another job bound the table {settings.table} just now: start again")
+        if (binding.job, binding.table) != (settings.job, settings.place):
+            self.registry.bind(replace(binding, job=settings.job, table=settings.place))
+        if self.checkpoint is not None and not self.checkpoint.began():
+            self.checkpoint.write(IDENTITY_FILE, json.dumps({"id": binding.identity}))
 
 
 def check_new_registry(settings: Settings, registry: Registry) -> None:
@@ -272,39 +325,6 @@ def widen_table(settings: Settings, registry: Registry, slots: int, progress: Re
             check_readable(binding, settings.place, identity)
         if identity is not None:
             store.add_slots(slots, progress)
-
-
-def adopt_name(settings: Settings, registry: Registry, *, take_over: bool) -> None:
-    """Makes the job's name the registry's. Call it after `check_parts`."""
-    job = registry.binding().job
-    if job and job != settings.job:
-        registry.rename_job(settings.job, take_over=take_over)
-
-
-def adopt_table(settings: Settings, plan: Plan, registry: Registry, store: Store, *, lost: str = "") -> None:
-    """Lets the registry forget its table, in whose place the job uses an empty or a restored one, or the same without its last
-    writes (`lost`). A table with rows keeps them, and forgets its progress. The caller holds the lease and the table, and has
-    called `check_parts`."""
-    table, (identity, restored) = registry.binding().table, _identity(store)
-    if table and identity and (table != settings.place or restored or lost):
-        forget_progress(plan, store, messages_in(settings))
-        identity = ""
-    if table and not identity:
-        registry.unbind_table()
-
-
-def bind_parts(settings: Settings, registry: Registry, store: Store, checkpoint: Checkpoint | None) -> None:
-    """Writes the identity where it is missing: into the table, and into the checkpoint. The caller holds the lease and the table,
-    and has called `check_parts`."""
-    binding = registry.binding()
-    if not binding.table:
-        written = store.write(write_identity(binding.identity, store.created))
-        if isinstance(written, Refused) and identity_in(written.current) != binding.identity:
-            raise ForeignPart(f"another job bound the table {settings.table} just now: start again")
-    if (binding.job, binding.table) != (settings.job, settings.place):
-        registry.bind(replace(binding, job=settings.job, table=settings.place))
-    if checkpoint is not None and not checkpoint.began():
-        checkpoint.write(IDENTITY_FILE, json.dumps({"id": binding.identity}))
 
 
 def fence_other_jobs(settings: Settings, registry: Registry) -> None:

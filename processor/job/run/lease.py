@@ -93,7 +93,7 @@ class LeaseRenewal:
     a living job look dead."""
 
     def __init__(self, settings: Settings, lease: Lease) -> None:
-        self._registry, self._lease = open_registry(settings), lease
+        self._registry, self.lease = open_registry(settings), lease
         self._every = settings.lease_seconds / 3
         self._renewed = monotonic()
         self._lost, self._ending = Event(), Event()
@@ -115,13 +115,13 @@ class LeaseRenewal:
     def check(self) -> None:
         """Raises Fenced when a renewal found that another run took the lease."""
         if self._lost.is_set():
-            raise lease_lost(self._lease)
+            raise lease_lost(self.lease)
 
     def _renew_until_the_end(self) -> None:
         with self._registry:
             while not self._ending.wait(self._every):
                 try:
-                    self._registry.renew(self._lease)
+                    self._registry.renew(self.lease)
                     self._renewed = monotonic()
                 except LeaseLost:
                     self._lost.set()

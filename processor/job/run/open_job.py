@@ -7,7 +7,7 @@ fences earlier runs.
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -33,20 +33,12 @@ from processor.environment.stores.store_kind import Effort
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.client import check_access
 from processor.job.kafka.schemas import SchemaRegistration, open_schemas
-from processor.job.run.binding import (
-    adopt_name,
-    adopt_table,
-    bind_parts,
-    check_new_registry,
-    check_parts,
-    fence_other_jobs,
-    find_lost_writes,
-)
+from processor.job.run.binding import Parts, check_new_registry, find_lost_writes
 from processor.job.run.checkpoint import Checkpoint
 from processor.job.run.dead_letters import letter_bytes
 from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.job import Job
-from processor.job.run.lease import LeaseRenewal, lease_check, take_lease, take_table
+from processor.job.run.lease import LeaseRenewal, lease_check, take_lease
 from processor.job.run.outages import stops_cleanly
 from processor.job.run.product_topics import ProductTopics, PublishPreparation
 from processor.job.run.source import spark_session
@@ -54,9 +46,32 @@ from processor.job.run.spark_executor import SparkExecutor
 from processor.job.run.transaction_feed import transaction_feed
 from processor.language.product.product import Definitions
 from registry.errors import RegistryBusy, RegistryUnreachable
-from registry.model import Lease, Progress
+from registry.model import Progress
 from registry.repository import Registry
 from statestore.store import FencingToken, Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What a run is asked to do, and by what."""
+
+    settings: Settings
+    plan: Plan
+    """Of the registry at the start. The run takes later versions itself."""
+    registry: Registry
+    report: Report
+    owner: str = field(default_factory=owner_name)
+    """The name of the run in its lease."""
+    take_over: bool = False
+    """Takes the lease of a run that still holds it."""
+    adopt: bool = False
+    """The operator means to rename the job, to build the state again in an empty table, or to go on with a restored one."""
+    jars: Sequence[Path] = ()
+    """Of a Spark session on this machine."""
+    stopping: threading.Event = field(default_factory=threading.Event)
+    """An operator stops the job by setting it, before it is open or later."""
+    troubles: Troubles | None = None
+    """What the job waits for, of a process whose job opens again."""
 
 
 def prepare_plan(settings: Settings, definitions: Definitions | None) -> Plan:
@@ -72,21 +87,67 @@ def prepare_plan(settings: Settings, definitions: Definitions | None) -> Plan:
     return plan
 
 
-def make_job(
-    settings: Settings,
-    plan: Plan,
-    registry: Registry,
-    store: Store,
-    *,
-    spark: SparkSession,
-    lease: Lease,
-    fence: FencingToken,
-    renewal: LeaseRenewal,
-    report: Report,
-    stopping: threading.Event,
-    troubles: Troubles,
+def open_job(request: RunRequest) -> Job:
+    """Prepares a job, and begins it: the job is ready to stream. Raises what `prepare_job` raises, or what `Job.begin` raises."""
+    job = prepare_job(request)
+    try:
+        with stops_cleanly(job.stopping):
+            job.begin()
+    except BaseException:
+        job.end()
+        raise
+    return job
+
+
+def prepare_job(request: RunRequest) -> Job:
+    """Takes the lease and makes a job that has yet to begin (`Job.begin`). Creates the topics to publish to where they are
+    missing, and the table at the first start of the registry's first job.
+
+    Raises:
+        ForeignPart: table, job name and checkpoint do not belong to this registry; nothing is written.
+        Stopped: an operator stopped the job before it was open.
+    """
+    check_rejects_topic(request.plan, request.settings.rejects_topic)
+    request = replace(request, settings=resolve_tables(request.settings))
+    settings, registry, report = request.settings, request.registry, request.report
+    open_schemas(settings.schema_registry)
+    check_access(settings.bootstrap_servers, dict(settings.kafka))
+    with stops_cleanly(request.stopping), ExitStack() as failing:
+        store = open_store(settings, Effort.JOB)
+        failing.callback(store.close)
+        lost = find_lost_writes(settings, request.plan, registry, store)
+        parts = Parts(settings=settings, registry=registry, store=store, adopt=request.adopt, lost=lost)
+        parts.check()  # before the start of Spark, which takes seconds
+        report(start_event(settings, request.plan))
+        spark = spark_session(settings, request.jars)
+        if settings.checkpoint:
+            parts = replace(parts, checkpoint=Checkpoint(spark=spark, path=settings.checkpoint))
+            parts.check()  # before the first write
+        if request.adopt:
+            parts.adopt_name(take_over=request.take_over)
+        lease = take_lease(
+            registry, settings, request.owner, take_over=request.take_over, stopping=request.stopping, report=report
+        )
+        renewal = LeaseRenewal(settings, lease)
+        renewal.start()
+        try:
+            job = _make_job(request, store, spark, renewal, parts.take(request.plan, lease, report))
+            job.read_positions()
+        except BaseException:
+            renewal.stop()
+            with suppress(RegistryUnreachable, RegistryBusy):
+                registry.give_back(lease)
+            raise
+        job.monitor.start()
+        failing.pop_all()
+    return job
+
+
+def _make_job(
+    request: RunRequest, store: Store, spark: SparkSession, renewal: LeaseRenewal, fence: FencingToken
 ) -> Job:
     """The job, which has yet to begin. Creates the topic of dead letters, and starts the workers."""
+    settings, registry, report, lease = request.settings, request.registry, request.report, renewal.lease
     admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
     admin.ensure([settings.rejects_topic], partitions=1, compacted=False)
     preparation = PublishPreparation(
@@ -101,18 +162,26 @@ def make_job(
     executor.start_workers(preparation.letter_bytes)
     driver = make_driver(
         settings=settings,
-        plan=plan,
+        plan=request.plan,
         store=store,
         executor=executor,
         clock=SystemClock(),
         run=Run(number=lease.generation),
-        check_lease=lease_check(registry, lease, stopping),
+        check_lease=lease_check(registry, lease, request.stopping),
         report=report,
         setup=PublishSetup(letter_bytes=preparation.letter_bytes),
         transactions=transaction_feed(settings, open_schemas(settings.schema_registry), report),
     )
     moves = EntityMoves(registry=registry, admin=admin, now=driver.clock.now, report=report)
     ready = _Readiness(settings=settings, registry=registry, admin=admin, driver=driver, preparation=preparation)
+    steward = Steward(
+        driver=driver,
+        registry=registry,
+        lease=lease,
+        prepare=ready.prepare,
+        fit=moves.fit,
+        keep_progress=ready.keep_progress,
+    )
     return Job(
         driver=driver,
         spark=spark,
@@ -120,17 +189,10 @@ def make_job(
         admin=admin,
         lease=lease,
         renewal=renewal,
-        steward=Steward(
-            driver=driver,
-            registry=registry,
-            lease=lease,
-            prepare=ready.prepare,
-            fit=moves.fit,
-            keep_progress=ready.keep_progress,
-        ),
+        steward=steward,
         moves=moves,
-        stopping=stopping,
-        troubles=troubles,
+        stopping=request.stopping,
+        troubles=request.troubles or Troubles(report),
     )
 
 
@@ -160,135 +222,6 @@ class _Readiness:
         self.registry.keep_progress(
             [replace(one, of=one.of * rows.get(roots.get(name, name), 0)) for one, name in entities]
         )
-
-
-def open_job(
-    settings: Settings,
-    plan: Plan,
-    registry: Registry,
-    *,
-    owner: str,
-    take_over: bool,
-    jars: list[Path],
-    report: Report,
-    adopt: bool = False,
-    stopping: threading.Event | None = None,
-    troubles: Troubles | None = None,
-) -> Job:
-    """Prepares a job, and begins it: the job is ready to stream. Raises as `prepare_job`, and for what fails at the begin."""
-    job = prepare_job(
-        settings,
-        plan,
-        registry,
-        owner=owner,
-        take_over=take_over,
-        jars=jars,
-        report=report,
-        adopt=adopt,
-        stopping=stopping,
-        troubles=troubles,
-    )
-    try:
-        with stops_cleanly(job.stopping):
-            job.begin()
-    except BaseException:
-        job.end()
-        raise
-    return job
-
-
-def prepare_job(
-    settings: Settings,
-    plan: Plan,
-    registry: Registry,
-    *,
-    owner: str,
-    take_over: bool,
-    jars: list[Path],
-    report: Report,
-    adopt: bool = False,
-    stopping: threading.Event | None = None,
-    troubles: Troubles | None = None,
-) -> Job:
-    """Takes the lease and makes a job that has yet to begin (`Job.begin`). Creates the topics to publish to where they are
-    missing, and the table at the first start of the registry's first job. `adopt`: the operator means to rename the job, to build
-    the state again in an empty table, or to go on with a restored one. An operator stops the job by setting `stopping`, here or
-    later. `troubles`: what the job waits for, of a process whose job opens again.
-
-    Raises:
-        ForeignPart: table, job name and checkpoint do not belong to this registry; nothing is written.
-        Stopped: an operator stopped the job before it was open.
-    """
-    check_rejects_topic(plan, settings.rejects_topic)
-    stopping, troubles = stopping or threading.Event(), troubles or Troubles(report)
-    settings = resolve_tables(settings)
-    open_schemas(settings.schema_registry)
-    check_access(settings.bootstrap_servers, dict(settings.kafka))
-    with stops_cleanly(stopping), ExitStack() as failing:
-        store = open_store(settings, Effort.JOB)
-        failing.callback(store.close)
-        check_parts(settings, registry, store, None, adopt=adopt)
-        lost = find_lost_writes(settings, plan, registry, store)
-        check_parts(settings, registry, store, None, adopt=adopt, lost=lost)
-        report(start_event(settings, plan))
-        spark = spark_session(settings, jars)
-        checkpoint = Checkpoint(spark=spark, path=settings.checkpoint) if settings.checkpoint else None
-        check_parts(settings, registry, store, checkpoint, adopt=adopt, lost=lost)
-        if adopt:
-            adopt_name(settings, registry, take_over=take_over)
-        lease = take_lease(registry, settings, owner, take_over=take_over, stopping=stopping, report=report)
-        renewal = LeaseRenewal(settings, lease)
-        renewal.start()
-        try:
-            fence = _take_parts(settings, plan, registry, store, checkpoint, lease, report, adopt=adopt, lost=lost)
-            job = make_job(
-                settings,
-                plan,
-                registry,
-                store,
-                spark=spark,
-                lease=lease,
-                fence=fence,
-                renewal=renewal,
-                report=report,
-                stopping=stopping,
-                troubles=troubles,
-            )
-            job.read_positions()
-        except BaseException:
-            renewal.stop()
-            with suppress(RegistryUnreachable, RegistryBusy):
-                registry.give_back(lease)
-            raise
-        job.monitor.start()
-        failing.pop_all()
-    return job
-
-
-def _take_parts(
-    settings: Settings,
-    plan: Plan,
-    registry: Registry,
-    store: Store,
-    checkpoint: Checkpoint | None,
-    lease: Lease,
-    report: Report,
-    *,
-    adopt: bool,
-    lost: str,
-) -> FencingToken:
-    """Binds table and checkpoint to the registry, and creates the table where it is missing. Returns the right to write."""
-    if altered := store.create(registry.snapshot().slots):
-        report(JobEvent(what="table", text=altered))
-    check_parts(settings, registry, store, checkpoint, adopt=adopt, lost=lost)  # again, as the run before left them
-    fence = take_table(registry, lease, store)  # before the first write
-    if adopt:
-        adopt_table(settings, plan, registry, store, lost=lost)
-        fence = take_table(registry, lease, store)  # the registry may have a new identity
-    check_parts(settings, registry, store, checkpoint)
-    bind_parts(settings, registry, store, checkpoint)
-    fence_other_jobs(settings, registry)
-    return fence
 
 
 def start_event(settings: Settings, plan: Plan) -> JobEvent:

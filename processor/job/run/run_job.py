@@ -15,29 +15,26 @@ and `status` says that the run did not note its end.
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
-from itertools import count
-from pathlib import Path
+from itertools import chain, repeat
 from threading import Event
 from time import monotonic, sleep
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from processor.engine.plan.plan import Plan
 from processor.engine.protocol.epochs import read_epochs
 from processor.engine.protocol.replays import ReplayReport
 from processor.engine.rounds.job_event import JobEvent, Report
 from processor.engine.rounds.live_replays import LiveReplays
-from processor.engine.rounds.troubles import Troubles
 from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.owner_name import owner_name
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
 from processor.errors import BoundaryError, CheckpointError, Fenced, Outage, StatestoreError, Stopped, StreamOutdated
 from processor.job.run.dead_letters import portions, read_requested, with_whole_record
 from processor.job.run.feed import Feed
 from processor.job.run.job import Job
-from processor.job.run.open_job import prepare_job
+from processor.job.run.open_job import RunRequest, prepare_job
 from processor.job.run.outages import (
     EXPECTED,
     SIGNAL_SECONDS,
@@ -364,52 +361,29 @@ def _probe(rests: Job) -> None:
 
 
 def run_to_end(
-    settings: Settings,
-    plan: Plan,
-    *,
-    once: bool,
-    take_over: bool,
-    jars: list[Path],
-    report: Report,
-    stopping: Event,
-    troubles: Troubles,
-    opened: Callable[[Job | None], None],
-    adopt: bool = False,
-    feed: Feed | None = None,
+    request: RunRequest, *, once: bool, opened: Callable[[Job | None], None], feed: Feed | None = None
 ) -> Job:
     """Runs the job until it has ended, or somebody sets `stopping`. Produces the records of `feed` once the job is open: a start
     that is refused leaves the topics as they are. `opened`: takes None when a start begins, and then the job that is open. Raises
     Stopped when the operator stops the job before it is open."""
     waiting = [feed] if feed else []
-    with open_registry(settings) as registry:
-        starts = count()
+    # a later start takes over from no run: another job may have taken over meanwhile
+    requests = chain([request], repeat(replace(request, take_over=False, adopt=False)))
 
-        def open_() -> Job:
-            first = next(starts) == 0  # a later start takes over from nobody: another job may have taken over meanwhile
-            opened(None)
-            job = prepare_job(
-                settings,
-                plan,
-                registry,
-                owner=owner_name(),
-                take_over=take_over and first,
-                jars=jars,
-                report=report,
-                adopt=adopt and first,
-                stopping=stopping,
-                troubles=troubles,
-            )
-            opened(job)
-            with suppress(RegistryError):  # the run itself waits for a registry that does not answer
-                registry.runs.begin(job.lease)
-            try:
-                while waiting:
-                    waiting.pop().produce()
-            except BaseException:
-                job.end()
-                raise
-            return job
+    def open_() -> Job:
+        opened(None)
+        job = prepare_job(next(requests))
+        opened(job)
+        with suppress(RegistryError):  # the run itself waits for a registry that does not answer
+            request.registry.runs.begin(job.lease)
+        try:
+            while waiting:
+                waiting.pop().produce()
+        except BaseException:
+            job.end()
+            raise
+        return job
 
-        job = run_again(open_, once=once, stopping=stopping)
-        keep_last_progress(job)
+    job = run_again(open_, once=once, stopping=request.stopping)
+    keep_last_progress(job)
     return job

@@ -16,7 +16,7 @@ from processor.engine.protocol.identity import IDENTITY, identity_in, replace_id
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
 from processor.errors import ForeignPart, StatestoreError
-from processor.job.run.binding import check_parts
+from processor.job.run.binding import Parts
 from processor.job.run.lease import LeaseRenewal, lease_check, take_table
 from registry.repository import Registry
 from statestore.copy_items import CopyCounts, CopyStep, ReportStep, copy_items
@@ -37,7 +37,8 @@ def copy_state(source: Settings, target: Settings, registry: Registry, *, owner:
         binding = registry.binding()
         if not binding.table:
             raise StatestoreError("no job has run with this registry: there is nothing to copy")
-        check_parts(source, registry, former, None)
+        parts = Parts(settings=source, registry=registry, store=former)
+        parts.check()
         check_target(target, new, binding.identity)
         lease = registry.take_lease(
             source.job, owner, source.lanes, take_over=False, expires_after=source.lease_seconds
@@ -50,7 +51,7 @@ def copy_state(source: Settings, target: Settings, registry: Registry, *, owner:
             report(step)
 
         try:
-            check_parts(source, registry, former, None)  # another copy may have ended before the lease
+            parts.check()  # another copy may have ended before the lease
             new.create(registry.snapshot().slots)
             for store in (former, new):
                 take_table(registry, lease, store)
