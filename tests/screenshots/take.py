@@ -21,7 +21,7 @@ import pytest
 
 from processor.environment.programs.postgres import start_postgres
 from processor.environment.programs.program import SecretUrl
-from processor.job.landing.landing_states import LandingState
+from processor.job.landing.states import LandingState
 from processor.tools.web.console import documents
 from processor.tools.web.console.caches import KnownLandings, LandingCache
 from processor.tools.web.console.documents import PublishedMessage

@@ -34,7 +34,7 @@ from registry.edits.edit import pending_lines
 from registry.model import ENDS, JobStatus, RunEnd, Snapshot
 
 if TYPE_CHECKING:
-    from processor.job.landing.landing_states import LandingState
+    from processor.job.landing.states import LandingState
     from registry.repository import Registry
 
 
@@ -72,7 +72,7 @@ def _print_status(registry: "Registry", settings: Settings, options: argparse.Na
 
 def _landings(registry: "Registry", settings: Settings) -> tuple[list["LandingState"], list[str]]:
     """The landings; and a line where the broker does not say how far they are."""
-    from processor.job.landing.landing_states import landing_states, landings_of
+    from processor.job.landing.states import landing_states, landings_of
 
     known = registry.landings.all()
     try:

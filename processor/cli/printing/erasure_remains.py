@@ -12,7 +12,7 @@ from processor.tools.inspect.rows import Reference
 from processor.values.record import Record
 
 if TYPE_CHECKING:
-    from processor.job.landing.landing_states import LandingState
+    from processor.job.landing.states import LandingState
     from processor.tools.operate.run_erase import ErasureReport
 
 FOR_EVER = "for ever"

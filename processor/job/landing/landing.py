@@ -1,4 +1,5 @@
-"""The loop of a landing: reads batches of the product's topic, and lets the target take each.
+"""The loop of a landing: reads batches of the product's topic, and lets the target take each. Its port shows its figures for a
+person, and as metrics (`land --status-port`).
 
 The target's offsets decide where a partition goes on, so no crash and no repeated delivery changes what the target holds. While
 the target is away, the loop keeps its batch and tries again, after pauses that grow.
@@ -13,21 +14,32 @@ the target is away, the loop keeps its batch and tries again, after pauses that 
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from html import escape
 from random import uniform
 from threading import Event
 from time import monotonic, time
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from processor.engine.rounds.job_event import JobEvent, Report
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.troubles import Troubles, trouble_line
 from processor.errors import KafkaError, Stopped
 from processor.job.kafka.reader import GroupReader, Offsets, TopicPortion
-from processor.job.landing.landed_message import LandedMessage, read_message, why_foreign
-from processor.job.landing.landing_states import landing_note
-from processor.job.landing.target import LandedTopic, LandingError, Target, TargetAway, TopicReplaced
+from processor.job.landing.states import landing_note
+from processor.job.landing.target import (
+    LandedMessage,
+    LandedTopic,
+    LandingError,
+    Target,
+    TargetAway,
+    TopicReplaced,
+    read_message,
+    why_foreign,
+)
+from processor.job.metrics.metrics import LANDING_METRICS, read_metrics
+from processor.job.metrics.status_page import Pages, RunState, metrics_text
 from registry.errors import RegistryError
 
 BATCH: Final = 1_000
@@ -318,3 +330,37 @@ def landed_text(counts: Mapping[str, int]) -> str:
         "later": "of a later version of the product: start `land` for it",
     }
     return ", ".join(parts + [f"{counts[name]:,} {words}" for name, words in more.items() if counts.get(name)])
+
+
+def landing_state(landing: Landing) -> Callable[[], RunState]:
+    """Reads the state of a landing that runs."""
+
+    def read() -> RunState:
+        now = time()
+        troubles = landing.troubles.now
+        report = {
+            "product": landing.product,
+            "place": landing.target.place,
+            "behind": landing.behind,
+            "landed_at": landing.landed_at,
+            "at": now,
+            "counts": dict(landing.tally),
+            "troubles": [one.part for one in troubles],
+        }
+        return RunState(report, (), tuple(trouble_line(one, now) for one in troubles))
+
+    return read
+
+
+def _page(report: Mapping[str, Any] | None, wrong: Sequence[str], degraded: Sequence[str]) -> str:
+    state = report or {}
+    lines = [f"landing of {state['product']} in {state['place']}", landed_text(state["counts"])]
+    lines += [f"{state['behind']:,} messages behind", *wrong, *(f"degraded: {line}" for line in degraded)]
+    return f"<!doctype html><title>statestore land</title><pre>{escape(chr(10).join(lines))}</pre>\n"
+
+
+def _metrics(report: Mapping[str, Any]) -> bytes:
+    return metrics_text(LANDING_METRICS, read_metrics(report, LANDING_METRICS))
+
+
+LANDING_PAGES = Pages(_page, _metrics)

@@ -101,7 +101,7 @@ def check_dead_letters(around: Surroundings) -> Iterator[Finding]:
 @WRITTEN.check("landings", "the processes of `land`", cure=KAFKA, needs=("kafka login", "registry"))
 def check_landings(around: Surroundings) -> Iterator[Finding]:
     """The landings of documents."""
-    from processor.job.landing.landing_states import PREFIX, landings_of
+    from processor.job.landing.states import PREFIX, landings_of
 
     existing_registry(around)
     found = landings_of(around.registry.landings.all(), around.kafka.groups(PREFIX))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.product_plan import LedgerPlace
 from processor.engine.protocol.ledger import NO_DOCUMENT, group_key, read_entry
-from processor.job.landing.landing_states import LandingState, landing_states
+from processor.job.landing.states import LandingState, landing_states
 from processor.job.run.job import Job
 from processor.tools.operate.letters_of_row import mentions_text
 from processor.values.record import Value

@@ -15,7 +15,7 @@ import pytest
 from processor.cli.main import main
 from processor.engine.plan.planning import requirements_of
 from processor.job.landing.landing import Landing
-from processor.job.landing.landing_states import group_of, landing_states
+from processor.job.landing.states import group_of, landing_states
 from processor.job.landing.target import LandingError
 from processor.language.definitions.load import load
 from registry.repository import Registry
@@ -118,7 +118,7 @@ def test_processes_of_two_copies_with_one_id_end(
         opened, _ = one.open(scene.topic), copy.open(scene.topic)
         other.sql(f"update statestore_landing set id = '{opened.id}'")
         monkeypatch.setattr(
-            "processor.job.landing.landing_tables.ORIGIN", "select origin from statestore_landing where table_name = %s"
+            "processor.job.landing.postgres.ORIGIN", "select origin from statestore_landing where table_name = %s"
         )
         landings = [s.landing(t, once=False, stopping=Event(), opened=opened) for s, t in ((scene, one), (other, copy))]
         copy.open(scene.topic)

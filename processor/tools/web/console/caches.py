@@ -19,7 +19,7 @@ from processor.engine.protocol.replays import replay_key
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError, SettingError, StatestoreError
 from processor.job.kafka.reader import TopicPage, read_page
-from processor.job.landing.landing_states import LandingState, landing_states, landings_of
+from processor.job.landing.states import LandingState, landing_states, landings_of
 from processor.job.run.dead_letters import LetterFate, with_fates
 from processor.language.product.product import Definitions
 from processor.tools.inspect.preview import Preview, preview

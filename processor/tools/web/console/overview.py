@@ -7,7 +7,7 @@ from time import time
 from typing import Any, Final
 
 from processor.engine.rounds.troubles import degraded_lines
-from processor.job.landing.landing_states import LandingState
+from processor.job.landing.states import LandingState
 from processor.job.metrics.status import (
     freshness_text,
     gate_lines,

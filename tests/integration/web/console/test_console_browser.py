@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from processor.job.landing.landing_states import LandingState
+from processor.job.landing.states import LandingState
 from processor.tools.web.console.caches import KnownLandings, LandingCache
 from processor.tools.web.console.people import OwnUser
 from registry.edits import operations

@@ -12,7 +12,7 @@ from processor.cli.main import main
 from processor.cli.operators.erase_command import erase_command
 from processor.cli.printing.erasure_certificate import Occasion, certificate_lines, make_certificate
 from processor.environment.settings.settings import Settings
-from processor.job.landing.landing_states import LandingState
+from processor.job.landing.states import LandingState
 from processor.tools.inspect.rows import Reference
 from processor.tools.operate.erase_letters import RemovedLetters
 from processor.tools.operate.leftovers import Leftovers

@@ -9,7 +9,7 @@ import pytest
 
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError
-from processor.job.landing.landing_states import LandingState
+from processor.job.landing.states import LandingState
 from processor.tools.web.console import caches
 from processor.tools.web.console.caches import KnownLandings, LandingCache
 from registry.model import KnownLanding

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from processor.job.landing.landed_message import LandedMessage, fingerprint, shortened
-from processor.job.landing.target import LandedDocument, Moment, RefusedDocument
+from processor.job.landing.target import LandedDocument, LandedMessage, Moment, RefusedDocument, fingerprint, shortened
 
 LOOKS: Final = 60
 LOOK_SECONDS: Final = 0.5
