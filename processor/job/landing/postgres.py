@@ -255,6 +255,7 @@ CURE: Final = "drop the table"
 _AWAY: Final = ("08", "53", "57", "25006", "40", "58", "55P03")
 """The beginnings of the codes after which a later try may succeed."""
 _T = TypeVar("_T")
+Connection = psycopg.Connection[Any]
 
 
 class _Bound(NamedTuple):
@@ -278,7 +279,7 @@ class PostgresTarget:
         self._address, self._table, self._indexes = _address(url), table, indexes
         self._version = version if indexes else 0
         self._statements = DocumentTable(table)
-        self._connection: psycopg.Connection[Any] | None = None
+        self._connection: Connection | None = None
         self._schema = ""
         self._bound: _Bound | None = None
 
@@ -296,7 +297,7 @@ class PostgresTarget:
         return Opened(self._bound.id, self._bound.earlier)
 
     def check(self, topic: LandedTopic) -> str:
-        def check(connection: psycopg.Connection[Any]) -> str:
+        def check(connection: Connection) -> str:
             if not (_exists(connection, OWN_TABLE) and _exists(connection, self._table)):
                 raise LandingError(f"{self.place} holds no documents yet: run `statestore land` without --verify first")
             if connection.execute(NEWEST).fetchone() != (True,):
@@ -348,12 +349,12 @@ class PostgresTarget:
         if connection is not None:
             connection.close()
 
-    def _documents(self, connection: psycopg.Connection[Any]) -> Iterator[LandedDocument]:
+    def _documents(self, connection: Connection) -> Iterator[LandedDocument]:
         with self._errors(), connection.cursor("documents") as cursor:
             yield from (LandedDocument(*row) for row in cursor.execute(self._statements.documents))
             connection.execute("commit")
 
-    def _open(self, connection: psycopg.Connection[Any], topic: LandedTopic, new_id: bool) -> _Bound:
+    def _open(self, connection: Connection, topic: LandedTopic, new_id: bool) -> _Bound:
         connection.execute(LOCK, [""])  # two processes that make the same tables would refuse each other
         # a user without the right to create tables may find them
         if connection.execute(NEWEST).fetchone() != (True,):
@@ -377,7 +378,7 @@ class PostgresTarget:
         connection.execute(FORGET_DELETED, [self._table])
         return self._found(connection)
 
-    def _index(self, connection: psycopg.Connection[Any]) -> None:
+    def _index(self, connection: Connection) -> None:
         """Gives the table the columns that it lacks, and those whose members have another type now."""
         columns = {name: rest for name, *rest in connection.execute(COLUMNS, [self._table])}
         if "incarnation" not in columns:
@@ -391,15 +392,13 @@ class PostgresTarget:
                 for statement in self._statements.index(member, kind):
                     connection.execute(statement)
 
-    def _found(self, connection: psycopg.Connection[Any]) -> _Bound:
+    def _found(self, connection: Connection) -> _Bound:
         row = connection.execute(FIND, [self._table]).fetchone()
         if row is None:
             raise LandingError(f"{self.place} is there, and no landing made it: choose another --into")
         return _Bound(LandedTopic(*row[:4]), *row[4:])
 
-    def _land(
-        self, connection: psycopg.Connection[Any], messages: Sequence[LandedMessage], ends: Mapping[int, int]
-    ) -> Counter[str]:
+    def _land(self, connection: Connection, messages: Sequence[LandedMessage], ends: Mapping[int, int]) -> Counter[str]:
         connection.execute(LOCK, [self._table])
         bound = self._bound = self._still_bound(connection)
         known = dict(connection.execute(OFFSETS, [self._table]).fetchall())
@@ -417,7 +416,7 @@ class PostgresTarget:
         counts["later"] = sum(message.version > self._version > 0 for message in messages)
         return counts
 
-    def _still_bound(self, connection: psycopg.Connection[Any]) -> _Bound:
+    def _still_bound(self, connection: Connection) -> _Bound:
         """What the table is bound to now: another process may have found another topic, or made the table again."""
         bound = self._found(connection)
         if self._bound is None or (bound.topic.id, bound.id) == (self._bound.topic.id, self._bound.id):
@@ -426,7 +425,7 @@ class PostgresTarget:
 
     def _write(
         self,
-        connection: psycopg.Connection[Any],
+        connection: Connection,
         incarnation: int,
         messages: Sequence[LandedMessage],
         counts: Counter[str],
@@ -445,9 +444,9 @@ class PostgresTarget:
 
     def _divide(
         self,
-        connection: psycopg.Connection[Any],
+        connection: Connection,
         messages: Sequence[LandedMessage],
-        write: Callable[[psycopg.Connection[Any], Sequence[LandedMessage]], int],
+        write: Callable[[Connection, Sequence[LandedMessage]], int],
         counts: Counter[str],
         name: str,
     ) -> list[tuple[LandedMessage, str]]:
@@ -465,15 +464,15 @@ class PostgresTarget:
         halves = (messages[:middle], messages[middle:])
         return [refused for half in halves for refused in self._divide(connection, half, write, counts, name)]
 
-    def _upsert(self, incarnation: int, connection: psycopg.Connection[Any], messages: Sequence[LandedMessage]) -> int:
+    def _upsert(self, incarnation: int, connection: Connection, messages: Sequence[LandedMessage]) -> int:
         columns = zip(*((m.key, m.document, m.sequence, m.version, m.published_at) for m in messages), strict=True)
         return connection.execute(self._statements.upsert, [incarnation, *map(list, columns)]).rowcount
 
-    def _delete(self, incarnation: int, connection: psycopg.Connection[Any], messages: Sequence[LandedMessage]) -> int:
+    def _delete(self, incarnation: int, connection: Connection, messages: Sequence[LandedMessage]) -> int:
         given = [[m.key for m in messages], [m.sequence for m in messages], incarnation]
         return connection.execute(self._statements.delete, given).rowcount
 
-    def _send(self, work: Callable[[psycopg.Connection[Any]], _T]) -> _T:
+    def _send(self, work: Callable[[Connection], _T]) -> _T:
         """Does the work in one transaction."""
         with self._errors():
             connection = self._connected()
@@ -486,7 +485,7 @@ class PostgresTarget:
             finally:
                 timer.cancel()
 
-    def _connected(self) -> psycopg.Connection[Any]:
+    def _connected(self) -> Connection:
         if self._connection is None:
             self._connection = psycopg.connect(self._address, autocommit=True)
             self._connection.execute("set idle_in_transaction_session_timeout = '60s'")
@@ -512,7 +511,7 @@ class PostgresTarget:
             raise LandingError(f"{self.place} refuses the landing: {message}") from error
 
 
-def _exists(connection: psycopg.Connection[Any], table: str) -> bool:
+def _exists(connection: Connection, table: str) -> bool:
     return connection.execute(EXISTS, [table]).fetchone() == (True,)
 
 
@@ -521,7 +520,7 @@ def _storable(text: str) -> str:
     return text.replace("\0", "\N{SYMBOL FOR NULL}").encode(errors="replace").decode()
 
 
-def _cut(connection: psycopg.Connection[Any]) -> None:
+def _cut(connection: Connection) -> None:
     """Cuts a connection whose server does not answer: its request fails."""
     with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as shared:
         shared.shutdown(socket.SHUT_RDWR)

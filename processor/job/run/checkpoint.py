@@ -11,7 +11,7 @@ Spark does not know the last three.
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,12 +81,9 @@ class Checkpoint:
     def begin_topics(self, begins: Mapping[Partition, int]) -> None:
         """Makes the next batch begin these partitions, of topics that no batch has read, at these offsets. Changes
         nothing in a file that names the topic already."""
-        for file in self.planned():
-            *head, last = self.read(file).split("\n")
-            topics = json.loads(last)
-            new = _by_topic({at: offset for at, offset in begins.items() if at[0] not in topics})
-            if new:
-                self.write(file, "\n".join([*head, json.dumps(topics | new, separators=(",", ":"))]))
+        self._change_planned(
+            lambda topics: topics | _by_topic({at: offset for at, offset in begins.items() if at[0] not in topics})
+        )
 
     def leave_topic(self, topic: str) -> None:
         """Makes the next batch leave a topic out. The checkpoint keeps where the topic goes on: at the offsets at which that
@@ -94,11 +91,15 @@ class Checkpoint:
         begins = {str(p): offset for (name, p), offset in self.offsets(self.planned()[0]).items() if name == topic}
         if begins:
             self.write(f"{PAUSED}/{topic}", json.dumps(begins))
+        self._change_planned(lambda topics: {name: of for name, of in topics.items() if name != topic})
+
+    def _change_planned(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Changes the offsets by topic in each of the `planned` files. A file that stays equal is not written again."""
         for file in self.planned():
             *head, last = self.read(file).split("\n")
             topics = json.loads(last)
-            if topics.pop(topic, None) is not None:
-                self.write(file, "\n".join([*head, json.dumps(topics, separators=(",", ":"))]))
+            if (changed := change(topics)) != topics:
+                self.write(file, "\n".join([*head, json.dumps(changed, separators=(",", ":"))]))
 
     def drop_topic(self, topic: str) -> None:
         """Makes the next batch leave a topic out for good: its entity has left it, or comes back to it at another offset."""

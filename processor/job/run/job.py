@@ -162,6 +162,12 @@ class Job:
         return self.driver.settings
 
     @property
+    def checkpoint(self) -> Checkpoint | None:
+        """The job's checkpoint; None for a job without one."""
+        path = self.settings.checkpoint
+        return Checkpoint(spark=self.spark, path=path) if path else None
+
+    @property
     def readers(self) -> dict[str, str]:
         """The topics to read, and the entity that reads each: without those that operators paused."""
         paused = self.snapshot.paused_topics if self.snapshot else ()
@@ -179,16 +185,16 @@ class Job:
 
     def fit_checkpoint(self) -> None:
         """Fits the checkpoint, if the job has one, to the topics. Raises CheckpointError when that is impossible."""
-        if self.settings.checkpoint:
+        if self.checkpoint:
             topics = self._topics
             boundaries = self.registry.epochs(list(topics), list(topics.values()))
-            checkpoint = Checkpoint(spark=self.spark, path=self.settings.checkpoint)
-            prepare_checkpoint(checkpoint, topics, topics.keys() - self.readers.keys(), boundaries, self.admin)
+            prepare_checkpoint(self.checkpoint, topics, topics.keys() - self.readers.keys(), boundaries, self.admin)
             self.check_positions()
 
     def check_positions(self) -> None:
         """Raises CheckpointError where a topic lacks the records that the job reads next."""
-        check_positions(Checkpoint(spark=self.spark, path=self.settings.checkpoint), self.admin, self._topics)
+        if self.checkpoint:
+            check_positions(self.checkpoint, self.admin, self._topics)
 
     def begin(self) -> None:
         """Takes over what earlier runs left, and the registry's version: the job is ready to stream."""
@@ -234,8 +240,7 @@ class Job:
         self.positions = self._committed()
 
     def _committed(self) -> dict[Partition, int]:
-        path = self.settings.checkpoint
-        return Checkpoint(spark=self.spark, path=path).committed() if path else {}
+        return self.checkpoint.committed() if self.checkpoint else {}
 
     @property
     def paused(self) -> bool:
@@ -376,7 +381,6 @@ class Job:
         self.driver.rounds.partitions, self.driver.rounds.incarnations = epochs.partitions(), epochs.incarnations
         work = BatchFrame(frame=frame, records=piece.size, epochs=epochs)
         if self.begins is None:
-            path = self.settings.checkpoint
-            self.begins = Checkpoint(spark=self.spark, path=path).begins() if path else {}
+            self.begins = self.checkpoint.begins() if self.checkpoint else {}
         self.driver.process_batch(work, committed_by(epochs, self.begins, self.positions), batch)
         self.positions = self.positions | piece.ends

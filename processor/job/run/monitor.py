@@ -27,13 +27,12 @@ from processor.engine.rounds.steward import Steward
 from processor.engine.rounds.troubles import Troubles
 from processor.environment.settings.installed_release import statestore_version
 from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError
 from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.metrics.metrics import EmfWriter
 from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.lease import LeaseRenewal
-from processor.job.run.outages import BROKER, REGISTRY, SilentParts, broker_away, cure_of
+from processor.job.run.outages import BROKER, REGISTRY, SilentParts, WorkingJob, broker_away, cure_of
 from processor.job.run.source_topics import MissingTopic, SourceTopics
 from processor.text import DAY, HOUR
 from registry.errors import RegistryUnreachable
@@ -131,26 +130,19 @@ class LastBatch:
     documents: int
 
 
-class MonitoredJob(Protocol):
-    """A job, as the monitor reads it (`processor.job.run.job`)."""
+class MonitoredJob(WorkingJob, Protocol):
+    """A job, as the monitor reads it."""
 
     driver: Driver
     lease: Lease
     steward: Steward | None
     renewal: LeaseRenewal
-    troubles: Troubles
     topics: SourceTopics
     moves: EntityMoves | None
     positions: dict[Partition, int]
     doing: str
     ended: bool
     last_batch: LastBatch | None
-
-    @property
-    def settings(self) -> Settings: ...
-
-    @property
-    def work(self) -> int | None: ...
 
     @property
     def paused(self) -> bool: ...

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -173,14 +174,13 @@ def _make_job(
         transactions=transaction_feed(settings, open_schemas(settings.schema_registry), report),
     )
     moves = EntityMoves(registry=registry, admin=admin, now=driver.clock.now, report=report)
-    ready = _Readiness(settings=settings, registry=registry, admin=admin, driver=driver, preparation=preparation)
     steward = Steward(
         driver=driver,
         registry=registry,
         lease=lease,
-        prepare=ready.prepare,
+        prepare=partial(_prepare, settings, admin, preparation),
         fit=moves.fit,
-        keep_progress=ready.keep_progress,
+        keep_progress=partial(_keep_progress, registry, driver),
     )
     return Job(
         driver=driver,
@@ -196,32 +196,21 @@ def _make_job(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Readiness:
-    """The parts of the job by which the steward gets it ready for a plan, and shows how far it is."""
+def _prepare(settings: Settings, admin: Admin, preparation: PublishPreparation, plan: Plan) -> PublishSetup:
+    """Makes the topics and the schemas of a plan's products ready."""
+    check_rejects_topic(plan, settings.rejects_topic)
+    topics = [p.product.topic for p in plan.products.values()]
+    admin.ensure(topics, partitions=settings.partitions, compacted=True)
+    return preparation.setup(plan)
 
-    settings: Settings
-    registry: Registry
-    admin: Admin
-    driver: Driver
-    preparation: PublishPreparation
 
-    def prepare(self, plan: Plan) -> PublishSetup:
-        """Makes the topics and the schemas of the plan's products ready."""
-        check_rejects_topic(plan, self.settings.rejects_topic)
-        topics = [p.product.topic for p in plan.products.values()]
-        self.admin.ensure(topics, partitions=self.settings.partitions, compacted=True)
-        return self.preparation.setup(plan)
-
-    def keep_progress(self, progress: Sequence[Progress]) -> None:
-        """Shows how far the walks are, and how many rows the last statistics counted."""
-        taken = self.registry.statistics.last()
-        rows = {one.entity: one.rows for one in taken.entities} if taken else {}
-        roots = {name: product.product.root for name, product in self.driver.plan.products.items()}
-        entities = [(one, one.walk.split()[1]) for one in progress]
-        self.registry.keep_progress(
-            [replace(one, of=one.of * rows.get(roots.get(name, name), 0)) for one, name in entities]
-        )
+def _keep_progress(registry: Registry, driver: Driver, progress: Sequence[Progress]) -> None:
+    """Shows how far the walks are, and how many rows the last statistics counted."""
+    taken = registry.statistics.last()
+    rows = {one.entity: one.rows for one in taken.entities} if taken else {}
+    roots = {name: product.product.root for name, product in driver.plan.products.items()}
+    entities = [(one, one.walk.split()[1]) for one in progress]
+    registry.keep_progress([replace(one, of=one.of * rows.get(roots.get(name, name), 0)) for one, name in entities])
 
 
 def start_event(settings: Settings, plan: Plan) -> JobEvent:

@@ -202,7 +202,8 @@ JOIN_SECONDS = 2.0
 
 
 class WorkingJob(Protocol):
-    """A job, as the watch sees it. `work`: the number of the round that it works at; None while it has none."""
+    """A job, as the watch sees it (`processor.job.run.job`). `work`: the number of the round that it works at; None while it has
+    none."""
 
     troubles: Troubles
 

@@ -8,7 +8,6 @@ it. Before the first write of a batch, `check_topics` compares its topics with t
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from processor.engine.protocol.epochs import Epochs, Partition, last_topic, next_epoch, read_epochs
 from processor.engine.protocol.topic_moves import first_offsets
@@ -25,20 +24,6 @@ ANSWER_SECONDS = 5.0
 """The longest wait for an answer about missing topics: the job must stop within 10 s of a signal."""
 GRACE_SECONDS = 300.0
 """A job whose topics are all missing is wrong after this time: the connector may start after the job."""
-
-
-class TopicAdmin(Protocol):
-    """Kafka's administration (`processor.job.kafka.admin`): the topics among the given ones that exist, and the names of all."""
-
-    def topics(self, names: Sequence[str], seconds: float) -> Mapping[str, object]: ...
-
-    def names(self, seconds: float) -> frozenset[str]: ...
-
-
-class BoundaryRegistry(Protocol):
-    """The registry: the recorded boundaries of topics, and of all topics that entities ever read."""
-
-    def epochs(self, topics: Collection[str], entities: Collection[str] = ()) -> Sequence[EpochBoundary]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +51,8 @@ class SourceTopics:
     streamed: the topics that the stream reads.
     """
 
-    admin: TopicAdmin
-    registry: BoundaryRegistry
+    admin: Admin
+    registry: Registry
     now: Callable[[], float]
     report: Report
     readers: Mapping[str, str] = field(default_factory=dict)

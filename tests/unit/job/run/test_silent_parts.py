@@ -40,7 +40,9 @@ class Scene:
     def __init__(self, *failures: Exception | None) -> None:
         self.now, self.lines, self.asked = 100.0, list[JobEvent](), 0
         self.answer, self.failures = Event(), list(failures)
-        self.job = SimpleNamespace(settings=SETTINGS, work=7, troubles=Troubles(self.lines.append, lambda: self.now))
+        self.job: Any = SimpleNamespace(
+            settings=SETTINGS, work=7, troubles=Troubles(self.lines.append, lambda: self.now)
+        )
         self.parts = SilentParts(self.job, lambda: self.now, {STORE: self.question})
         self.parts.look()
 
