@@ -88,10 +88,19 @@ AlarmOf = Callable[[Metric], Alarm]
 
 
 def _metric(
-    kind: Kind, name: str, unit: str, meaning: str, *labels: str, read: "Read", alarm: "AlarmOf | None" = None
+    kind: Kind,
+    name: str,
+    unit: str,
+    meaning: str,
+    *of: str,
+    labels: tuple[str, ...] = (),
+    read: "Read | None" = None,
+    alarm: "AlarmOf | None" = None,
 ) -> Metric:
+    """A row. `of`: in place of `read`, the counters that a counter adds up, or the number of the report that a gauge shows."""
+    reads = read or (_counted(*of) if kind == "counter" else _member(*of))
     return Metric(
-        name=f"statestore_{name}", kind=kind, unit=unit, meaning=meaning, labels=labels, read=read, alarm=alarm
+        name=f"statestore_{name}", kind=kind, unit=unit, meaning=meaning, labels=labels, read=reads, alarm=alarm
     )
 
 
@@ -199,7 +208,7 @@ METRICS = (
             "lag_records",
             "records",
             "Unread offsets of a topic, with those of open transactions. No value while the broker does not show them.",
-            "topic",
+            labels=("topic",),
             read=lambda report: _of_lags(report, "records"),
         ),
         _gauge(
@@ -207,7 +216,7 @@ METRICS = (
             "seconds",
             "Seconds for which the oldest unread record of a topic waits, 0 without one. No value while the "
             "broker does not show it.",
-            "topic",
+            labels=("topic",),
             read=lambda report: _of_lags(report, "seconds"),
             alarm=_alarm("lag", "warning", "The job is behind its topics.", limit=300, limit_name="lag_seconds"),
         ),
@@ -232,15 +241,14 @@ METRICS = (
             "events_total",
             "records",
             "Records that the job read. Outcome: applied, superseded, ignored or dead_letter.",
-            "topic",
-            "outcome",
+            labels=("topic", "outcome"),
             read=_events,
         ),
         _counter(
             "dead_letters_total",
             "records",
             "Dead letters. Reason: one of the codes of docs/dead-letters.md.",
-            "reason",
+            labels=("reason",),
             read=lambda report: {(code,): report["counts"].get(f"{DEAD_LETTERS_OF}{code}", 0) for code in REASONS},
             alarm=_alarm(
                 "dead_letters",
@@ -252,11 +260,9 @@ METRICS = (
         _gauge(
             "absent_columns",
             "records",
-            "Records in a row that lack a declared column, of each column that the source sends no more. None "
-            "where the entity says "
-            "`absent` of it.",
-            "entity",
-            "column",
+            "Records in a row that lack a declared column, of each column that the source sends no more. None where the "
+            "entity says `absent` of it.",
+            labels=("entity", "column"),
             read=_absent_columns,
             alarm=_alarm("absent_columns", "warning", f"Records lack a declared column: {_STATUS}"),
         ),
@@ -264,22 +270,19 @@ METRICS = (
     *_group(
         "Documents",
         _counter(
-            "documents_total",
-            "documents",
-            "Published documents and tombstones.",
-            read=_counted(Count.PUBLISHED, Count.CORRECTIONS),
+            "documents_total", "documents", "Published documents and tombstones.", Count.PUBLISHED, Count.CORRECTIONS
         ),
         _counter(
             "suppressed_documents_total",
             "documents",
             "Documents equal to the last message, so none went out.",
-            read=_counted(Count.UNCHANGED),
+            Count.UNCHANGED,
         ),
         _counter(
             "corrections_total",
             "documents",
             "Published documents that only settling found. More than a few: an index is later than W.",
-            read=_counted(Count.CORRECTIONS),
+            Count.CORRECTIONS,
         ),
         _histogram(
             "document_latency_seconds",
@@ -295,28 +298,28 @@ METRICS = (
             "requests_total",
             "requests",
             "Requests to the table, with pages and retries. Request: its name in DynamoDB's API, in Postgres too.",
-            "request",
+            labels=("request",),
             read=_by_request(REQUEST),
         ),
         _counter(
             "read_units_total",
             "units",
             "Read units that DynamoDB consumed.",
-            "request",
+            labels=("request",),
             read=_by_request(HALF_UNITS, READS, 0.5),
         ),
         _counter(
             "write_units_total",
             "units",
             "Write units that DynamoDB consumed, with those of indexes. Without those of refused writes, which no answer names.",
-            "request",
+            labels=("request",),
             read=_by_request(HALF_UNITS, WRITES, 0.5),
         ),
         _counter(
             "throttles_total",
             "answers",
             "Answers by which DynamoDB refused work because there was too much, in whole or in part.",
-            "request",
+            labels=("request",),
             read=_by_request(THROTTLES),
             alarm=_alarm("throttles", "warning", "The store throttles requests of the job.", limit_name="throttles"),
         ),
@@ -324,7 +327,7 @@ METRICS = (
             "retries_total",
             "requests",
             "Requests that went out again after a failure.",
-            "request",
+            labels=("request",),
             read=_by_request(RETRIES),
         ),
         _histogram(
@@ -336,31 +339,16 @@ METRICS = (
     ),
     *_group(
         "Follow-up work",
-        _gauge(
-            "open_changes",
-            "rows",
-            "Rows in the overlay: changes that an index may not show yet.",
-            read=_member("open_changes"),
-        ),
-        _gauge("settle_due", "rows", "Open changes that wait for settling now.", read=_member("settle_due")),
-        _counter("settled_changes_total", "rows", "Open changes that the job settled.", read=_counted(Count.SETTLED)),
-        _gauge("fan_outs", "fan-outs", "Fan-outs with pages left.", read=_member("fan_outs")),
-        _counter(
-            "fan_out_pages_total",
-            "pages",
-            "Pages of fan-outs that later rounds did.",
-            read=_counted(Count.FAN_OUT_PAGES),
-        ),
-        _gauge(
-            "backlog_documents", "documents", "Roots of stopped products, and of earlier runs.", read=_member("backlog")
-        ),
+        _gauge("open_changes", "rows", "Rows in the overlay: changes that an index may not show yet.", "open_changes"),
+        _gauge("settle_due", "rows", "Open changes that wait for settling now.", "settle_due"),
+        _counter("settled_changes_total", "rows", "Open changes that the job settled.", Count.SETTLED),
+        _gauge("fan_outs", "fan-outs", "Fan-outs with pages left.", "fan_outs"),
+        _counter("fan_out_pages_total", "pages", "Pages of fan-outs that later rounds did.", Count.FAN_OUT_PAGES),
+        _gauge("backlog_documents", "documents", "Roots of stopped products, and of earlier runs.", "backlog"),
         _gauge("walks", "walks", "Walks that are not done.", read=_how_many("walks")),
-        _counter("walked_rows_total", "rows", "Stored rows that walks read.", read=_counted(Count.WALKED)),
+        _counter("walked_rows_total", "rows", "Stored rows that walks read.", Count.WALKED),
         _counter(
-            "truncated_rows_total",
-            "rows",
-            "Stored rows deleted because the source emptied their table.",
-            read=_counted(Count.DELETED),
+            "truncated_rows_total", "rows", "Stored rows deleted because the source emptied their table.", Count.DELETED
         ),
     ),
     *_group(
@@ -369,28 +357,28 @@ METRICS = (
             "gate_documents",
             "documents",
             "Documents that wait at the gate of a product.",
-            "product",
+            labels=("product",),
             read=lambda report: {(product,): gate["waiting"] for product, gate in report["gates"].items()},
         ),
         _gauge(
             "gate_oldest_seconds",
             "seconds",
             "For how long the oldest of them waits, 0 without one.",
-            "product",
+            labels=("product",),
             read=_gate_ages,
         ),
         _counter(
             "gate_held_total",
             "documents",
             "Times that a round left a document to its gate, also one that waits.",
-            read=_counted(Count.HELD),
+            Count.HELD,
         ),
-        _counter("gate_released_total", "documents", "Documents that gates let go.", read=_counted(Count.RELEASED)),
+        _counter("gate_released_total", "documents", "Documents that gates let go.", Count.RELEASED),
         _counter(
             "gate_released_incomplete_total",
             "documents",
             "Those that went out at `at_most`, and may show a part of a transaction.",
-            read=_counted(Count.RELEASED_INCOMPLETE),
+            Count.RELEASED_INCOMPLETE,
             alarm=_alarm(
                 "released_incomplete",
                 "warning",
@@ -401,7 +389,7 @@ METRICS = (
     ),
     *_group(
         "Job",
-        _counter("batches_total", "batches", "Micro-batches that ended.", read=_counted(Count.BATCHES)),
+        _counter("batches_total", "batches", "Micro-batches that ended.", Count.BATCHES),
         _counter(
             "batch_seconds_total",
             "seconds",
@@ -412,20 +400,15 @@ METRICS = (
             "stage_seconds_total",
             "seconds",
             "Time of the tasks of a stage, which is write or publish. Tasks that run side by side add up.",
-            "stage",
+            labels=("stage",),
             read=lambda report: {(stage,): report["counts"].get(f"{STAGE}{stage}", 0) / 1000 for stage in STAGES},
         ),
-        _gauge(
-            "registry_version",
-            "version",
-            "The registry version that the job applied.",
-            read=_member("registry_version"),
-        ),
+        _gauge("registry_version", "version", "The registry version that the job applied.", "registry_version"),
         _gauge(
             "refused_version",
             "version",
             "The registry version that the job cannot run by, 0 without one.",
-            read=_member("refused_version"),
+            "refused_version",
             alarm=_alarm(
                 "refused_version",
                 "critical",
@@ -461,7 +444,7 @@ METRICS = (
             "troubles",
             "flag",
             "1 while the job waits for a part outside of it, such as the registry: it goes on by itself. No value without one.",
-            "part",
+            labels=("part",),
             read=lambda report: {(trouble["part"],): 1.0 for trouble in report["troubles"]},
             alarm=_alarm(
                 "degraded", "warning", "The job waits for a part outside of it: `statestore status` names the part."
@@ -477,7 +460,7 @@ METRICS = (
             "lease_age_seconds",
             "seconds",
             "Time since the last renewal; above lease_seconds the job counts as dead.",
-            read=_member("lease_age"),
+            "lease_age",
             alarm=_alarm(
                 "lease",
                 "critical",
@@ -491,8 +474,7 @@ METRICS = (
             "job_info",
             "flag",
             "Always 1. The labels name the job and its release.",
-            "name",
-            "version",
+            labels=("name", "version"),
             read=lambda report: {(report["job"], report["statestore"]): 1.0},
         ),
     ),
@@ -504,15 +486,10 @@ LANDING_METRICS = _group(
         "landing_messages_total",
         "messages",
         "Messages that this process took. Outcome: landed, deleted, refused, superseded, or foreign: not of the product.",
-        "outcome",
+        labels=("outcome",),
         read=lambda report: {(name,): report["counts"].get(name, 0) for name in LANDING_OUTCOMES},
     ),
-    _gauge(
-        "landing_lag_messages",
-        "messages",
-        "Messages of its partitions that this process has not read.",
-        read=_member("behind"),
-    ),
+    _gauge("landing_lag_messages", "messages", "Messages of its partitions that this process has not read.", "behind"),
     _gauge(
         "landing_last_seconds",
         "seconds",
@@ -523,7 +500,7 @@ LANDING_METRICS = _group(
         "landing_troubles",
         "flag",
         "1 while the landing waits for a part outside of it. No value without one.",
-        "part",
+        labels=("part",),
         read=lambda report: {(part,): 1 for part in report["troubles"]},
     ),
 )
