@@ -424,11 +424,7 @@ class PostgresTarget:
         raise TopicReplaced(f"another process of the landing has found another topic {bound.topic.name}")
 
     def _write(
-        self,
-        connection: Connection,
-        incarnation: int,
-        messages: Sequence[LandedMessage],
-        counts: Counter[str],
+        self, connection: Connection, incarnation: int, messages: Sequence[LandedMessage], counts: Counter[str]
     ) -> list[tuple[LandedMessage, str]]:
         """Writes one message of each root. Returns those that Postgres refuses, with the reason."""
         hashes = [message.key_hash for message in messages]

@@ -117,13 +117,7 @@ def _alarm(
 ) -> AlarmOf:
     """The alarm of the row that has it."""
     return lambda metric: Alarm(
-        name=name,
-        metric=metric,
-        severity=severity,
-        meaning=meaning,
-        limit=limit,
-        limit_name=limit_name,
-        silent=silent,
+        name=name, metric=metric, severity=severity, meaning=meaning, limit=limit, limit_name=limit_name, silent=silent
     )
 
 

@@ -201,11 +201,7 @@ def _requests(values: Mapping[str, Values | Histogram]) -> str:
 
 def _notes(report: Mapping[str, Any]) -> Iterable[str]:
     """Lines that only some jobs need."""
-    named = {
-        "walks": "walks",
-        "waiting_products": "waiting products",
-        "paused_topics": "paused topics",
-    }
+    named = {"walks": "walks", "waiting_products": "waiting products", "paused_topics": "paused topics"}
     for name, title in named.items():
         if report[name]:
             yield f"{title}: {', '.join(report[name])}"

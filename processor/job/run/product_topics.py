@@ -8,13 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.identity import (
-    SEQUENCES,
-    ledgers_in,
-    other_number,
-    read_sequences,
-    write_sequence,
-)
+from processor.engine.protocol.identity import SEQUENCES, ledgers_in, other_number, read_sequences, write_sequence
 from processor.engine.protocol.ledger import group_partition
 from processor.engine.protocol.published_topics import (
     TOPICS,
