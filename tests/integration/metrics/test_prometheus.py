@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from processor.job.metrics.generate_files import RULES, alert_name, queries
+from infra.metric_files import RULES, alert_name, queries
 from processor.job.metrics.metrics import ALARMS, METRICS, Alarm, Metric
 from processor.job.metrics.status_page import RunState, prometheus_text, status_server
 from tests.support.required import required_program

@@ -1,4 +1,4 @@
-"""Writes the files that are made from the metrics: `python -m processor.job.metrics.generate_files`, from the root of a checkout.
+"""Writes the files that are made from the metrics: `python -m infra.metric_files`, from the root of a checkout.
 
 These are the tables of docs/metrics.md, the dashboard for Grafana, and the alarms: as a list for the Terraform module of
 CloudWatch, and as rules for Prometheus.
@@ -146,7 +146,7 @@ def cloudwatch_alarms() -> str:
 def prometheus_rules() -> str:
     """The rules as YAML: a group of alerts."""
     lines = [
-        "# Made from processor/job/metrics/metrics.py by `python -m processor.job.metrics.generate_files`.",
+        "# Made from processor/job/metrics/metrics.py by `python -m infra.metric_files`.",
         "groups:",
         "  - name: statestore",
         "    rules:",

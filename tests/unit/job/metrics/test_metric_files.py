@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from processor.job.metrics.generate_files import CLOUDWATCH, DASHBOARD, PAGE, RULES, generated
+from infra.metric_files import CLOUDWATCH, DASHBOARD, PAGE, RULES, generated
 from processor.job.metrics.metrics import ALARMS, METRICS, Metric
 
 ROOT = Path(__file__).parents[4]
@@ -22,7 +22,7 @@ OF_PROMETHEUS = {"job"}
 
 def test_the_generated_files_are_those_of_the_lists() -> None:
     for path, text in generated(ROOT).items():
-        assert path.read_text(encoding="utf-8") == text, "run `python -m processor.job.metrics.generate_files`"
+        assert path.read_text(encoding="utf-8") == text, "run `python -m infra.metric_files`"
 
 
 def dashboard_queries() -> Iterator[str]:
