@@ -234,8 +234,8 @@ class TimedReader:
         self._ended: set[int] = set()
 
     def begin(self, at: float, before: int = 0) -> None:
-        """Goes to the first record of each partition that has at least this time, in seconds since 1970, and from there so many
-        records back."""
+        """Goes to the first record of each partition that has at least this time, in seconds since 1970, and from there
+        `before` records back."""
         with client_errors(self._what):
             # asked before the times, so that no record falls between the two answers
             marks = watermarks(self._consumer, self._topic, self._bootstrap, ANSWER_SECONDS)
@@ -253,7 +253,7 @@ class TimedReader:
         return self._partitions != list_partitions(self._consumer, self._topic, self._bootstrap, ANSWER_SECONDS)
 
     def read(self, most: int, seconds: float) -> list[Record]:
-        """The next records: at most so many, and of at most so many seconds. Does not wait at the end of the topic."""
+        """The next records: at most `most`, within `seconds`. Does not wait at the end of the topic."""
         records: list[Record] = []
         until = monotonic() + seconds
         while len(records) < most:
@@ -279,7 +279,7 @@ class TimedReader:
 ASK_SECONDS: Final = 5.0
 """The longest wait for an answer that only shows that the broker is there."""
 Offsets = Callable[[Collection[int]], Mapping[int, int]]
-"""Tells where the reader goes on in each of these partitions; it begins the others at their first record."""
+"""The offset at which the reader continues in each of these partitions; it begins the others at their first record."""
 
 
 class TopicPortion(NamedTuple):
@@ -304,7 +304,7 @@ class GroupReader:
         self._consumer.subscribe([topic], on_assign=self._take, on_revoke=self._give, on_lost=self._give)
 
     def read(self, most: int, seconds: float) -> TopicPortion:
-        """At most so many records, after at most so many seconds. Raises KafkaError, and the errors of `offsets`."""
+        """At most `most` records, after at most `seconds`. Raises KafkaError, and the errors of `offsets`."""
         if not self._placed:
             self._place()
         records: list[Record] = []

@@ -4,7 +4,7 @@
 2. A tombstone replaces its document with an entry that searches do not see, and that outlasts the index's memory of deletes.
 3. The offsets follow when the index has answered all writes of the batch: a batch that comes again changes nothing.
 4. When the index holds all that the topic held, each document in the version of the product, the alias of readers moves to it.
-   The index before then loses the alias by which its landing writes, so that this landing ends.
+   The index before then loses the alias through which its landing writes, so that this landing ends.
 
 The id of the landing is the one that the server itself gave to the index: random, and another one for each copy of the index.
 
@@ -84,7 +84,7 @@ class IndexWrite(NamedTuple):
 
 
 class IndexAnswer(NamedTuple):
-    """The answer to a write. `status`: as HTTP has it. `reason`: of a refusal."""
+    """The answer to a write. `status`: the HTTP status. `reason`: of a refusal."""
 
     status: int
     reason: str = ""

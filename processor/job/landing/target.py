@@ -151,7 +151,7 @@ def shortened(text: str, most: int = 200) -> str:
 
 
 class LandingError(StatestoreError):
-    """A target refuses the landing, and goes on refusing."""
+    """A target refuses the landing, and another try ends alike."""
 
 
 class TargetAway(Outage):

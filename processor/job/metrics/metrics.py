@@ -115,7 +115,7 @@ def _group(name: str, *metrics: Metric) -> tuple[Metric, ...]:
 def _alarm(
     name: str, severity: Severity, meaning: str, *, limit: int = 0, limit_name: str = "", silent: bool = False
 ) -> AlarmOf:
-    """The alarm of the row that has it."""
+    """The alarm of its row."""
     return lambda metric: Alarm(
         name=name, metric=metric, severity=severity, meaning=meaning, limit=limit, limit_name=limit_name, silent=silent
     )

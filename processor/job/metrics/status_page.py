@@ -273,7 +273,7 @@ JOB_PAGES = Pages(status_page, prometheus_text)
 
 @contextmanager
 def status_server(host: str, port: int, read: Callable[[], RunState], pages: Pages = JOB_PAGES) -> Iterator[int]:
-    """Serves the page within the block; yields the port. Raises SettingError where host and port cannot be had."""
+    """Serves the page within the block; yields the port. Raises SettingError if it cannot listen there."""
     limits = ConnectionLimits(most=MOST_CONNECTIONS, most_of_one=MOST_OF_ONE, seconds=CONNECTION_SECONDS)
     server = _Server(host, port, read, pages, ConnectionTable(limits))
     thread = Thread(target=server.serve_forever, args=(POLL_SECONDS,), name="status page", daemon=True)

@@ -4,7 +4,7 @@ A first start writes the table's identity, then the registry's binding, then the
 these leaves a first start that can be repeated.
 
 `find_lost_writes` looks whether the table or the registry went back to an earlier moment, before a run trusts them. It asks first
-what others know of the table, then the table. So a run that still goes on is no false alarm.
+what others know of the table, then the table. So a run that still works is no false alarm.
 
 `forget_progress` makes a table forget what its job remembers: of runs, open changes, walks, and published documents. A table that
 was restored to an earlier moment, or whose registry is lost, keeps its rows and edges. Its progress is wrong: the topics of the

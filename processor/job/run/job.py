@@ -1,7 +1,7 @@
 """The Spark job around its driver: the fence, the stream, and what the driver does with a batch.
 
 start   take the lease (open_job.py), then take over from earlier runs (lease.py)
-idle    background work goes on between batches, in turn with them
+idle    background work runs between batches, in turn with them
 edit    the steward takes a new version of the registry before a batch, or between batches; with other topics, or in a pause, the
         stream ends, and begins again; so it does when a missing topic appears, or when an entity can leave its former topic
 stop    the job raises at the start of the next batch, and Spark replays that batch at the next start. (Returning early
@@ -114,13 +114,7 @@ LAST_ROUND_SECONDS = 30.0
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
-    job works by the plan of its start). `replays`: those that operators ask for, None in a run of a verb. `moves`: of its
-    entities to other topics. `topics`: those that the stream reads; `positions`: where it reads on in each partition; `begins`:
-    where it began, None until its first batch. `doing`, `last_batch`: for the monitor. `failure`: why the stream ends, None while
-    it goes on: StreamOutdated, Stopped, or the failure of a batch. `troubles`: what the job waits for; they outlast a job that
-    opens again. `stopping`: an operator sets it; `begun`: the job took over what earlier runs left; `rests`: it does nothing
-    more; `ended`: it gave its lease back."""
+    """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry."""
 
     driver: Driver
     spark: SparkSession
@@ -129,24 +123,39 @@ class Job:
     lease: Lease
     renewal: LeaseRenewal
     troubles: Troubles
+    """What the job waits for. They outlast a job that opens again."""
     steward: Steward | None = None
+    """None: the job works by the plan of its start."""
     moves: EntityMoves | None = None
+    """Of its entities to other topics."""
     replays: LiveReplays | None = None
+    """Those that operators ask for; None in a run of a verb."""
     topics: SourceTopics = field(init=False)
+    """Those that the stream reads."""
     positions: dict[Partition, int] = field(default_factory=dict)
+    """Where the stream reads on in each partition."""
     begins: dict[Partition, int] | None = None
+    """Where the stream began; None until its first batch."""
     doing: str = "starts"
+    """For the monitor, as `last_batch`."""
     last_batch: LastBatch | None = None
     monitor: JobMonitor = field(init=False)
     catch_up: CatchUp = field(init=False)
     batch_troubles: BatchTroubles = field(init=False)
     failure: Exception | None = None
+    """Why the stream ends, None while it runs: StreamOutdated, Stopped, or the failure of a batch."""
     failed_work: str = "the batch"
+    """The work that failed, for the message."""
     stopping: threading.Event = field(default_factory=threading.Event)
+    """An operator sets it."""
     turn: threading.Lock = field(default_factory=threading.Lock)
+    """Of a batch, or of the work between batches."""
     begun: bool = False
+    """The job took over what earlier runs left."""
     rests: bool = False
+    """The job does nothing more."""
     ended: bool = False
+    """The job gave its lease back."""
 
     def __post_init__(self) -> None:
         self.batch_troubles = BatchTroubles(troubles=self.troubles)
@@ -356,7 +365,7 @@ class Job:
 
     def rest(self) -> None:
         """Waits for the round that still runs, and closes the store. The job does nothing more. It keeps the lease, and its
-        monitor goes on to show what waits."""
+        monitor still shows what waits."""
         self.doing, self.rests = "waits for a part that does not answer", True
         if self.turn.acquire(timeout=LAST_ROUND_SECONDS):
             self.turn.release()

@@ -46,7 +46,7 @@ def take_lease(
 
 def refuse_living_run(jobs: Callable[[], Iterable[JobStatus]], job: str, owner: str, stopping: Event) -> None:
     """Raises LeaseHeld if a run of the job lives. The lease of a killed run looks the same until it expires, so this waits for a
-    sign of life, or for the end of the lease. A living run reports its state every few seconds."""
+    heartbeat, or for the end of the lease. A living run reports its state every few seconds."""
     first: JobStatus | None = None
     while not stopping.is_set():
         now = next((one for one in jobs() if one.job == job and one.alive and one.owner != owner), None)

@@ -130,23 +130,29 @@ LOOK_SECONDS = 1.0
 
 @dataclass(slots=True, kw_only=True)
 class OutageWait:
-    """The wait for the part that failed last. `seconds`: the longest wait for a part that does not answer. A store that throttles
-    answers, so the job never gives it up. `places`: the addresses of parts. `outage`: the last failure; `failures`: how many in a
-    row; `runs`: how many of them after a start; `first`: when the first of them was; `since`: when the first was after a start
-    that the part answered. `clock`: in seconds."""
+    """The wait for the dependency that failed last."""
 
     troubles: Troubles
     stopping: Event
     seconds: float
+    """The timeout of a dependency that does not answer. A store that throttles answers, so the job never gives it up."""
     places: Mapping[str, str] = field(default_factory=dict)
+    """The addresses of dependencies."""
     random: Random = field(default_factory=Random)
     clock: Callable[[], float] = monotonic
+    """In seconds."""
     outage: Outage | None = None
+    """The last failure; None once the job has worked."""
     failures: int = 0
+    """In a row."""
     runs: int = 0
+    """How many of the failures came after a start."""
     first: float = 0.0
+    """When the first failure in the row was."""
     since: float = 0.0
+    """When the first failure was after a start that the dependency answered."""
     answered: bool = False
+    """The dependency answered a start after the last failure."""
 
     def note(self, outage: Outage) -> None:
         """Notes a failure. The wait for another part begins now, and that for a part that has answered meanwhile."""
@@ -235,7 +241,7 @@ class SilentParts:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread. A question without an answer goes on, and is harmless."""
+        """Ends the thread. A question without an answer may wait longer, and is harmless."""
         self._ending.set()
         if self._thread.is_alive():
             self._thread.join(JOIN_SECONDS)
@@ -270,7 +276,7 @@ class SilentParts:
 
     @property
     def _lasts(self) -> bool:
-        """Whether a round goes on for so long that a part may be silent."""
+        """Whether a round lasts long enough for a silent dependency."""
         return self._work is not None and self._clock() - self._since >= ROUND_SECONDS
 
     def _look_until_the_end(self) -> None:
@@ -308,7 +314,7 @@ def _answers(ask: Callable[[], object]) -> bool:
 STRAINED_SHARE = 16
 """After a failure of the store, a round has this part of the records of a batch."""
 CALM_SECONDS = 30.0
-"""A run that has no batch to do for so long has no trouble with the parts of a batch."""
+"""A run without a batch for this time has no trouble with the dependencies of a batch."""
 
 
 @dataclass(slots=True, kw_only=True)

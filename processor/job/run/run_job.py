@@ -1,6 +1,6 @@
 """Runs a job until it has ended: opens it, streams, opens it again after an outage, and notes in the registry how it ended.
 
-    1. The run fails, ends its stream, and rests: it keeps the lease, and its monitor goes on.
+    1. The run fails, ends its stream, and rests: it keeps the lease, and its monitor continues.
     2. The job waits, longer after each failure in a row, until the registry, the broker and the table answer.
     3. The run gives the lease back, and the job opens again.
 
@@ -292,7 +292,7 @@ def keep_last_progress(job: Job) -> None:
 
 
 WORKED_SECONDS = 60.0
-"""A run that ended a batch, or lived so long, has worked: the next failure is the first in a row."""
+"""A run that ended a batch, or lived this long, has worked: the next failure is the first in a row."""
 
 
 def run_again(open_: Callable[[], Job], *, once: bool, stopping: Event) -> Job:
