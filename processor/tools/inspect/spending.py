@@ -1,4 +1,4 @@
-"""What a run did and spent, from its counters: as a line of words, and of its last hour or day (`metrics.count_window`)
+"""What a run did and spent, from its counters: as a line of words, and of its last hour or day (`run.monitor`)
 as messages by product, events by topic, and request units with their price. Pure.
 """
 
