@@ -1,4 +1,4 @@
-"""PySpark's daemon, which forks the Python workers. It has the modules of a task and the packages of its clients: `worker` imports them.
+"""PySpark's daemon, which forks the Python workers. `worker` imports the modules of a task, and the packages of its clients.
 
 Spark ends a worker that had no task for a minute. The next worker would import them again, a second of CPU. The clients
 are not made here: they must not live through a fork.
