@@ -27,7 +27,7 @@ from processor.environment.programs.postgres import start_postgres
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions
-from processor.tools.inspect import price_list
+from processor.tools.inspect import prices
 from processor.tools.inspect.oracle import oracle
 from processor.values.record import Record, Value
 
@@ -52,7 +52,7 @@ class WayCost:
     @property
     def dollars(self) -> Decimal:
         """Dollars a million events for request units on demand."""
-        return price_list.DEFAULT.dollars(self.used.written, self.used.read) / self.events
+        return prices.DEFAULT.dollars(self.used.written, self.used.read) / self.events
 
 
 @contextmanager

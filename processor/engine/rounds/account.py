@@ -35,6 +35,6 @@ def check_account(tally: Mapping[str, int], letters: Mapping[str, str], settings
         raise TooManyRejects(
             f"{dead} of {read} records of a batch are dead letters, more than max_reject_share = {settings.max_reject_share} "
             f"allows: {shown}{more}. The job does not commit the batch, and the next start reads it again. Look at one "
-            f"(`statestore rejects show {example}`; of `try`: in its rejects file). Then correct the definitions (`statestore "
-            "apply`) or the source, or raise max_reject_share"
+            f"(`statestore dead-letters show {example}`; of `try`: in its file of dead letters). Then correct the definitions "
+            "(`statestore apply`) or the source, or raise max_reject_share"
         )

@@ -277,7 +277,7 @@ def _context(round_: Round, product: ProductPlan) -> PublishContext:
         ),
         earlier=round_.setup.earlier_sequences.get(name, 0),
         limit=min(round_.setup.message_limits.get(name, MAX_MESSAGE_BYTES), MAX_MESSAGE_BYTES),
-        rejects_topic=round_.rejects_topic,
+        dead_letter_topic=round_.dead_letter_topic,
         letter_bytes=round_.setup.letter_bytes,
         refused_by=round_.refused_by,
     )

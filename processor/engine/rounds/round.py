@@ -97,7 +97,7 @@ class Round:
     committed: Committed
     expires_at: int
     oldest: float
-    rejects_topic: str
+    dead_letter_topic: str
     setup: PublishSetup
     stopped: frozenset[str]
     unfit: frozenset[Root] = frozenset()

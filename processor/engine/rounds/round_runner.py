@@ -101,7 +101,7 @@ class RoundRunner:
             committed=committed,
             expires_at=int(date) + settings.marker_days * DAY,
             oldest=date - settings.marker_days * DAY + HOUR,
-            rejects_topic=settings.rejects_topic,
+            dead_letter_topic=settings.dead_letter_topic,
             setup=progress.setup,
             stopped=frozenset(progress.backlog.stopped),
             unfit=frozenset(progress.unfit),

@@ -148,7 +148,7 @@ class LaneOutbox:
 
     def send(self, message: Message) -> None:
         trial = self.trial
-        (trial.rejects if message.topic == trial.settings.rejects_topic else trial.published).send(message)
+        (trial.rejects if message.topic == trial.settings.dead_letter_topic else trial.published).send(message)
 
     def flush(self) -> None:
         return None

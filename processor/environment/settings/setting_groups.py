@@ -50,7 +50,7 @@ class KafkaSettings:
     bootstrap_servers: str = setting("", "Kafka brokers, host:port[,host:port]")
     lanes: int = setting(4, "parallel publishers, each fenced by its own transactional id", 1, 1000)
     partitions: int = setting(2, "number of partitions of a topic that the job creates", 1)
-    rejects_topic: str = setting("statestore.rejects", "the topic for dead letters")
+    dead_letter_topic: str = setting("statestore.rejects", "the topic for dead letters", former="rejects_topic")
     transaction_seconds: int = setting(
         900, "longest Kafka transaction of a publisher; at most the broker's transaction.max.timeout.ms", 1, 2_000_000
     )

@@ -55,6 +55,8 @@ class Settings(PlaceSettings, RunSettings, KafkaSettings, BatchSettings, SettleS
     schema_registry: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})
 
 
+FORMER = {f.metadata["former"]: f.name for f in fields(Settings) if f.metadata.get("former")}
+"""The names of settings in earlier releases, each with the present one."""
 GROUPS: dict[str, type[Any]] = {
     "the table and the registry": PlaceSettings,
     "the run": RunSettings,
@@ -94,9 +96,9 @@ def read_settings(
 
     Raises SettingError, which names the wrong setting.
     """
-    env = os.environ if environment is None else environment
+    env = _with_present_names(os.environ if environment is None else environment, lambda name: ENV + name.upper())
     path = file or env.get(ENV + "SETTINGS")
-    stored = _read_file(Path(path)) if path else {}
+    stored = _with_present_names(_read_file(Path(path)) if path else {}, str)
     known = {f.name: f for f in fields(Settings)}
     for name in stored:
         if name not in known:
@@ -125,6 +127,18 @@ def read_settings(
             "._-/#: and do not begin with AWS/"
         )
     return settings
+
+
+def _with_present_names(values: Mapping[str, Any], written: Callable[[str], str]) -> dict[str, Any]:
+    """The values, with the present name of a setting in place of a former one. `written`: a name as the values write it. Raises
+    SettingError where both names have a value."""
+    renamed = dict(values)
+    for old, new in FORMER.items():
+        if written(old) in renamed:
+            if written(new) in renamed:
+                raise SettingError(f"{written(old)} is the former name of {written(new)}: leave {written(old)} out")
+            renamed[written(new)] = renamed.pop(written(old))
+    return renamed
 
 
 def _cure(name: str, known: Iterable[str]) -> str:

@@ -247,7 +247,7 @@ METRICS = (
             alarm=_alarm(
                 "dead_letters",
                 "warning",
-                "Records break their contract: `statestore rejects list` shows them.",
+                "Records break their contract: `statestore dead-letters list` shows them.",
                 limit_name="dead_letters",
             ),
         ),
@@ -424,7 +424,7 @@ METRICS = (
             alarm=_alarm(
                 "unfit_documents",
                 "critical",
-                "Documents do not fit their topic: `statestore rejects list --each` says why.",
+                "Documents do not fit their topic: `statestore dead-letters list --each` says why.",
             ),
         ),
         _gauge(

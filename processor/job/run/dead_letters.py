@@ -79,7 +79,7 @@ PORTION_BYTES = 64 * 1024 * 1024
 def letter_bytes(admin: "Admin", settings: Settings) -> int:
     """The most bytes of a dead letter. Takes Kafka's default for a topic whose configuration the job may not read. Raises
     KafkaError where not even a cut dead letter fits."""
-    topic = settings.rejects_topic
+    topic = settings.dead_letter_topic
     limit = admin.message_limit(topic)
     if limit < SMALLEST_LIMIT:
         raise KafkaError(
@@ -125,7 +125,7 @@ def read_requested(settings: Settings, registry: "Registry", places: Sequence[Le
     from processor.job.kafka.reader import read_topic
 
     wanted = frozenset(places)
-    records = read_topic(settings.bootstrap_servers, dict(settings.kafka), settings.rejects_topic)
+    records = read_topic(settings.bootstrap_servers, dict(settings.kafka), settings.dead_letter_topic)
     found = read_dead_letters(record for record in records if _is_at(record, wanted))
     topics = sorted({place.topic for place in places})
     return RequestedLetters(

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from processor.engine.plan.dead_letter_topic import check_dead_letter_topic
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import check_after, plan_of, requirements_of
-from processor.engine.plan.rejects_topic import check_rejects_topic
 from processor.engine.protocol.ledger import Run
 from processor.engine.rounds.clock import SystemClock
 from processor.engine.rounds.driver import Driver
@@ -81,10 +81,10 @@ def prepare_plan(settings: Settings, definitions: Definitions | None) -> Plan:
         check_new_registry(settings, registry)
         registry.migrate(settings.slots)
         if definitions is not None:
-            required, check = requirements_of(definitions), check_after(definitions, settings.rejects_topic)
+            required, check = requirements_of(definitions), check_after(definitions, settings.dead_letter_topic)
             registry.apply(required, who=owner_name(), why="run", check=check)
         plan = plan_of(registry.snapshot())
-    check_rejects_topic(plan, settings.rejects_topic)
+    check_dead_letter_topic(plan, settings.dead_letter_topic)
     return plan
 
 
@@ -108,7 +108,7 @@ def prepare_job(request: RunRequest) -> Job:
         ForeignPart: table, job name and checkpoint do not belong to this registry; nothing is written.
         Stopped: an operator stopped the job before it was open.
     """
-    check_rejects_topic(request.plan, request.settings.rejects_topic)
+    check_dead_letter_topic(request.plan, request.settings.dead_letter_topic)
     request = replace(request, settings=resolve_tables(request.settings))
     settings, registry, report = request.settings, request.registry, request.report
     open_schemas(settings.schema_registry)
@@ -150,7 +150,7 @@ def _make_job(
     """The job, which has yet to begin. Creates the topic of dead letters, and starts the workers."""
     settings, registry, report, lease = request.settings, request.registry, request.report, renewal.lease
     admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
-    admin.ensure([settings.rejects_topic], partitions=1, compacted=False)
+    admin.ensure([settings.dead_letter_topic], partitions=1, compacted=False)
     preparation = PublishPreparation(
         settings=settings,
         store=store,
@@ -198,7 +198,7 @@ def _make_job(
 
 def _prepare(settings: Settings, admin: Admin, preparation: PublishPreparation, plan: Plan) -> PublishSetup:
     """Makes the topics and the schemas of a plan's products ready."""
-    check_rejects_topic(plan, settings.rejects_topic)
+    check_dead_letter_topic(plan, settings.dead_letter_topic)
     topics = [p.product.topic for p in plan.products.values()]
     admin.ensure(topics, partitions=settings.partitions, compacted=True)
     return preparation.setup(plan)

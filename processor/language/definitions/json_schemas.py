@@ -15,7 +15,7 @@ from typing import Any, Final, get_args
 
 from processor.environment.settings import schema_registry_access
 from processor.environment.settings.kafka_security import MECHANISMS, NAMES, PROTOCOLS
-from processor.environment.settings.settings import GROUPS
+from processor.environment.settings.settings import FORMER, GROUPS
 from processor.language.definitions.entities import KEEP, MOST_SHARDS, TRANSACTIONS, UNAVAILABLE
 from processor.language.definitions.joins import MAX_LIMIT
 from processor.language.definitions.products import DURATIONS
@@ -246,7 +246,9 @@ _CHOICES: Final = {"security.protocol": list(PROTOCOLS), "sasl.mechanism": list(
 
 def settings_schema() -> JsonSchema:
     """Of the settings file. Secrets are references, and the reader checks them."""
-    found = {f.name: _setting(f) for group in GROUPS.values() for f in fields(group)}
+    settings = {f.name: f for group in GROUPS.values() for f in fields(group)}
+    found = {name: _setting(f) for name, f in settings.items()}
+    found |= {old: _setting(settings[new]) | {"description": f"now `{new}`"} for old, new in FORMER.items()}
     kafka = "How the clients of Kafka connect; [kafka.librdkafka] and [kafka.java] are for one client."
     registry = "The registry of schemas of records, and how a client proves who it is."
     found |= {"kafka": _table(kafka, NAMES), "schema_registry": _table(registry, schema_registry_access.NAMES)}

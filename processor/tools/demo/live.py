@@ -33,7 +33,7 @@ from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_topic
 from processor.language.definitions.load import load, read_directory
 from processor.tools.demo.debezium import DATABASE, PREFIX, PROPERTIES, connector_properties
-from processor.tools.demo.report import differing_keys
+from processor.tools.demo.tour import differing_keys
 from processor.tools.inspect.oracle import source_oracle
 from processor.values import canonical_json
 from processor.values.record import Record, Value
@@ -217,7 +217,7 @@ class LiveDocuments:
 
     def dead_letters(self) -> int:
         """How many records the job refused."""
-        return self._count(Settings().rejects_topic)
+        return self._count(Settings().dead_letter_topic)
 
     def compare(self) -> tuple[int, list[str]]:
         """How many documents the products' SQL gives over the application's own tables, and which published ones differ."""

@@ -12,9 +12,8 @@ from processor.engine.plan.plan import EntityPlan
 from processor.engine.protocol.decode import decode
 from processor.engine.protocol.form_notes import PARTITION, Forms, read_form, with_notes
 from processor.finding import Checks, Finding, failure, ok, warning
-from processor.tools.doctor.network import KAFKA
+from processor.tools.doctor.context import KAFKA, CheckContext
 from processor.tools.doctor.registry import existing_registry
-from processor.tools.doctor.surroundings import Surroundings
 from processor.values import canonical_json
 from processor.values.change_formats import DebeziumImage, check_row, read_image, stated_tables, unwrap
 from processor.values.entity import ColumnType, Entity
@@ -49,7 +48,7 @@ FLATTENED = "transaction.id, transaction.data_collection_order, source.schema (o
 
 
 @CHECKS.check("source records", "the last records of these topics", cure=KAFKA, needs=("source topics",))
-def check_records(around: Surroundings) -> Iterator[Finding]:
+def check_records(around: CheckContext) -> Iterator[Finding]:
     """Whether entities can store the records, and say how their decimals arrive, where a record does not. Whether records have
     all declared columns, and name their transactions, where the entity says so."""
     existing_registry(around)
@@ -57,33 +56,28 @@ def check_records(around: Surroundings) -> Iterator[Finding]:
     named = {entity.topic for entity in entities} | {entity.transactions for entity in entities} - {""}
     topics = around.kafka.topics(sorted(named))
     yield from _transaction_topic_findings(entities, topics)
-    untold = [entity for entity in entities if any(_is_untold(entity, name) for name in entity.columns)]
-    forms = _settled_forms(around) if untold else {}
-    wrong = False
+    undeclared = [entity for entity in entities if any(_is_undeclared(entity, name) for name in entity.columns)]
+    forms = _settled_forms(around) if undeclared else {}
+    wrong: list[Finding] = []
     for entity in entities:
         topic, settled = topics.get(entity.topic), forms.get(entity.name, NO_FORMS)
         if topic is None or (topic.rights is not None and "READ" not in topic.rights):
             continue
         records = around.kafka.last_records(entity.topic, SAMPLE)
-        for finding in _absent_findings(records, around.plan.entities[entity.name]):
-            wrong = True
-            yield finding
-        for found_format in _format_findings(entity, records):
-            wrong = True
-            yield found_format
+        bad = [*_absent_findings(records, around.plan.entities[entity.name]), *_format_findings(entity, records)]
+        yield from bad
         yield from _transaction_findings(entity, records)
-        found = untold_forms(records, entity)
-        for column in entity.columns:
-            of_decimal = _decimal_finding(entity, column, found.get(column, frozenset()), settled.get(column))
-            if of_decimal is not None:
-                wrong = wrong or of_decimal.state != "ok"
-                yield of_decimal
+        found = undeclared_forms(records, entity)
+        forms_of = (_decimal_finding(entity, c, found.get(c, frozenset()), settled.get(c)) for c in entity.columns)
+        decimals = [one for one in forms_of if one is not None]
+        yield from decimals
+        wrong += [*bad, *(one for one in decimals if one.state != "ok")]
     if not wrong:
         shown = "all columns, no other format, and no decimal whose form is unknown"
         yield ok(f"the last records of each topic show {shown}; looked at {SAMPLE} of each")
 
 
-def _settled_forms(around: Surroundings) -> Forms:
+def _settled_forms(around: CheckContext) -> Forms:
     """The forms that the table has; none without a table. Other checks name the failure of a table."""
     try:
         return with_notes({}, map(read_form, around.store.partition(PARTITION))) if around.table_state else {}
@@ -119,9 +113,9 @@ def _decimal_finding(
     return None
 
 
-def untold_forms(records: Iterable[Record], entity: Entity) -> Mapping[str, frozenset[SampledForm]]:
+def undeclared_forms(records: Iterable[Record], entity: Entity) -> Mapping[str, frozenset[SampledForm]]:
     """The number columns of which the entity does not say how their text arrives -> the forms of text in these records."""
-    columns = [name for name in entity.columns if _is_untold(entity, name)]
+    columns = [name for name in entity.columns if _is_undeclared(entity, name)]
     found: dict[str, set[SampledForm]] = {}
     for image in _new_images(records, entity) if columns else ():
         for name in columns:
@@ -130,7 +124,7 @@ def untold_forms(records: Iterable[Record], entity: Entity) -> Mapping[str, froz
     return {name: frozenset(forms) for name, forms in found.items() if forms}
 
 
-def _is_untold(entity: Entity, column: str) -> bool:
+def _is_undeclared(entity: Entity, column: str) -> bool:
     """Whether a column takes text of numbers, and the entity does not say its form."""
     return entity.columns[column].name in ("decimal", "float") and entity.decimal_form(column) is None
 

@@ -72,7 +72,7 @@ def absence_text(entity: EntityPlan, sk: str) -> str:
     """What can be the cause where the table has neither the row nor its delete marker. `sk`: the row's encoded key."""
     return (
         f"the table has no row {entity.name} {sk}: no record of it came from topic {entity.entity.topic}, "
-        "`statestore rejects list` has it, or a delete or an erasure is long ago"
+        "`statestore dead-letters list` has it, or a delete or an erasure is long ago"
     )
 
 

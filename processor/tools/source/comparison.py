@@ -212,6 +212,11 @@ class ComparedEntity:
         """The differences of one kind."""
         return [one for one in self.differences if one.kind == kind]
 
+    @property
+    def equal(self) -> bool:
+        """Whether there is no difference, and no column that the table lacks: a row that an operator erased is none."""
+        return not self.moving and not self.table.gone and len(self.differences) == len(self.of("erased"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceComparison:

@@ -260,7 +260,7 @@ def _sample(settings: Settings, prefix: str | None) -> Iterator[Record]:
     from processor.job.kafka.reader import read_sample
 
     address, extra = settings.bootstrap_servers, dict(settings.kafka)
-    others = {settings.rejects_topic, *_OF_CONNECT}
+    others = {settings.dead_letter_topic, *_OF_CONNECT}
     for topic in sorted(Admin(address, extra).names()):
         if topic not in others and (prefix is None or topic.startswith(f"{prefix}.")):
             yield from read_sample(address, extra, topic, SAMPLE)

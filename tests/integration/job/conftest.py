@@ -150,7 +150,7 @@ class Scene:
 
     def replay(self, **changes: Any) -> list[tuple[int, str]]:
         """Replays all dead letters that wait: the offset of each, and how it ended."""
-        records = read_topic(self.settings.bootstrap_servers, {}, self.settings.rejects_topic)
+        records = read_topic(self.settings.bootstrap_servers, {}, self.settings.dead_letter_topic)
         with self.opened(**changes) as job:
             ended = ended_replays(job.driver.store.partition(PARTITION))
             waiting = [one for one in read_dead_letters(records) if replay_key(one.rejected.record) not in ended]
@@ -176,7 +176,7 @@ class Scene:
 
     def rejected(self) -> list[tuple[str, int, int, bytes | None, bytes | None, str]]:
         found = []
-        for r in read_topic(self.settings.bootstrap_servers, {}, self.settings.rejects_topic):
+        for r in read_topic(self.settings.bootstrap_servers, {}, self.settings.dead_letter_topic):
             letter = rejected_record(Message(topic=r.topic, key=r.key, value=r.value, headers=r.headers))
             record = letter.record
             found.append((record.topic, record.partition, record.offset, record.key, record.value, letter.reason))
@@ -272,7 +272,7 @@ def _scene(name: str, addresses: Addresses, checkpoint: Path, changes: Mapping[s
         registry_schema=name,
         bootstrap_servers=addresses.bootstrap_servers,
         checkpoint=str(checkpoint),
-        rejects_topic=f"{name}.rejects",
+        dead_letter_topic=f"{name}.rejects",
         lanes=2,
         partitions=2,
         threads=4,

@@ -177,7 +177,7 @@ def test_a_value_beyond_its_type_is_a_dead_letter_until_a_change_of_its_row_make
         "the document of product framed does not fit its Avro schema: orders: paid: expected int, found a number (Avro has 64 "
         "bits: declare decimal(38,0))"
     )
-    (letter,) = read_dead_letters(read_topic(scene.settings.bootstrap_servers, {}, scene.settings.rejects_topic))
+    (letter,) = read_dead_letters(read_topic(scene.settings.bootstrap_servers, {}, scene.settings.dead_letter_topic))
     assert letter.refused_by == RefusedBy(statestore_version(), scene.plan.version)
 
     assert [outcome for _, outcome in scene.replay(schema_registry=access(stub))] == ["refused"]

@@ -14,7 +14,7 @@ from processor.environment.stores.kinds import open_store
 from processor.errors import ForeignPart
 from processor.job.run.source_topics import record_boundary
 from processor.language.definitions.load import load
-from processor.tools.operate.rebuild_registry import rebuild_registry
+from processor.tools.operate.registry import rebuild_registry
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.repository.registry import no_check

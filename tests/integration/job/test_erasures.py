@@ -24,7 +24,7 @@ from processor.environment.settings.settings import setting_flags
 from processor.environment.stores.kinds import open_store
 from processor.job.run.source_topics import record_boundary
 from processor.language.definitions.load import load
-from processor.tools.operate.rebuild_registry import rebuild_registry
+from processor.tools.operate.registry import rebuild_registry
 from registry.repository.registry import no_check
 from tests.integration.job.profile_definitions import profile_definitions
 

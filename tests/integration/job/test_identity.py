@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from processor.cli.chosen_plan import stored_state
+from processor.cli.choices import stored_state
 from processor.engine.plan.planning import plan_of, requirements_of
 from processor.environment.settings.open_registry import open_registry
 from processor.environment.stores.kinds import open_store

@@ -110,7 +110,7 @@ def test_the_good_records_of_a_poisoned_batch_have_the_documents_of_sql(
 
     assert done.tally["read"] == len(second) == sum(done.tally[outcome] for outcome in OUTCOMES)
     assert done.tally["dead letters"] == len(bad)
-    topic = read_topic(scene.settings.bootstrap_servers, {}, scene.settings.rejects_topic)
+    topic = read_topic(scene.settings.bootstrap_servers, {}, scene.settings.dead_letter_topic)
     letters = {position(one.rejected.record): one for one in read_dead_letters(topic)}
     assert letters.keys() == bad.keys()
     for at, (poison, record) in bad.items():

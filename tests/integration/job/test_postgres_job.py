@@ -97,7 +97,7 @@ def test_the_documents_equal_the_sql_answer(
         ["status"],
         ["explain", "profile", '{"id": 3}'],
         ["keys", "profile"],
-        ["rejects", "list"],
+        ["dead-letters", "list"],
         ["slots"],
         ["statistics"],
     ):
@@ -137,8 +137,8 @@ def test_a_verb_that_is_done_or_refused_leaves_no_connection_open(
         ["verify", "--sql"],
         ["erase", "user", '{"id": 3}', "--referring"],
         ["erase", "user", '{"id": 3}'],
-        ["rejects", "drop", "--why", "a test"],
-        ["rejects", "replay"],
+        ["dead-letters", "drop", "--why", "a test"],
+        ["dead-letters", "replay"],
         ["backfill"],
     ):
         assert main(verb) == 0, (verb, capsys.readouterr().err)

@@ -17,8 +17,8 @@ from processor.job.kafka.reader import read_record, read_sample
 from processor.job.kafka.schemas import NO_REGISTRY, as_json
 from processor.language.product.product import Product
 from processor.text import duration_text
+from processor.tools.web.answers import LookUpProblem
 from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit, diff_rows, value_lines
-from processor.tools.web.problem import LookUpProblem
 from processor.tools.web.serve.reader import FoundDocument, StateReader
 from processor.values import canonical_json
 from processor.values.entity import Entity

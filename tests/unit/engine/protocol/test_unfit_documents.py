@@ -27,7 +27,7 @@ from tests.unit.engine.protocol.published_root import (
     reserved,
 )
 
-LIMITED = replace(CONTEXT, limit=200, rejects_topic="rejects", refused_by=RefusedBy("1.2.3", 9))
+LIMITED = replace(CONTEXT, limit=200, dead_letter_topic="rejects", refused_by=RefusedBy("1.2.3", 9))
 LONG = b'{"name":"%s"}' % (b"A" * 200)
 REASON = (
     "the document of product profile takes 381 bytes, and topic profiles takes messages of 200: raise its max.message.bytes "

@@ -33,7 +33,7 @@ ROUND = Round(
     committed=NOTHING,
     expires_at=99,
     oldest=0.0,
-    rejects_topic="rejects",
+    dead_letter_topic="rejects",
     setup=PublishSetup(),
     stopped=frozenset(),
 )

@@ -129,6 +129,7 @@ def test_both_refuse_a_wrong_shape(kind: str, text: str) -> None:
     [
         ({"batch_size": 5, "lanes": "4", "wait_seconds": 1.5, "table": "t"}, True),
         ({"kafka": {"security.protocol": "SSL", "client": {"id": "x"}}}, True),
+        ({"rejects_topic": "dead"}, True),
         ({"batch_size": 0}, False),
         ({"batch_sise": 5}, False),
         ({"lanes": 1.5}, False),
