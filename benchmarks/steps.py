@@ -23,8 +23,7 @@ from processor.language.definitions.load import ENTITIES, load, read_directory
 from processor.tools.demo.github import RecordedLine
 from processor.values import canonical_json
 from processor.values.entity import KeepChoice
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from statestore.memory import MemoryStore
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "github"

@@ -23,7 +23,7 @@ from processor.engine.plan.planning import plan_alone
 from processor.engine.plan.root_key import root_of
 from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.trial import batches
-from processor.environment.programs.postgres import start_postgres
+from processor.environment.programs.servers import start_postgres
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions

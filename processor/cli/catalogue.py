@@ -8,7 +8,7 @@ from processor.cli.options import REGISTRY, load_settings, reachable_settings
 from processor.cli.verb import AUTHORS, WITH_TESTS, flag, verb
 from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.step_runner import tune_garbage_collector
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import files_below, load_directory, read_tests
 from processor.language.definitions.product_tests import read_cases

@@ -22,8 +22,7 @@ from processor.engine.protocol.stored_roots import stored_roots
 from processor.engine.protocol.wait import Wait, wait_of
 from processor.engine.rounds.job_event import no_report
 from processor.engine.rounds.step_runner import StepRunner
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.resolve import open_registry, resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
 from processor.job.kafka.schemas import open_schemas

@@ -20,21 +20,21 @@ from processor.counts import Count
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.decode import compare_columns
 from processor.engine.protocol.form_notes import PARTITION as FORMS
-from processor.engine.protocol.form_notes import read_form, with_notes
+from processor.engine.protocol.form_notes import read_form
 from processor.engine.protocol.replays import DROPPED, ReplayReport, drop
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.errors import KafkaError, StatestoreError
 from processor.job.run.dead_letters import LetterFate, age, readable_lines, record_position
 from processor.text import visible_line, visible_lines
+from processor.values.decimal_forms import NO_FORMS, with_notes
+from processor.values.reasons import REASONS
 from processor.values.record import Rejected
-from processor.values.recorded_line import to_reject_line
-from processor.values.reject_reasons import REASONS
-from processor.values.settled_form import NO_FORMS
+from processor.values.recorded_topics import to_reject_line
 
 if TYPE_CHECKING:
-    from processor.engine.protocol.form_notes import Forms
     from processor.environment.settings.settings import Settings
     from processor.values.dead_letters import DeadLetter
+    from processor.values.decimal_forms import Forms
     from registry.repository import Registry
 
 

@@ -136,7 +136,7 @@ def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> 
     """Runs the job over the history, on these parts, with the table in this store. `follow`: prints the way of one event."""
     from processor.cli.printing.output import JobLog
     from processor.cli.process import StopSignals
-    from processor.environment.settings.open_registry import open_registry
+    from processor.environment.settings.resolve import open_registry
     from processor.job.run.feed import read_back, read_feed
     from processor.job.run.open_job import RunRequest, prepare_plan
     from processor.job.run.run_job import run_to_end

@@ -28,7 +28,7 @@ from processor.cli.printing.terminal import warn
 from processor.cli.verb import AUTHORS, DEFINITIONS, ENTITY, JSON, OPERATORS, PRODUCT, WHY, Flag, flag, positive, verb
 from processor.engine.plan.planning import check_after, plan_of, requirements_of
 from processor.engine.protocol.topic_moves import move_lines
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.errors import SettingError, StatestoreError
 from processor.language.definitions.problems import suggest
 from processor.text import visible, visible_line

@@ -16,7 +16,7 @@ from processor.cli.stored_letters import positions
 from processor.cli.verb import ENTITY, LOG, OPERATORS, TAKE_OVER, flag, verb
 from processor.engine.plan.declared_columns import declared_columns
 from processor.engine.rounds.step_runner import StepRunner
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.errors import SettingError
 from processor.text import visible_line, visible_lines
 from processor.tools.inspect.rows import Reference, references

@@ -12,10 +12,10 @@ from typing import get_args
 from processor.cli.options import KAFKA, load_settings, reachable_settings
 from processor.cli.printing.terminal import warn
 from processor.cli.verb import AUTHORS, flag, natural, verb
-from processor.environment.settings.resolve_secrets import database_address
+from processor.environment.settings.resolve import database_address
 from processor.errors import SettingError, StatestoreError
+from processor.language.definitions.json_schemas import schema_line, write_schemas
 from processor.language.definitions.load import ENTITIES, load_directory
-from processor.language.definitions.schema_files import schema_line, write_schemas
 from processor.text import nearest, visible, visible_line
 from processor.tools.source.column_types import ConnectorModes, DecimalMode, TimeMode
 from processor.tools.source.draft import DraftEntity, drift_lines, entities_text, product_name, product_text

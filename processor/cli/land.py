@@ -19,9 +19,8 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone, product_of
 from processor.engine.rounds.job_event import JobEvent
 from processor.engine.rounds.troubles import Troubles
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.resolve_secrets import resolve_reference
-from processor.environment.settings.secret_references import is_reference
+from processor.environment.settings.resolve import open_registry, resolve_reference
+from processor.environment.settings.secrets import is_reference
 from processor.environment.settings.settings import PASSWORD, Settings
 from processor.errors import PartError, SettingError, StatestoreError
 from processor.job.landing.sinks import SINKS, EmbeddedSink, open_target, sink_of

@@ -13,7 +13,7 @@ from pathlib import Path
 from processor.cli.options import print_progress
 from processor.cli.verb import JSON, MACHINE, flag, verb, verb_with_actions
 from processor.environment.embedded import BROKER, CONSOLE, OPENSEARCH, SERVER, Addresses, PartsStatus, down, status, up
-from processor.environment.programs.processes import LOCAL_DIR
+from processor.environment.programs.program import LOCAL_DIR
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import KINDS, embedded_kind
 from processor.errors import PartError

@@ -69,7 +69,7 @@ from processor.tools.inspect.rows import (
     row_object,
 )
 from processor.values import canonical_json
-from processor.values.recorded_line import to_line
+from processor.values.recorded_topics import to_line
 from statestore import keys
 from statestore.store import Page
 

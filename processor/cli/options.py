@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from processor.environment.programs.processes import LOCAL_DIR
-from processor.environment.settings.resolve_secrets import database_address, resolve_registry
+from processor.environment.programs.program import LOCAL_DIR
+from processor.environment.settings.resolve import database_address, resolve_registry
 from processor.environment.settings.settings import FORMER, GROUPS, Settings, flags_of, read_settings, setting_flags
 from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
 from processor.errors import AddressMissing, PartError, SettingError

@@ -22,8 +22,7 @@ from processor.engine.plan.planning import plan_alone, plan_of, requirements_of
 from processor.engine.protocol.topic_moves import move_lines
 from processor.engine.rounds.step_runner import StepRunner, tune_garbage_collector
 from processor.engine.rounds.trial import Trial
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.resolve import open_registry, resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import SettingError, StatestoreError
 from processor.job.kafka.schemas import open_schemas

@@ -24,9 +24,7 @@ from processor.cli.printing.output import JobLog
 from processor.engine.plan.planning import plan_of
 from processor.engine.rounds.job_event import JobEvent, Report
 from processor.engine.rounds.troubles import Troubles, trouble_line
-from processor.environment.settings.owner_name import owner_name
-from processor.environment.settings.setting_groups import WatchSettings
-from processor.environment.settings.settings import Settings
+from processor.environment.settings.settings import Settings, WatchSettings, owner_name
 from processor.errors import Stopped
 from processor.job.metrics.status import SILENT_SECONDS, wrong_in_report
 from processor.text import duration_text

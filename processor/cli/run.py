@@ -46,10 +46,8 @@ from processor.cli.verb import (
 from processor.counts import Count
 from processor.engine.protocol.backlog import stopped_line
 from processor.engine.rounds.job_event import JobEvent
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.owner_name import owner_name
-from processor.environment.settings.settings import PASSWORDS, Settings
-from processor.environment.settings.store_address import address_forms, settings_at
+from processor.environment.settings.resolve import address_forms, open_registry, settings_at
+from processor.environment.settings.settings import PASSWORDS, Settings, owner_name
 from processor.errors import SettingError, StatestoreError, Stopped
 from registry.errors import LeaseHeld, RegistryError
 from statestore.copy_items import CopyStep

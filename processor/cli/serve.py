@@ -22,12 +22,17 @@ from processor.cli.options import (
     user_name,
 )
 from processor.cli.verb import OPERATORS, Flag, flag, positive, verb
-from processor.environment.listeners.connections import THIS_MACHINE, ConnectionLimits
-from processor.environment.listeners.host import LOCAL_NAMES, is_loopback, is_named, plain_name
+from processor.environment.listeners import (
+    LOCAL_NAMES,
+    THIS_MACHINE,
+    ConnectionLimits,
+    is_loopback,
+    is_named,
+    plain_name,
+)
 from processor.environment.programs.servers import CONSOLE_PACKAGES, CONSOLE_PORT
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.resolve_secrets import resolve_reference
-from processor.environment.settings.secret_references import EXAMPLES, is_reference
+from processor.environment.settings.resolve import open_registry, resolve_reference
+from processor.environment.settings.secrets import EXAMPLES, is_reference
 from processor.environment.settings.settings import Settings
 from processor.errors import SettingError
 

@@ -27,7 +27,7 @@ from processor.engine.plan.declared_columns import declared_columns
 from processor.engine.plan.plan import EntityPlan, Plan
 from processor.engine.protocol.replays import letter_position
 from processor.engine.rounds.shown_keys import shown_keys
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import SettingError, StatestoreError
 from processor.text import visible_line

@@ -26,7 +26,7 @@ from processor.cli.options import (
 from processor.cli.stored_letters import request_lines
 from processor.cli.verb import JSON, OPERATORS, flag, one_of, source_flags, verb
 from processor.engine.rounds.troubles import degraded_lines
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import kind_of
 from processor.errors import KafkaError, PartError, SettingError, StatestoreError

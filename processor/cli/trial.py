@@ -27,7 +27,7 @@ from processor.engine.protocol.seen_transactions import followed_topics
 from processor.engine.rounds.run_product_tests import Failure, run_case
 from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.trial import Trial, batches
-from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import read_settings
 from processor.errors import StatestoreError
 from processor.job.kafka.schemas import open_schemas
@@ -35,10 +35,9 @@ from processor.language.definitions.load import files_below, load_directory, rea
 from processor.language.definitions.product_tests import Case, read_cases
 from processor.text import nearest_topic
 from processor.values.dead_letters import rejected_record
+from processor.values.reasons import OF_DOCUMENTS
 from processor.values.record import Record, Rejected
-from processor.values.recorded_line import to_line, to_reject_line
-from processor.values.recorded_topics import read_records
-from processor.values.reject_reasons import OF_DOCUMENTS
+from processor.values.recorded_topics import read_records, to_line, to_reject_line
 
 SHOWN = 5
 """Dead letters that `try` prints with their reasons."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from processor.environment.stores.setting_field import LARGEST
+from processor.environment.stores.kind import LARGEST
 
 AUTHORS, OPERATORS, MACHINE = "verbs of an author of products", "verbs of an operator", "verbs of this machine"
 GROUPS = (AUTHORS, OPERATORS, MACHINE)

@@ -22,10 +22,8 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import product_of
 from processor.engine.protocol.ledger import group_key, read_entry
 from processor.engine.rounds.step_runner import StepRunner
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.owner_name import owner_name
-from processor.environment.settings.resolve_secrets import resolve_schema_registry
-from processor.environment.settings.settings import Settings
+from processor.environment.settings.resolve import open_registry, resolve_schema_registry
+from processor.environment.settings.settings import Settings, owner_name
 from processor.errors import SettingError
 from processor.text import shortened, visible_line, visible_lines
 from processor.tools.inspect.verification import (

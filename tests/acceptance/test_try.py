@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.environment.programs.postgres import start_postgres
+from processor.environment.programs.servers import start_postgres
 from processor.language.definitions.load import load, read_directory
 from processor.tools.demo.github import build_history, load_events
 from processor.tools.demo.tour import differing_keys

@@ -20,8 +20,7 @@ from processor.language.product.product import Definitions
 from processor.tools.demo.tour import differing_keys
 from processor.tools.inspect.oracle import oracle
 from processor.values import canonical_json
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from tests.edits.source import DELETES, DRAW, EditedSource
 from tests.edits.verdict import disordered
 from tests.simulator.edit_shapes import CONTENTS, texts

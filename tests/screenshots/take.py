@@ -19,8 +19,8 @@ from unittest.mock import patch
 
 import pytest
 
-from processor.environment.programs.postgres import start_postgres
 from processor.environment.programs.program import SecretUrl
+from processor.environment.programs.servers import start_postgres
 from processor.job.landing.states import LandingState
 from processor.tools.web.console import documents
 from processor.tools.web.console.app import OwnUser

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from processor.environment.settings.settings import Settings
 from processor.errors import Fenced, KafkaError
-from processor.values.message import Message
+from processor.values.record import Message
 
 REJECTS = Settings().dead_letter_topic
 

@@ -13,7 +13,7 @@ from processor.engine.protocol.erasures import Erasure
 from processor.engine.rounds.round import PublishSetup
 from processor.job.run import product_topics
 from processor.values.dead_letters import DeadLetter
-from processor.values.message import Message
+from processor.values.record import Message
 from registry.edits.edit import find_product
 from registry.edits.operations import move, remove
 from registry.errors import RegistryError

@@ -19,10 +19,8 @@ from processor.engine.rounds.freshness import BUCKETS, FRESHNESS
 from processor.engine.rounds.job_event import JobEvent
 from processor.job.metrics.status import freshness_text, lag_text
 from processor.text import visible_line
-from processor.values.message import Message
-from processor.values.record import Record, Rejected
-from processor.values.recorded_line import to_line, to_reject_line
-from processor.values.recorded_topics import check_writable, open_writer
+from processor.values.record import Message, Record, Rejected
+from processor.values.recorded_topics import check_writable, open_writer, to_line, to_reject_line
 
 ROUNDS = {
     "batch": (Count.READ, Count.APPLIED, Count.DEAD_LETTERS, Count.PUBLISHED),

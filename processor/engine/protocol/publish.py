@@ -37,11 +37,10 @@ from processor.engine.protocol.ledger import (
     run_key,
     turn_of,
 )
-from processor.language.product.encoded_document import EncodedDocument
+from processor.language.product.avro import EncodedDocument
 from processor.values.dead_letters import RefusedBy, message_bytes, reject_message
-from processor.values.message import MAX_MESSAGE_BYTES, Message
-from processor.values.record import Record, Rejected
-from processor.values.reject_reasons import ReasonCode
+from processor.values.reasons import ReasonCode
+from processor.values.record import MAX_MESSAGE_BYTES, Message, Record, Rejected
 from statestore.keys import Key
 from statestore.store import Done, Item
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from processor.counts import DEAD_LETTERS_OF, IN_TOPIC, OUTCOMES, Count, Outcome
-from processor.environment.settings.setting_groups import BatchSettings
+from processor.environment.settings.settings import BatchSettings
 from processor.errors import AccountError, TooManyRejects
 
 REASONS_SHOWN = 5

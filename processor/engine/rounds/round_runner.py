@@ -25,7 +25,7 @@ from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.engine.rounds.row_reads import RowReads
 from processor.engine.rounds.run_progress import RunProgress
 from processor.engine.rounds.spending import spending
-from processor.environment.settings.installed_release import statestore_version
+from processor.environment.settings.settings import statestore_version
 from processor.errors import Fenced, LostWrites
 from statestore.store import Refused
 

@@ -22,8 +22,7 @@ from processor.engine.rounds.make_driver import make_driver
 from processor.engine.rounds.recorded_ends import RecordedEnds
 from processor.environment.settings.settings import Settings
 from processor.values.framing import NO_SCHEMAS, FramedReader
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from statestore.memory import MemoryStore
 from statestore.store import Store
 

@@ -20,8 +20,7 @@ from processor.job.kafka.client import (
     watermarks,
 )
 from processor.job.kafka.reader import read_sample
-from processor.values.message import MAX_MESSAGE_BYTES
-from processor.values.record import Record
+from processor.values.record import MAX_MESSAGE_BYTES, Record
 
 ATTEMPTS = 5
 """So often the broker is asked about a topic that it does not know, or that has no leader; a second apart."""

@@ -16,8 +16,8 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka import KafkaError as ClientError
 from confluent_kafka.admin import AdminClient
 
-from processor.environment.settings.kafka_security import MSK, credentials, for_librdkafka
-from processor.environment.settings.resolve_secrets import resolve_kafka
+from processor.environment.settings.kafka import MSK, credentials, for_librdkafka
+from processor.environment.settings.resolve import resolve_kafka
 from processor.errors import Fenced, KafkaError, SettingError, StatestoreError
 
 

@@ -30,9 +30,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, json_format
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from processor.values.framing import SchemedValue
-from processor.values.record import Value
-from processor.values.schemas.connect_values import (
+from processor.values.connect_schema import (
     CONNECT,
     DECIMAL,
     VARIABLE_DECIMAL,
@@ -42,6 +40,8 @@ from processor.values.schemas.connect_values import (
     shortest_float,
     unscaled_text,
 )
+from processor.values.framing import SchemedValue
+from processor.values.record import Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,7 @@ from processor.job.landing.target import (
     write_latest,
 )
 from processor.language.product.document_type import index_mapping
-from processor.values.message import HIGHEST_SEQUENCE
+from processor.values.record import HIGHEST_SEQUENCE
 
 TIMEOUT: Final = urllib3.Timeout(connect=10, read=60)
 BULK_BYTES: Final = 5 * 1024 * 1024

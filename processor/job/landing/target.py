@@ -17,8 +17,7 @@ from processor.errors import Outage, StatestoreError
 from processor.finding import is_this_machine
 from processor.language.product.product import Product
 from processor.values.entity import Entity
-from processor.values.message import HIGHEST_SEQUENCE, read_sequence
-from processor.values.record import Record
+from processor.values.record import HIGHEST_SEQUENCE, Record, read_sequence
 
 HEADER: Final = "statestore."
 HIGHEST_VERSION: Final = 2**31 - 1

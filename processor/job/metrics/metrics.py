@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from processor.counts import BATCH, DEAD_LETTERS_OF, IN_TOPIC, OUTCOMES, REQUEST, STAGE, STAGES, Count
 from processor.engine.rounds import freshness
 from processor.engine.rounds.index_lag import LAG_BOUNDS, LAG_BUCKETS, LAG_SUM
-from processor.values.reject_reasons import REASONS
+from processor.values.reasons import REASONS
 from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
 Kind = Literal["gauge", "counter", "histogram"]

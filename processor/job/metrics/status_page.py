@@ -32,8 +32,15 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from processor.engine.rounds.freshness import read_freshness
-from processor.environment.listeners.connections import ConnectionLimits, ConnectionTable, listen
-from processor.environment.listeners.host import LOCAL_NAMES, is_loopback, is_named, plain_name
+from processor.environment.listeners import (
+    LOCAL_NAMES,
+    ConnectionLimits,
+    ConnectionTable,
+    is_loopback,
+    is_named,
+    listen,
+    plain_name,
+)
 from processor.job.metrics.metrics import METRICS, Histogram, Metric, Values, read_metrics
 from processor.job.metrics.status import document_age, gate_lines, lag_text, missing_text, oldest_text
 

@@ -55,15 +55,14 @@ from processor.engine.protocol.walk import PARTITION as WALKS
 from processor.engine.protocol.walk import read_walk, write_walk
 from processor.engine.rounds.job_event import JobEvent, Report
 from processor.environment.settings.settings import Settings
+from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
-from processor.environment.stores.store_kind import Effort
 from processor.errors import ForeignPart
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_last, read_topic
 from processor.job.run.checkpoint import Checkpoint
 from processor.job.run.lease import fence_producers, take_table
-from processor.values.message import Message, read_sequence, sequence_of
-from processor.values.record import Record
+from processor.values.record import Message, Record, read_sequence, sequence_of
 from registry.errors import RegistryMissing
 from registry.model import Binding, Lease
 from registry.repository import Registry
@@ -313,7 +312,7 @@ def readable_store(settings: Settings, registry: Registry) -> Iterator[Store]:
 def look_up_stores(settings: Settings, registry: Registry, count: int) -> Iterator[list[Store]]:
     """So many stores inside the block, for look-ups, which soon give up a silent store. Raises as `readable_store`."""
     with readable_store(settings, registry), ExitStack() as stack:
-        yield [stack.enter_context(closing(open_store(settings, Effort.LOOK_UP))) for _ in range(count)]
+        yield [stack.enter_context(closing(open_store(settings, RetryBudget.LOOK_UP))) for _ in range(count)]
 
 
 def widen_table(settings: Settings, registry: Registry, slots: int, progress: ReportIndex) -> None:

@@ -13,8 +13,7 @@ from processor.engine.rounds.live_replays import RequestedLetters
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError
 from processor.values.dead_letters import SMALLEST_LIMIT, DeadLetter, read_dead_letters, record_hash, rejected_record
-from processor.values.message import MAX_MESSAGE_BYTES, Message
-from processor.values.record import Record
+from processor.values.record import MAX_MESSAGE_BYTES, Message, Record
 from registry.model import LetterPosition
 from statestore.store import Item
 

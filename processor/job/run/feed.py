@@ -10,8 +10,7 @@ from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.kafka.reader import read_topic
 from processor.values.dead_letters import read_dead_letters
-from processor.values.message import Message
-from processor.values.record import Record, Rejected
+from processor.values.record import Message, Record, Rejected
 from processor.values.recorded_topics import read_records
 
 

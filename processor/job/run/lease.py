@@ -10,7 +10,7 @@ from time import monotonic
 from processor.engine.plan.planning import plan_of
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.job_event import JobEvent, Report
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import Stopped
 from processor.job.kafka.outbox import TransactionalOutbox

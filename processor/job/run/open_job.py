@@ -24,13 +24,10 @@ from processor.engine.rounds.make_driver import make_driver
 from processor.engine.rounds.round import PublishSetup
 from processor.engine.rounds.steward import Steward
 from processor.engine.rounds.troubles import Troubles
-from processor.environment.settings.installed_release import statestore_version
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.owner_name import owner_name
-from processor.environment.settings.resolve_secrets import resolve_tables
-from processor.environment.settings.settings import Settings
+from processor.environment.settings.resolve import open_registry, resolve_tables
+from processor.environment.settings.settings import Settings, owner_name, statestore_version
+from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
-from processor.environment.stores.store_kind import Effort
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.client import check_access
 from processor.job.kafka.schemas import SchemaRegistration, open_schemas
@@ -114,7 +111,7 @@ def prepare_job(request: RunRequest) -> Job:
     open_schemas(settings.schema_registry)
     check_access(settings.bootstrap_servers, dict(settings.kafka))
     with stops_cleanly(request.stopping), ExitStack() as failing:
-        store = open_store(settings, Effort.JOB)
+        store = open_store(settings, RetryBudget.JOB)
         failing.callback(store.close)
         lost = find_lost_writes(settings, request.plan, registry, store)
         parts = Parts(settings=settings, registry=registry, store=store, adopt=request.adopt, lost=lost)

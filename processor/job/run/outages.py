@@ -29,8 +29,8 @@ from processor.counts import REQUEST
 from processor.engine.protocol.identity import IDENTITY
 from processor.engine.rounds.troubles import Troubles
 from processor.environment.settings.settings import Settings
+from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import kind_of, open_store
-from processor.environment.stores.store_kind import Effort
 from processor.errors import Outage, SchemaRegistryAway, StatestoreError, Stopped
 from processor.job.kafka.schemas import open_client
 from processor.text import duration_text
@@ -105,7 +105,7 @@ Question = Callable[[Settings], AbstractContextManager[Callable[[], object]]]
 
 @contextmanager
 def _ask_store(settings: Settings) -> Iterator[Callable[[], object]]:
-    with closing(open_store(settings, Effort.ONCE)) as store:
+    with closing(open_store(settings, RetryBudget.ONCE)) as store:
         yield lambda: store.get([IDENTITY])
 
 

@@ -25,7 +25,7 @@ from processor.errors import ForeignPart
 from processor.job.kafka.admin import Admin, message_limits
 from processor.job.kafka.reader import read_topic
 from processor.job.kafka.schemas import SchemaRegistration
-from processor.values.message import sequence_of
+from processor.values.record import sequence_of
 from statestore.store import Store
 
 

@@ -27,7 +27,7 @@ from processor.engine.protocol.epochs import read_epochs
 from processor.engine.protocol.replays import ReplayReport
 from processor.engine.rounds.job_event import JobEvent, Report
 from processor.engine.rounds.live_replays import LiveReplays
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
 from processor.errors import BoundaryError, CheckpointError, Fenced, Outage, StatestoreError, Stopped, StreamOutdated

@@ -20,7 +20,7 @@ from pyspark.sql.functions import expr
 
 from processor.engine.protocol.epochs import Partition
 from processor.environment.programs.downloads import ShowProgress, find_java, spark_kafka_jars
-from processor.environment.settings.kafka_security import SPARK_REDACTION, for_java
+from processor.environment.settings.kafka import SPARK_REDACTION, for_java
 from processor.environment.settings.settings import Settings
 from processor.job.run.checkpoint import START, Checkpoint
 

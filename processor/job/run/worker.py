@@ -29,10 +29,10 @@ from processor.engine.rounds.round import SMALL, LaneResult, Round, Stage, Stage
 from processor.engine.rounds.spending import spending
 from processor.engine.rounds.stage_times import stage_time
 from processor.engine.rounds.step_runner import StepRunner, tune_garbage_collector
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
+from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
-from processor.environment.stores.store_kind import Effort
 from processor.errors import Fenced, TransactionTimedOut
 from processor.job.kafka.admin import ask_limit
 from processor.job.kafka.outbox import BATCH_BYTES, KafkaOutbox, TransactionalOutbox
@@ -103,7 +103,7 @@ def clients(settings: Settings, letter_bytes: int | None, fence: FencingToken | 
     _opened.close()
     keep_zip_directories()
     made = Clients(
-        store=open_store(settings, Effort.JOB, fence),
+        store=open_store(settings, RetryBudget.JOB, fence),
         rejects=KafkaOutbox(
             settings.bootstrap_servers,
             dict(settings.kafka),

@@ -22,10 +22,8 @@ from urllib.parse import urlsplit
 
 from processor.environment.embedded import owned_home
 from processor.environment.programs.downloads import ShowProgress, find_java, silent, spark_kafka_jars
-from processor.environment.programs.postgres import STORE_SETTINGS, start_postgres
-from processor.environment.programs.processes import Owner
-from processor.environment.programs.program import Process, Program, SecretUrl, log_tail, log_text
-from processor.environment.programs.servers import start_kafka
+from processor.environment.programs.program import Owner, Process, Program, SecretUrl, log_tail, log_text
+from processor.environment.programs.servers import STORE_SETTINGS, start_kafka, start_postgres
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import kind_of
 from processor.errors import KafkaError, PartError

@@ -13,10 +13,10 @@ from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from processor.environment.settings.resolve_secrets import resolve_tables
-from processor.environment.settings.secret_references import Secret
+from processor.environment.settings.resolve import resolve_tables
+from processor.environment.settings.secrets import Secret
 from processor.environment.settings.settings import PASSWORDS, Settings
-from processor.environment.stores.store_kind import StoreKind
+from processor.environment.stores.kind import StoreKind
 from processor.errors import PartError, StatestoreError
 from processor.finding import DoctorCheck, Finding, NothingToCheck, failure, skipped
 from processor.tools.doctor import context, kafka, machine, records, registry

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_of
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.resolve_secrets import resolve_kafka
+from processor.environment.settings.resolve import open_registry, resolve_kafka
 from processor.environment.settings.settings import Settings
+from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import kind_of, open_store
-from processor.environment.stores.postgres_kind import PostgresProbe
-from processor.environment.stores.store_kind import Effort
+from processor.environment.stores.postgres import PostgresProbe
 from processor.errors import SettingError
 from processor.finding import CONNECT_SECONDS, Checks, Finding, NothingToCheck, failure, no_way, ok, warning
 from statestore.store import Store
@@ -49,7 +48,7 @@ class CheckContext:
     @cached_property
     def store(self) -> Store:
         """Raises StoreError for a wrong address, or without a region."""
-        return open_store(self.settings, Effort.ONCE)
+        return open_store(self.settings, RetryBudget.ONCE)
 
     @cached_property
     def table(self) -> Any:

@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from processor.engine.protocol.epochs import last_topic
-from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.resolve import resolve_schema_registry
 from processor.errors import BoundaryError
 from processor.finding import Checks, Finding, NothingToCheck, failure, is_this_machine, ok, warning
 from processor.job.kafka.schemas import avro_products, open_client
 from processor.tools.doctor.context import KAFKA, CheckContext, shown_address, unreachable
 from processor.tools.doctor.registry import existing_registry
 from processor.values.dead_letters import SMALLEST_LIMIT
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.record import MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
     from processor.job.kafka.admin import TopicState

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from processor.engine.plan.dead_letter_topic import check_dead_letter_topic
-from processor.environment.stores.server_findings import commit_findings, release_finding
+from processor.environment.stores.postgres import commit_findings, release_finding
 from processor.finding import (
     Checks,
     Finding,

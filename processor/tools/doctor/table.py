@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from processor.environment.stores.kind import INDEX_READS, StoreKind, existing_table
 from processor.environment.stores.kinds import kind_of
-from processor.environment.stores.store_kind import INDEX_READS, StoreKind, existing_table
 from processor.finding import Checks, DoctorCheck, Finding, failure, ok
 from processor.tools.doctor.context import POSTGRES, CheckContext
 from processor.tools.doctor.registry import existing_registry

@@ -35,8 +35,8 @@ from processor.engine.protocol.assemble import assemble_tree, shown_rows
 from processor.engine.protocol.ledger import NO_DOCUMENT, group_key, group_partition, read_entry
 from processor.engine.rounds.round import CHUNK
 from processor.engine.rounds.step_runner import StepRunner, apply_overlay
+from processor.language.product.avro import json_of_avro
 from processor.language.product.document import GONE, CompiledLevel, Match, Renderer
-from processor.language.product.encoded_document import json_of_avro
 from processor.language.product.expressions.expression import Scope
 from processor.language.product.product import Join, Product, WholeRow
 from processor.tools.inspect.prices import Prices

@@ -30,7 +30,7 @@ from processor.tools.inspect.changes import PlannedEntry, planned_entries
 from processor.tools.inspect.estimate import Estimate, StatisticsIndex, estimate_events, index_statistics
 from processor.tools.inspect.price import UNREAD, Cost, GatePrice, columns_of, price_events, price_gates
 from processor.tools.inspect.prices import Prices
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.record import MAX_MESSAGE_BYTES
 from registry.board import board_json
 from registry.edits.advance import completed
 from registry.edits.apply import apply

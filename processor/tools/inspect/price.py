@@ -49,9 +49,8 @@ from processor.language.product.expressions.expression import Column, Expression
 from processor.language.product.join_fields import parse_compared, parse_element, type_of
 from processor.language.product.product import OPEN, Columns, Join, Product, expressions
 from processor.values import canonical_json
-from processor.values.change_formats import row_value
-from processor.values.column_types import parse_type
-from processor.values.entity import ColumnType, Entity
+from processor.values.entity import ColumnType, Entity, parse_type
+from processor.values.envelopes.kinds import row_value
 from processor.values.record import Record, Value
 from registry.slots import equal_groups
 from registry.text import column_of

@@ -19,7 +19,7 @@ from processor.language.product.product import Columns
 from processor.text import table_lines
 from processor.values import canonical_json
 from processor.values.record import Record
-from processor.values.recorded_line import NO_TIMESTAMP
+from processor.values.recorded_topics import NO_TIMESTAMP
 from registry.model import EpochBoundary
 from statestore import keys
 from statestore.item_attributes import entity_of_item, key_of_item, version_of_item

@@ -44,14 +44,14 @@ from processor.engine.protocol.stored_roots import stored_roots
 from processor.engine.rounds.publish_stage import VERSION_HEADER, encoded_document
 from processor.engine.rounds.round import CHUNK
 from processor.engine.rounds.step_runner import StepRunner
+from processor.language.product.avro import EncodedDocument
 from processor.language.product.document_type import Schema, document_schema
-from processor.language.product.encoded_document import EncodedDocument
 from processor.language.product.join_fields import array_of
 from processor.language.product.product import Product
 from processor.values import canonical_json
 from processor.values.entity import ColumnType, Entity
 from processor.values.record import Record, Value
-from processor.values.times import round_to_microseconds, to_microseconds, to_timestamp
+from processor.values.values import round_to_microseconds, to_microseconds, to_timestamp
 from statestore import keys
 from statestore.items import DELETED, Row
 from statestore.keys import partitions

@@ -54,12 +54,11 @@ from processor.job.run.run_job import failure_reason, finish_background_work, ke
 from processor.job.run.source_topics import check_topics
 from processor.values import canonical_json
 from processor.values.dead_letters import rejected_record
+from processor.values.decimal_forms import NO_FORMS, ColumnForms
 from processor.values.entity import Entity
 from processor.values.framing import FramedReader, is_framed, schema_ids
-from processor.values.message import Message
-from processor.values.record import Record, Rejected, Value
-from processor.values.reject_reasons import OF_DOCUMENTS
-from processor.values.settled_form import NO_FORMS, ColumnForms
+from processor.values.reasons import OF_DOCUMENTS
+from processor.values.record import Message, Record, Rejected, Value
 from registry.edits.history import past_products
 from registry.model import HistoryEntry
 from registry.text import json_text

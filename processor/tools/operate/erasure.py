@@ -157,7 +157,7 @@ def _in_table(
 ) -> Iterator[Remain]:
     table = f"table {settings.table}"
     kind = kind_of(settings.store)
-    expires = f"{time_text(at + timedelta(days=settings.marker_days))}, then {kind.remover}"
+    expires = f"{time_text(at + timedelta(days=settings.marker_days))}, then {kind.expiry}"
     if not report.expires:
         expires = f"{FOR_EVER}, because the table has no TTL: turn it on for the attribute `ttl`"
     if report.before is not None:

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from processor.language.product.join_fields import parse_compared, parse_element
-from processor.values.column_types import parse_type
-from processor.values.entity import Compare, DeleteFlag, Entity
+from processor.values.entity import Compare, DeleteFlag, Entity, parse_type
 from statestore.column_values import MAX_COLUMNS
 
 T = TypeVar("T")

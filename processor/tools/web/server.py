@@ -34,8 +34,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from processor.environment.listeners.connections import BACKLOG, ConnectionLimits, ConnectionTable, Peer, listen
-from processor.environment.listeners.host import LOCAL_NAMES, is_loopback, is_named
+from processor.environment.listeners import (
+    BACKLOG,
+    LOCAL_NAMES,
+    ConnectionLimits,
+    ConnectionTable,
+    Peer,
+    is_loopback,
+    is_named,
+    listen,
+)
 from processor.errors import SettingError
 from processor.tools.web.answers import LookUpProblem
 from processor.values import canonical_json

@@ -24,7 +24,7 @@ from processor.engine.rounds.job_event import no_report
 from processor.engine.rounds.trial import Trial
 from processor.environment.embedded import Addresses, embedded_parts
 from processor.environment.programs.downloads import spark_kafka_jars
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox
@@ -34,8 +34,7 @@ from processor.job.run.open_job import RunRequest, open_job
 from processor.job.run.run_job import run_job, run_replays
 from processor.language.definitions.load import load
 from processor.values.dead_letters import read_dead_letters, rejected_record
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from registry.repository import Registry
 from statestore.keys import Key
 from tests.integration.job.plain_engine import plain_engine

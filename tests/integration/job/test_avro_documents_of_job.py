@@ -20,8 +20,11 @@ from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: E402
 from confluent_kafka.schema_registry.avro import AvroDeserializer  # noqa: E402
 
 from processor.engine.rounds.follow_up_stages import RootToRepair  # noqa: E402
-from processor.environment.settings.installed_release import statestore_version  # noqa: E402
-from processor.environment.settings.settings import Settings, setting_flags  # noqa: E402
+from processor.environment.settings.settings import (  # noqa: E402
+    Settings,
+    setting_flags,
+    statestore_version,
+)
 from processor.environment.stores.kinds import open_store  # noqa: E402
 from processor.errors import StatestoreError  # noqa: E402
 from processor.job.kafka.reader import read_topic  # noqa: E402

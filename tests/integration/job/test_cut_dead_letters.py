@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from processor.engine.rounds.replay_stage import CUT
 from processor.errors import KafkaError
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.record import MAX_MESSAGE_BYTES
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.plain

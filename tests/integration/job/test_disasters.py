@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.planning import plan_of
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.stores.kinds import open_store
 from processor.errors import ForeignPart
 from processor.job.run.source_topics import record_boundary

@@ -22,8 +22,7 @@ from processor.tools.operate.erase import LetterChoice, RemovedLetters, RowLette
 from processor.values.dead_letters import reject_message, rejected_record
 from processor.values.entity import ColumnType, Entity
 from processor.values.framing import NO_SCHEMAS
-from processor.values.message import Message
-from processor.values.record import Record, Rejected
+from processor.values.record import Message, Record, Rejected
 from statestore.memory import MemoryStore
 from statestore.store import Store
 

@@ -19,7 +19,7 @@ import pytest
 from processor.cli.main import main
 from processor.engine.plan.planning import plan_of, requirements_of
 from processor.engine.protocol.packed_text import unpack
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import setting_flags
 from processor.environment.stores.kinds import open_store
 from processor.job.run.source_topics import record_boundary

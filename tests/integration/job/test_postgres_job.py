@@ -17,8 +17,8 @@ import pytest
 from processor.cli.main import main
 from processor.engine.protocol.identity import IDENTITY
 from processor.environment.settings.settings import Settings
+from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
-from processor.environment.stores.store_kind import Effort
 from processor.job.run.binding import Parts
 from statestore.errors import FencedWrite
 from statestore.keys import Key
@@ -117,7 +117,7 @@ def test_the_killed_run_can_write_nothing_any_more(killed: Scene) -> None:
     identity = killed.registry.binding().identity
     key = Key("TABLE#user", "zombie")
     for generation, fenced in ((1, True), (2, False)):
-        store = open_store(killed.settings, Effort.JOB, FencingToken(identity, generation))
+        store = open_store(killed.settings, RetryBudget.JOB, FencingToken(identity, generation))
         if fenced:
             with pytest.raises(FencedWrite, match="a newer run than 1 took over: this run must stop"):
                 store.write(Write(key, {"n": 1}))

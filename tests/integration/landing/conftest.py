@@ -27,7 +27,7 @@ from processor.job.landing.search import SearchClient, SearchTarget
 from processor.job.landing.sinks import POSTGRES, SEARCH, SINKS
 from processor.job.landing.states import group_of
 from processor.job.landing.target import LandedTopic, Opened, Target, read_messages
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.record import MAX_MESSAGE_BYTES
 
 PRODUCT = "person"
 PARTITIONS = 2

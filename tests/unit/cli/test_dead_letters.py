@@ -14,8 +14,8 @@ from processor.cli.main import main
 from processor.engine.protocol.replays import PARTITION, ReplayReport, ended_replays, replay_key
 from processor.job.run.dead_letters import age
 from processor.values.dead_letters import DeadLetter
+from processor.values.reasons import REASONS, ReasonCode
 from processor.values.record import Record, Rejected
-from processor.values.reject_reasons import REASONS, ReasonCode
 from statestore.memory import MemoryStore
 
 

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from processor.cli.main import main
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.language.definitions.load import load, read_directory
-from processor.values.message import Message
+from processor.values.record import Message
 from tests.support.registry_stub import registry_stub
 from tests.support.required import require_schema_packages
 

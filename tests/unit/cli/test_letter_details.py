@@ -11,15 +11,15 @@ import pytest
 from processor.cli import dead_letters
 from processor.cli.main import main
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.form_notes import FormNote, write_form
+from processor.engine.protocol.form_notes import write_form
 from processor.engine.protocol.replays import PARTITION, ReplayReport, refuse_replay, refused_replays, replay_key
 from processor.engine.rounds.clock import VirtualClock
 from processor.errors import KafkaError
 from processor.job.run import dead_letters as job_letters
 from processor.language.definitions.load import load
 from processor.values.dead_letters import DeadLetter, RefusedBy
+from processor.values.decimal_forms import FormNote, LearnedForm
 from processor.values.record import CutRecord, Record, Rejected
-from processor.values.settled_form import SettledForm
 from statestore.memory import MemoryStore
 
 ENTITIES = {"user": {"key": ["id"], "columns": {"id": "int", "name": "string", "born": "date", "age": "int"}}}
@@ -90,7 +90,7 @@ def test_show_compares_a_decimal_with_the_form_that_a_record_settled(
     priced = {"user": {"key": ["id"], "columns": {"id": "int", "price": "decimal(12,2)"}}}
     plan = plan_alone(load({"entities.yaml": json.dumps(priced), "p.yaml": "{product: p, root: user}"}), 5)
     store = MemoryStore()
-    store.write(write_form(FormNote("user", "price", SettledForm("text", "user", 0, 1, 3))))
+    store.write(write_form(FormNote("user", "price", LearnedForm("text", "user", 0, 1, 3))))
     value = b'{"before": null, "after": {"id": 1, "price": "free"}, "op": "c", "source": {}}'
     rejected = replace(LETTER.rejected, record=replace(RECORD, value=value))
     monkeypatch.setattr(dead_letters, "read_stored_letters", lambda _: [(replace(LETTER, rejected=rejected), "")])

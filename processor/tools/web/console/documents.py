@@ -10,7 +10,7 @@ from time import time
 from typing import Any, Final, NamedTuple
 
 from processor.engine.protocol.wait import wait_lines
-from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError, SchemaRegistryAway, SettingError
 from processor.job.kafka.reader import read_record, read_sample

@@ -22,8 +22,8 @@ from processor.tools.web.answers import Cached, LookUpProblem
 from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, LetterPage, Screen, Visit
 from processor.tools.web.serve.reader import StateReader
 from processor.values.dead_letters import DeadLetter, read_dead_letters
+from processor.values.reasons import REASONS
 from processor.values.record import Rejected
-from processor.values.reject_reasons import REASONS
 from registry.edits.edit import Signature
 
 FRESH_SECONDS: Final = 5.0

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from processor.engine.plan.plan import Plan
-from processor.environment.settings.installed_release import statestore_version
+from processor.environment.settings.settings import statestore_version
 from processor.language.product.document_type import document_schema
 from processor.tools.web.answers import LookUpProblem, problem_of
 from processor.tools.web.serve.reader import StateReader

@@ -56,7 +56,7 @@ from processor.tools.inspect.rows import (
 from processor.tools.web.answers import Cached, LookUpProblem, no_such
 from processor.values import canonical_json
 from processor.values.entity import Entity
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.record import MAX_MESSAGE_BYTES
 from registry.model import EpochBoundary, JobStatus, Snapshot
 from statestore import keys
 from statestore.items import slot_name

@@ -5,9 +5,9 @@ from dataclasses import replace
 from processor.engine.plan.step import Send
 from processor.engine.protocol.ledger import UNFIT, LedgerEntry
 from processor.engine.protocol.publish import UnfitDocument
-from processor.language.product.encoded_document import EncodedDocument
+from processor.language.product.avro import EncodedDocument
 from processor.values.dead_letters import RefusedBy
-from processor.values.message import Message
+from processor.values.record import Message
 from statestore.store import Done, Item
 from tests.unit.engine.protocol.dialogue import dialogue
 from tests.unit.engine.protocol.published_root import (

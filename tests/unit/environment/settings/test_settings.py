@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from processor.cli.main import parsed
-from processor.environment.settings.resolve_secrets import resolve_registry
+from processor.environment.settings.resolve import resolve_registry
 from processor.environment.settings.settings import Settings, read_settings
 from processor.errors import SettingError
 from processor.tools.inspect.prices import read_prices

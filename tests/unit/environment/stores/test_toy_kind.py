@@ -15,8 +15,8 @@ from processor.cli.options import reachable_settings, set_embedded_credentials
 from processor.engine.protocol.identity import check_binding
 from processor.environment import embedded as parts
 from processor.environment.embedded import Addresses, part_functions, parts_of
+from processor.environment.settings.resolve import settings_at
 from processor.environment.settings.settings import Settings, read_settings
-from processor.environment.settings.store_address import settings_at
 from processor.environment.stores.kinds import KINDS, open_store
 from processor.errors import ForeignPart, PartError, SettingError
 from processor.job.run.outages import STORE, places

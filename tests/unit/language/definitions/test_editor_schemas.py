@@ -11,10 +11,15 @@ from ruamel.yaml import YAML
 
 from processor.environment.settings.settings import read_settings
 from processor.errors import SettingError
-from processor.language.definitions.json_schemas import generated_schemas
+from processor.language.definitions.json_schemas import (
+    SCHEMAS,
+    generated_schemas,
+    schema_line,
+    schema_text,
+    write_schemas,
+)
 from processor.language.definitions.load import load
 from processor.language.definitions.problems import DefinitionError
-from processor.language.definitions.schema_files import SCHEMAS, schema_line, schema_text, write_schemas
 
 ROOT = Path(__file__).parents[4]
 GOOD = sorted(path for path in (ROOT / "examples").rglob("*.yaml") if path.parent.name != "workflows")

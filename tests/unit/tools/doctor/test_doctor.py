@@ -13,10 +13,10 @@ from processor.cli.main import main
 from processor.environment import embedded as parts
 from processor.environment.embedded import Addresses
 from processor.environment.settings.settings import Settings
-from processor.environment.stores.dynamodb_kind import DYNAMODB
+from processor.environment.stores.dynamodb import DYNAMODB
+from processor.environment.stores.kind import StoreKind
 from processor.environment.stores.kinds import KINDS
-from processor.environment.stores.postgres_kind import POSTGRES
-from processor.environment.stores.store_kind import StoreKind
+from processor.environment.stores.postgres import POSTGRES
 from processor.finding import DoctorCheck, Finding
 from processor.tools.doctor import context
 from processor.tools.doctor.checks import all_checks, examine

@@ -8,8 +8,8 @@ import pytest
 from processor.tools.operate.erase import LetterChoice, RowLetters, mentions_text
 from processor.values.entity import ColumnType, Entity
 from processor.values.framing import NO_SCHEMAS, FramedReader
+from processor.values.reasons import ReasonCode
 from processor.values.record import Record, Rejected, Value
-from processor.values.reject_reasons import ReasonCode
 from tests.support.required import require_schema_packages
 
 COLUMNS = {"email": ColumnType(name="string"), "age": ColumnType(name="int")}

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from processor.environment.listeners.connections import ConnectionLimits, ConnectionTable
+from processor.environment.listeners import ConnectionLimits, ConnectionTable
 from processor.environment.programs.program import free_port
 from processor.errors import SettingError
 from processor.tools.web import server as module
