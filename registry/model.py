@@ -4,11 +4,11 @@ Postgres, and no other package's model.
 The registry does not read the `definition` of an entity or a product: JSON of the caller, stored with the order of its members.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 GATE = "publish"
 """The member of a product's definition that says when its documents go out."""
@@ -65,6 +65,13 @@ def reads(state: AssignmentState) -> bool:
     return state is AssignmentState.SERVING
 
 
+class Index(NamedTuple):
+    """The columns of `entity` by which a join finds rows, in this order. Elements of arrays have no index."""
+
+    entity: str
+    columns: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
     """In rows of `entity`, slot `slot` (1 to n) holds the key of `columns`, encoded in this order. A column may say how its text
@@ -75,21 +82,14 @@ class Assignment:
     columns: tuple[str, ...]
     state: AssignmentState
 
+    @property
+    def index(self) -> Index:
+        """The index that the slot is."""
+        return Index(self.entity, self.columns)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
-    """A join needs an index on `columns` of `entity`, in this order.
 
-    Raises:
-        ValueError: no columns.
-    """
-
-    entity: str
-    columns: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        if not self.columns:
-            raise ValueError(f"an index on {self.entity} needs columns")
+# The paths by which a join finds the rows of one of its sides. Definitions require paths, the registry assigns slots to them, and
+# a job reads them. A key path or edge path is the same for all three; an index becomes an assignment, then a slot path.
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,24 @@ class EdgePath:
 
     entity: str
     fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotPath:
+    """A job queries this slot."""
+
+    slot: int
+    pinned: bool = True
+    """For rows of one entity only; else for all rows that share the slot."""
+    strangers: tuple[str, ...] = field(default=(), compare=False)
+    """The entities because of which the query is not shared with those of its siblings."""
+
+
+RequiredPath = KeyPath | EdgePath | Index
+AssignedPath = KeyPath | EdgePath | Assignment
+PlannedPath = KeyPath | EdgePath | SlotPath
+P = TypeVar("P", covariant=True)
+Q = TypeVar("Q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,31 +155,28 @@ class JoinSpec:
         sides = f"{self.child}({', '.join(self.child_columns)}) = {self.parent}({', '.join(self.parent_columns)})"
         return f"{sides}, strong" if self.strong else sides
 
-    def side(self, direction: Direction) -> tuple[str, tuple[str, ...]]:
+    def side(self, direction: Direction) -> Index:
         """The entity that queries in this direction read, and its columns."""
-        return (self.child, self.child_columns) if direction == "down" else (self.parent, self.parent_columns)
-
-
-RequiredPath = Need | KeyPath | EdgePath
-AssignedPath = Assignment | KeyPath | EdgePath
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinPaths:
-    """What a join needs, per direction: a key read, edges or an index."""
-
-    join: JoinSpec
-    down: RequiredPath
-    up: RequiredPath
+        if direction == "down":
+            return Index(self.child, self.child_columns)
+        return Index(self.parent, self.parent_columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JoinAccess:
-    """How the registry answers a join, per direction: a key read, edges or a slot."""
+class JoinAccess(Generic[P]):
+    """The paths of a join, one per direction."""
 
     join: JoinSpec
-    down: AssignedPath
-    up: AssignedPath
+    down: P
+    up: P
+
+    def paths(self) -> tuple[P, P]:
+        """Both paths, down and up."""
+        return self.down, self.up
+
+    def map(self, answer: Callable[[P], Q]) -> "JoinAccess[Q]":
+        """The same join with the answer for each path."""
+        return JoinAccess(join=self.join, down=answer(self.down), up=answer(self.up))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,13 +222,13 @@ class ProductEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """The requirements of an apply. `groups`: needs that should share one slot number, the most important group first; `paths`:
+    """The requirements of an apply. `groups`: indexes that should share one slot number, the most important group first; `paths`:
     one for each join of `products`. Other entities and products stay as they are."""
 
     entities: tuple[EntityEntry, ...]
     products: tuple[ProductEntry, ...]
-    paths: tuple[JoinPaths, ...]
-    groups: Sequence[Sequence[Need]]
+    paths: tuple[JoinAccess[RequiredPath], ...]
+    groups: Sequence[Sequence[Index]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +247,7 @@ class Snapshot:
     entities: tuple[EntityEntry, ...]
     products: tuple[ProductEntry, ...]
     assignments: tuple[Assignment, ...]
-    joins: tuple[JoinAccess, ...]
+    joins: tuple[JoinAccess[AssignedPath], ...]
     waiting: tuple[ProductEntry, ...] = ()
     versions: Mapping[str, int] = field(default_factory=dict)
     numbers: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -245,10 +260,10 @@ class Snapshot:
 
     def edge_paths(self) -> tuple[EdgePath, ...]:
         """The edges that joins use, each once."""
-        paths = (path for access in self.joins for path in (access.down, access.up))
+        paths = (path for access in self.joins for path in access.paths())
         return tuple(dict.fromkeys(path for path in paths if isinstance(path, EdgePath)))
 
-    def access(self, join: JoinSpec) -> JoinAccess:
+    def access(self, join: JoinSpec) -> JoinAccess[AssignedPath]:
         """The paths that answer a join. Raises KeyError for one that the registry does not know."""
         for one in self.joins:
             if one.join == join:

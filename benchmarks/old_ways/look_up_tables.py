@@ -22,7 +22,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 
 from benchmarks.old_ways.way import DocumentTopics, ReadCountingStore, WayCounts, digest, last_changes, places
-from processor.engine.plan.access import KeyRead
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.product_plan import JoinPlan, ProductPlan
 from processor.language.product.document import GONE, Renderer
@@ -30,6 +29,7 @@ from processor.language.product.expressions.expression import Match
 from processor.language.product.product import Columns
 from processor.values import canonical_json
 from processor.values.record import Record, Value
+from registry.model import KeyPath
 from statestore import keys
 from statestore.keys import Key
 from statestore.store import Absent, Delete, Equals, Item, Write
@@ -65,7 +65,7 @@ class LookUpTables:
         for product, of in plan.products.items():
             for node in of.nodes:
                 for entity, access, columns in node.sides():
-                    if not isinstance(access, KeyRead):
+                    if not isinstance(access, KeyPath):
                         self._sides[entity][name(product, node, columns)] = columns
 
     def process(self, records: list[Record]) -> None:
@@ -146,7 +146,7 @@ class LookUpTables:
         """The keys of the rows on one side of a join that have this join key."""
         child, parent = node.sides()
         entity, access, columns = parent if up else child
-        if isinstance(access, KeyRead):
+        if isinstance(access, KeyPath):
             return [key]
         pk = keys.edge_partition(entity, self._name(product.product.name, node, columns), key)
         if pk not in self._entries:

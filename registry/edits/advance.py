@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from registry.edits.edit import Edit, edited, finish, served_joins
-from registry.model import AssignedPath, Assignment, AssignmentState, JoinAccess, Snapshot, reads
+from registry.model import AssignedPath, Assignment, AssignmentState, Index, JoinAccess, Snapshot, reads
 
 WHY = "the job's next step"
 """The reason of these edits in the history."""
@@ -26,7 +26,7 @@ def advance(stored: Snapshot, *, proven: Collection[str], published: Collection[
         proven: the entities of which each row has the layout of `stored`, and is open or shown by the indexes.
         published: the live products of which the job has published every root since their version began.
     """
-    used = {path for access in stored.joins for path in (access.down, access.up)}
+    used = {path for access in stored.joins for path in access.paths()}
     stepped = tuple(_next_states(stored, proven))
     change = Edit(
         assignments=stepped,
@@ -50,34 +50,30 @@ def completed(stored: Snapshot) -> Snapshot:
 
 def _next_states(stored: Snapshot, proven: Collection[str]) -> Iterator[Assignment]:
     """The assignments that change their state. Of several with the same columns one serves: the next one takes its place."""
-    serving = {_index(one): one for one in stored.assignments if reads(one.state)}
-    replaced: set[tuple[str, tuple[str, ...]]] = set()
+    serving = {one.index: one for one in stored.assignments if reads(one.state)}
+    replaced: set[Index] = set()
     for one in stored.assignments:
         match one.state:
             case _State.PLANNED:
                 yield replace(one, state=_State.WRITING)
             case _State.WRITING:
                 yield replace(one, state=_State.BACKFILLING)
-            case _State.BACKFILLING if one.entity in proven and _index(one) not in replaced:
-                replaced.add(_index(one))
-                if former := serving.get(_index(one)):
+            case _State.BACKFILLING if one.entity in proven and one.index not in replaced:
+                replaced.add(one.index)
+                if former := serving.get(one.index):
                     yield replace(former, state=_State.RETIRING)
                 yield replace(one, state=_State.SERVING)
 
 
-def _moved(stored: Snapshot, stepped: Collection[Assignment]) -> Iterator[JoinAccess]:
+def _moved(stored: Snapshot, stepped: Collection[Assignment]) -> Iterator[JoinAccess[AssignedPath]]:
     """The joins with the slots that begin to serve in place of slots that retire."""
-    serving = {_index(one): one for one in stepped if reads(one.state)}
+    serving = {one.index: one for one in stepped if reads(one.state)}
     retiring = {(one.entity, one.slot) for one in stepped if one.state is _State.RETIRING}
 
     def now(path: AssignedPath) -> AssignedPath:
         if isinstance(path, Assignment) and (path.entity, path.slot) in retiring:
-            return serving[_index(path)]
+            return serving[path.index]
         return path
 
     for access in stored.joins:
-        yield JoinAccess(join=access.join, down=now(access.down), up=now(access.up))
-
-
-def _index(one: Assignment) -> tuple[str, tuple[str, ...]]:
-    return one.entity, one.columns
+        yield access.map(now)

@@ -45,7 +45,7 @@ class Edit:
     entities: tuple[EntityEntry, ...] = ()
     assignments: tuple[Assignment, ...] = ()
     freed: tuple[Assignment, ...] = ()
-    joins: tuple[JoinAccess, ...] = ()
+    joins: tuple[JoinAccess[AssignedPath], ...] = ()
     dropped: tuple[JoinSpec, ...] = ()
     products: tuple[ProductEntry, ...] = ()
     removed: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ def edited(stored: Snapshot, change: Edit) -> Snapshot:
         entities=_put(stored.entities, change.entities),
         assignments=tuple(slots[place] for place in sorted(slots)),
         joins=tuple(
-            JoinAccess(join=one.join, down=_now(one.down, slots), up=_now(one.up, slots))
+            one.map(lambda path: slots[_place(path)] if isinstance(path, Assignment) else path)
             for one in sorted(joins.values(), key=lambda one: str(one.join))
         ),
         versions={**stored.versions, **given},
@@ -139,12 +139,12 @@ def find_product(products: Iterable[ProductEntry], name: str) -> ProductEntry | 
     return next((one for one in products if one.name == name), None)
 
 
-def served_joins(joins: Iterable[JoinAccess]) -> frozenset[JoinSpec]:
+def served_joins(joins: Iterable[JoinAccess[AssignedPath]]) -> frozenset[JoinSpec]:
     """The joins of which each slot serves."""
     return frozenset(
         access.join
         for access in joins
-        if all(not isinstance(path, Assignment) or reads(path.state) for path in (access.down, access.up))
+        if all(not isinstance(path, Assignment) or reads(path.state) for path in access.paths())
     )
 
 
@@ -157,10 +157,6 @@ def _with_layouts(stored: Snapshot, after: Snapshot) -> Iterator[EntityEntry]:
     for entity in after.entities:
         layout = after.version if entity.name in rewritten else layouts.get(entity.name, 0)
         yield replace(entity, layout=layout)
-
-
-def _now(path: AssignedPath, slots: Mapping[tuple[str, int], Assignment]) -> AssignedPath:
-    return slots[_place(path)] if isinstance(path, Assignment) else path
 
 
 def _place(one: Assignment) -> tuple[str, int]:
@@ -244,12 +240,12 @@ def _same_version(old: ProductEntry, new: ProductEntry) -> str:
     return "paused" if new.paused else "resumed"
 
 
-def joined_by(access: JoinAccess) -> str:
+def joined_by(access: JoinAccess[AssignedPath]) -> str:
     """A join and its access paths, as text."""
     return f"{access.join}: {_paths(access)}"
 
 
-def _paths(access: JoinAccess) -> str:
+def _paths(access: JoinAccess[AssignedPath]) -> str:
     return f"down by {_where(access.down)}, up by {_where(access.up)}"
 
 
@@ -285,7 +281,7 @@ def waits_for(snapshot: Snapshot, product: ProductEntry) -> list[str]:
     """The slots that a waiting product needs and that do not serve yet. Where all of them serve: the look at stored rows."""
     served = served_joins(snapshot.joins)
     needed = [snapshot.access(join) for join in product.joins if join not in served]
-    paths = dict.fromkeys(path for access in needed for path in (access.down, access.up))
+    paths = dict.fromkeys(path for access in needed for path in access.paths())
     slots = [
         f"GSI_{path.slot} of {path.entity} ({path.state})"
         for path in paths

@@ -144,7 +144,7 @@ def _products(
 
 def _accesses(
     connection: Connection, specs: dict[int, JoinSpec], known: tuple[Assignment, ...]
-) -> tuple[JoinAccess, ...]:
+) -> tuple[JoinAccess[AssignedPath], ...]:
     """The joins that have both paths. An operator's psql may leave a join without one, but no product can use such a join."""
     by_slot = {(one.entity, one.slot): one for one in known}
 
@@ -231,7 +231,7 @@ def _is(one: Assignment) -> ColumnElement[bool]:
     return and_(assignments.c.entity == one.entity, assignments.c.slot == one.slot)
 
 
-def _put_joins(connection: Connection, accesses: tuple[JoinAccess, ...]) -> dict[JoinSpec, int]:
+def _put_joins(connection: Connection, accesses: tuple[JoinAccess[AssignedPath], ...]) -> dict[JoinSpec, int]:
     """Puts joins with their paths, and returns the ids of all joins."""
     for access in accesses:
         spec = access.join

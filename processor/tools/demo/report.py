@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from processor.engine.plan.access import SlotRead
 from processor.engine.plan.plan import Plan
 from processor.engine.rounds.publish_stage import encoded_document
 from processor.engine.rounds.step_runner import StepRunner
 from processor.text import table_lines
 from processor.values import canonical_json
 from processor.values.record import Record, Value
+from registry.model import SlotPath
 from statestore import keys
 from statestore.item_attributes import entity_of_item, key_of_item, readable_attributes
 from statestore.store import Store
@@ -31,12 +31,12 @@ def describe_event(record: Record, plan: Plan, store: Store) -> Iterator[str]:
     yield from _table(store.get([key])[key])
     product = plan.products["user_profile"]
     node = next(n for n in product.nodes if n.join.name == "starred_repos")
-    assert isinstance(node.down, SlotRead)
+    assert isinstance(node.down, SlotPath)
     query = plan.query("star", node.down, star["username"])
     found = Counter(map(entity_of_item, store.query(query)))
     yield f"3. The one query for all joins with the same slot and value: {query.slot} = '{query.value}'"
     yield "     " + ", ".join(f"{n} {name}" for name, n in sorted(found.items()))
-    (root,) = store.query(plan.query("user", SlotRead(slot=_slot(plan, "user", "username")), star["username"]))[:1]
+    (root,) = store.query(plan.query("user", SlotPath(slot=_slot(plan, "user", "username")), star["username"]))[:1]
     (body,) = StepRunner(store=store).run([encoded_document(plan, product, key_of_item(root).sk, Counter())])
     yield f"4. The document: topic {product.product.topic}, key {body.key}"
     yield from readable_lines(canonical_json.loads(body.value or b"null"))

@@ -19,15 +19,13 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import NamedTuple
 
-from processor.engine.plan.access import EdgeRead, SlotRead
 from processor.engine.plan.plan import Plan
-from processor.engine.plan.planning import join_of
 from processor.engine.plan.product_plan import JoinPlan, ProductPlan
 from processor.engine.plan.tree import RootTree
 from processor.engine.protocol.ledger import group_partition
 from processor.tools.inspect.event_kinds import WORLD, Event, World
 from processor.tools.inspect.price import Cost
-from registry.model import Direction, EntityStatistics, JoinSpec, JoinStatistics, Statistics
+from registry.model import Direction, EdgePath, EntityStatistics, JoinSpec, JoinStatistics, SlotPath, Statistics
 from registry.text import column_of
 from statestore.metered import READ_BYTES, WRITE_BYTES
 
@@ -65,7 +63,7 @@ class StatisticsIndex:
 
     def mean(self, node: JoinPlan, direction: Direction) -> float:
         """The mean rows that a join finds; 1 without statistics."""
-        join = self.joins.get((join_of(node), direction))
+        join = self.joins.get((node.spec, direction))
         return 1.0 if join is None else join.mean
 
 
@@ -145,12 +143,12 @@ def _fan(tree: RootTree, index: StatisticsIndex) -> _Fan:
         below.append(asked * index.mean(node, "down"))
         name = node.join.entity
         row = index.bytes(name) / READ_BYTES
-        if isinstance(node.down, SlotRead):
+        if isinstance(node.down, SlotPath):
             entry = index.entry_bytes(name) / READ_BYTES
             reads.append((place.users, _Reads(max(asked, below[-1] * entry), 0.5, inf, 0.5)))
         else:
             reads.append((place.users, _Reads(max(asked, below[-1]), max(1.0, row), index.rows(name), 1)))
-        if isinstance(node.down, EdgeRead):
+        if isinstance(node.down, EdgePath):
             reads.append((place.users, _Reads(asked, 1, inf, 1)))
     return _Fan(above, reads)
 
@@ -205,7 +203,7 @@ def _route(tree: RootTree, place: int | None) -> tuple[JoinSpec, ...]:
     joins: list[JoinSpec] = []
     while place is not None:
         node = tree.nodes[place].join
-        joins.append(join_of(node))
+        joins.append(node.spec)
         place = node.parent
     return tuple(joins)
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from processor.engine.plan.access import KeyRead
 from processor.engine.plan.plan import EntityPlan, Plan
 from processor.engine.plan.product_plan import JoinPlan, ProductPlan
 from processor.engine.plan.step import Lookup, Step
@@ -30,6 +29,7 @@ from processor.language.product.expressions.expression import (
 from processor.text import first_of
 from processor.tools.inspect.explain import pin_text
 from processor.tools.inspect.rows import EmptyColumn, FormerTopics, Origin, absence_text, empty_columns, origin_of
+from registry.model import KeyPath
 from registry.text import column_of
 from statestore import keys
 from statestore.items import DELETED
@@ -165,7 +165,7 @@ def _why_absent(item: Item | None, entity: EntityPlan, root: str, topics: Former
 def _keys_below(plan: Plan, product: ProductPlan, match: Match, nodes: tuple[int, ...]) -> Iterator[Key]:
     """The keys of all found rows below a row, and those of key reads that found none."""
     for node in (product.nodes[index] for index in nodes):
-        if isinstance(node.down, KeyRead):
+        if isinstance(node.down, KeyPath):
             yield from (plan.entities[node.join.entity].key(key) for key in _asked_keys(node, match))
         for row in match.found[node.join.name]:
             yield _key_of(plan.entities[node.join.entity], row)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from processor.engine.plan.access import Access
 from processor.engine.plan.declared_columns import declared_columns, held_undeclared, undeclared_columns
 from processor.engine.plan.plan import EntityPlan, Plan
 from processor.engine.plan.product_plan import JoinPlan
@@ -20,7 +19,7 @@ from processor.text import table_lines
 from processor.values import canonical_json
 from processor.values.record import Record
 from processor.values.recorded_line import NO_TIMESTAMP
-from registry.model import EpochBoundary
+from registry.model import EpochBoundary, PlannedPath
 from statestore import keys
 from statestore.item_attributes import entity_of_item, key_of_item, version_of_item
 from statestore.items import read_row, slot_name
@@ -204,7 +203,7 @@ class _Side(NamedTuple):
 
     entity: str
     columns: Columns
-    access: Access
+    access: PlannedPath
     keys: tuple[str, ...]
     node: JoinPlan
     below: bool

@@ -13,14 +13,12 @@ from itertools import chain
 from random import Random
 from typing import NamedTuple
 
-from processor.engine.plan.access import Access, SlotRead
 from processor.engine.plan.declared_columns import declared_columns, held_undeclared
 from processor.engine.plan.plan import EntityPlan, Plan
-from processor.engine.plan.planning import join_of
 from processor.engine.plan.product_plan import JoinPlan
 from processor.engine.plan.step import Lookup
 from processor.values.record import Value
-from registry.model import Direction, EntityStatistics, JoinSpec, JoinStatistics, Statistics
+from registry.model import Direction, EntityStatistics, JoinSpec, JoinStatistics, PlannedPath, SlotPath, Statistics
 from statestore import keys
 from statestore.attribute_values import item_size
 from statestore.column_values import pack_values
@@ -74,7 +72,7 @@ def take_statistics(
             )
         )
         rows[name] = [columns for item in items if (columns := declared_columns(item, entity)) is not None]
-    nodes = {join_of(node): node for product in plan.products.values() for node in product.nodes}
+    nodes = {node.spec: node for product in plan.products.values() for node in product.nodes}
     sides = [side for join, node in nodes.items() for side in _sides(plan, join, node, rows) if side.asking]
     found = _counts(
         store, (asked.request for side in sides for asked in (*side.requests(), *side.answering)), map_counts
@@ -114,13 +112,13 @@ def _sides(
     for direction, (asked, access, _), (asker, *_), of, by in zip(
         directions, sides, reversed(sides), keys_of, reversed(keys_of), strict=True
     ):
-        alone = replace(access, pinned=True) if isinstance(access, SlotRead) else access
+        alone = replace(access, pinned=True) if isinstance(access, SlotPath) else access
         answering = [_key_requests(plan, asked, alone, of(row)) for row in rows[asked]]
         asking = [_key_requests(plan, asked, alone, by(row)) for row in rows[asker]]
         yield _Side(join, direction, asking, list(chain.from_iterable(answering)))
 
 
-def _key_requests(plan: Plan, asked: str, access: Access, found: Iterable[str | None]) -> list[_KeyRequest]:
+def _key_requests(plan: Plan, asked: str, access: PlannedPath, found: Iterable[str | None]) -> list[_KeyRequest]:
     return [_KeyRequest(key, plan.request(asked, access, key)) for key in dict.fromkeys(found) if key is not None]
 
 
