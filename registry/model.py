@@ -357,15 +357,6 @@ How = Literal["stopped", "finished", "failed", "lost", "killed"]
 """stopped: a person asked for it; finished: all records of a run with `--once` are processed; failed: an error ended the run, or
 its start; lost: another run took its lease; killed: the run gave no sign of its end."""
 
-ENDS: Mapping[How, str] = {
-    "stopped": "stopped on request",
-    "finished": "finished all records (--once)",
-    "failed": "ended with an error",
-    "lost": "lost its lease to another run",
-    "killed": "gave its last sign of life",
-}
-"""How a run ended, in words."""
-
 
 class RunMark(NamedTuple):
     """What a registry knows of the runs of its jobs. `generation`: the highest; `run`, `round`: the last round whose end the
@@ -489,11 +480,6 @@ class JoinStatistics:
     mean: float
     most: int
     value: str | None
-
-    @property
-    def shown_value(self) -> str:
-        """The value for people."""
-        return "an erased value" if self.value is None and self.most else repr(self.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

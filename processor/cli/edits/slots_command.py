@@ -10,8 +10,7 @@ from processor.cli.options import REGISTRY, add_settings, reachable_settings
 from processor.cli.printing.watch import add_forms, print_state
 from processor.environment.settings.open_registry import open_registry
 from processor.text import column_widths, fitted, table_lines, visible
-from registry.board import board_json
-from registry.edits.edit import pending_lines
+from processor.tools.inspect.board import board_json, pending_lines
 from registry.model import AssignmentState, JobStatus, Progress, Snapshot
 
 if TYPE_CHECKING:

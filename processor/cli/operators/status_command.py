@@ -29,9 +29,9 @@ from processor.job.metrics.status import (
     wrong_lines,
 )
 from processor.text import duration_text, visible_lines
+from processor.tools.inspect.board import ENDS, pending_lines
 from processor.tools.inspect.spending import spending_line, throttled
-from registry.edits.edit import pending_lines
-from registry.model import ENDS, JobStatus, RunEnd, Snapshot
+from registry.model import JobStatus, RunEnd, Snapshot
 
 if TYPE_CHECKING:
     from processor.job.landing.landing_states import LandingState

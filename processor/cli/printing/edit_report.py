@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from processor.engine.protocol.topic_moves import move_lines
 from processor.text import visible_line
-from registry.edits.edit import pending_lines
+from processor.tools.inspect.board import pending_lines
 from registry.model import Applied, JobStatus
 
 if TYPE_CHECKING:

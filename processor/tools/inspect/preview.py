@@ -23,15 +23,15 @@ from processor.environment.settings.settings import Settings
 from processor.errors import PlanError
 from processor.language.definitions.problems import DefinitionError
 from processor.language.product.product import Definitions
+from processor.tools.inspect.board import board_json, joined_by, shown_value
 from processor.tools.inspect.estimate import Estimate, StatisticsIndex, estimate_events, index_statistics
 from processor.tools.inspect.planned_entries import PlannedEntry, planned_entries
 from processor.tools.inspect.price import Cost, GatePrice, price_events, price_gates
 from processor.tools.inspect.price_list import Prices
 from processor.values.message import MAX_MESSAGE_BYTES
-from registry.board import board_json
 from registry.edits.advance import completed
 from registry.edits.apply import apply
-from registry.edits.edit import Edit, edited, joined_by, plan_id
+from registry.edits.edit import Edit, edited, plan_id
 from registry.model import (
     Assignment,
     EntityEntry,
@@ -199,7 +199,7 @@ def _hot_values(node: JoinPlan, index: StatisticsIndex) -> Iterator[str]:
 
 
 def _found_rows(found: JoinStatistics, entity: str) -> str:
-    return f"{found.join}: {found.shown_value} finds {found.most:,} rows of {entity}"
+    return f"{found.join}: {shown_value(found)} finds {found.most:,} rows of {entity}"
 
 
 def _write_limit(access: PlannedPath) -> str:
@@ -227,7 +227,7 @@ def _large_document(product: ProductPlan, index: StatisticsIndex) -> Iterator[st
         if found is not None and _visible(product, number):
             size = document + (_shown_rows(node, found.most) - _shown_rows(node, means[number])) * rows[number]
             if size > largest:
-                largest, cause = size, f" ({path} of {found.shown_value}: {found.most:,} rows)"
+                largest, cause = size, f" ({path} of {shown_value(found)}: {found.most:,} rows)"
     if largest > KAFKA_BYTES:
         size_text = f"{product.product.name}: a document may have about {largest / 2**20:,.1f} MiB{cause}"
         limits = f"Kafka takes 1 MiB by default, the topics that the job makes {MAX_MESSAGE_BYTES >> 20} MiB"

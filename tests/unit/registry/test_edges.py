@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from processor.cli.edits.slots_command import board_text
-from registry.board import board_json
+from processor.tools.inspect.board import board_json
 from registry.edits.apply import apply
 from registry.edits.edit import edited
 from registry.errors import ColumnHeld, ColumnUsed, Malformed

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from processor.engine.plan.planning import plan_of
+from processor.tools.inspect.board import pending_lines
 from processor.tools.inspect.estimate import index_statistics
 from processor.tools.inspect.history_lines import history_lines
 from processor.tools.inspect.preview import backfill_text, row_effects
@@ -18,7 +19,7 @@ from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, 
 from processor.tools.web.problem import LookUpProblem
 from registry.edits import operations
 from registry.edits.advance import completed
-from registry.edits.edit import Edit, edited, pending_lines, plan_id
+from registry.edits.edit import Edit, edited, plan_id
 from registry.errors import RegistryError
 from registry.model import Snapshot
 

@@ -20,11 +20,10 @@ from processor.job.metrics.status import (
     wrong_lines,
 )
 from processor.text import duration_text
+from processor.tools.inspect.board import ENDS, board_json, pending_lines
 from processor.tools.inspect.spending import spending_line
 from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit
-from registry.board import board_json
-from registry.edits.edit import pending_lines
-from registry.model import ENDS, JobStatus, RunEnd
+from registry.model import JobStatus, RunEnd
 
 
 def show_overview(parts: ConsoleParts, _: Visit) -> Content:

@@ -4,11 +4,10 @@ its size; the walks, and the last edits."""
 from collections.abc import Mapping
 from typing import Any, Final
 
+from processor.tools.inspect.board import board_json, pending_lines
 from processor.tools.web.console.edits import free_slots
 from processor.tools.web.console.history import versions_of
 from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit
-from registry.board import board_json
-from registry.edits.edit import pending_lines
 from registry.model import MAX_SLOTS, AssignedPath, Snapshot, Statistics
 
 ENTRIES: Final = 60

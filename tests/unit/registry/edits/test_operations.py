@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from processor.tools.inspect.board import pending_lines
 from registry.edits.advance import completed
 from registry.edits.apply import apply
-from registry.edits.edit import Edit, edited, pending_lines
+from registry.edits.edit import Edit, edited
 from registry.edits.operations import (
     NoMoreSlots,
     NoMove,

@@ -1,12 +1,37 @@
-"""The slots board as JSON values: for each entity, the columns of its slots and the joins that they serve, then the work that
-waits, the jobs and the walks. Pure; verbs and screens make text of it."""
+"""The registry as verbs and screens show it: the slots board as JSON values, and lines about the work that waits. Pure.
 
-from collections.abc import Iterable, Iterator
+The board has, for each entity, the columns of its slots and the joins that they serve, then the jobs and the walks.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from registry.edits.edit import waits_for
-from registry.model import KEY, AssignedPath, Direction, JobStatus, Progress, Snapshot
+from registry.edits.edit import path_text, served_joins
+from registry.model import (
+    KEY,
+    AssignedPath,
+    Assignment,
+    AssignmentState,
+    Direction,
+    How,
+    JobStatus,
+    JoinAccess,
+    JoinStatistics,
+    ProductEntry,
+    Progress,
+    Snapshot,
+    reads,
+)
+
+ENDS: Mapping[How, str] = {
+    "stopped": "stopped on request",
+    "finished": "finished all records (--once)",
+    "failed": "ended with an error",
+    "lost": "lost its lease to another run",
+    "killed": "gave its last sign of life",
+}
+"""How a run ended, in words."""
 
 _DIRECTIONS: tuple[Direction, ...] = ("down", "up")
 
@@ -47,7 +72,7 @@ def board_json(snapshot: Snapshot, jobs: Iterable[JobStatus] = (), walks: Iterab
             for one in snapshot.products
         ],
         "waiting": [
-            {"product": one.name, "version": one.version, "waits_for": waits_for(snapshot, one)}
+            {"product": one.name, "version": one.version, "waits_for": _waits_for(snapshot, one)}
             for one in snapshot.waiting
         ],
         "jobs": [
@@ -87,3 +112,51 @@ def _readers(snapshot: Snapshot, entity: str, direction: Direction) -> Iterator[
             continue
         asker = access.join.parent if direction == "down" else access.join.child
         yield asker, access.down if direction == "down" else access.up
+
+
+def pending_lines(snapshot: Snapshot) -> Iterator[str]:
+    """The pauses, and the next work of the job, product by product and slot by slot."""
+    if snapshot.paused:
+        yield "all work: paused, the job reads no batches until `statestore resume`"
+    for topic in snapshot.paused_topics:
+        yield f"topic {topic}: paused, the job reads no records of it until `statestore resume --topic {topic}`"
+    for product in snapshot.waiting:
+        yield f"product {product.name}: version {product.version} waits for {', '.join(_waits_for(snapshot, product))}"
+    for product in snapshot.products:
+        if product.paused:
+            yield f"product {product.name}: paused, the job publishes nothing of it until `statestore resume`"
+        if product.retracted:
+            yield f"product {product.name}: the job replaces its documents by tombstones, then removes it"
+    for one in snapshot.assignments:
+        if not reads(one.state):
+            yield f"entity {one.entity}: GSI_{one.slot} {'#'.join(one.columns)} is {one.state}: {_next(one)}"
+
+
+def _waits_for(snapshot: Snapshot, product: ProductEntry) -> list[str]:
+    """The slots that a waiting product needs and that do not serve yet. Where all of them serve: the look at stored rows."""
+    served = served_joins(snapshot.joins)
+    needed = [snapshot.access(join) for join in product.joins if join not in served]
+    paths = dict.fromkeys(path for access in needed for path in access.paths())
+    slots = [
+        f"GSI_{path.slot} of {path.entity} ({path.state})"
+        for path in paths
+        if isinstance(path, Assignment) and not reads(path.state)
+    ]
+    return slots or [f"the check of each row of {', '.join(sorted(product.entities()))}"]
+
+
+def _next(one: Assignment) -> str:
+    """The next step of an assignment that does not serve."""
+    if one.state is AssignmentState.RETIRING:
+        return "the job frees it once no product uses it"
+    return "the job fills it in stored rows, then it serves"
+
+
+def joined_by(access: JoinAccess[AssignedPath]) -> str:
+    """A join and its access paths, as text."""
+    return f"{access.join}: {path_text(access)}"
+
+
+def shown_value(found: JoinStatistics) -> str:
+    """The value that most rows hold."""
+    return "an erased value" if found.value is None and found.most else repr(found.value)
