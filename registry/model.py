@@ -4,6 +4,8 @@ Postgres, and no other package's model.
 The registry does not read the `definition` of an entity or a product: JSON of the caller, stored with the order of its members.
 """
 
+import json
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -514,3 +516,35 @@ class RegistryState:
     """Whether the user may create a schema."""
     missing: tuple[str, ...] = ()
     """The rights of a job that the user lacks, such as `INSERT on leases`."""
+
+
+def json_text(value: Any) -> str:
+    """The one text of a JSON value, as the registry stores it. Mappings of any kind become objects, in their own order, since a
+    document's members come in the product's order."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain, allow_nan=False)
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """True when two JSON values are the same, the order of members included."""
+    return json_text(one) == json_text(other)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is no JSON value: {value!r}")
+
+
+# A field of a slot or of edges is a column (`code`), the elements of one (`ids[]`, `inner[].id::number`), or text of either that
+# compares in its own way (`code::ci`, `tags[]::ci+trimmed`).
+
+_ELEMENTS = re.compile(r"(.+?)\[\](?:\..+?)?(?:::[\w+]+)?")
+_COMPARED = re.compile(r"(.+)::(?:ci|trimmed|ci\+trimmed)")
+
+
+def column_of(field: str) -> str:
+    """The column of a field."""
+    if "::" not in field and "[]" not in field:
+        return field
+    found = _ELEMENTS.fullmatch(field) or _COMPARED.fullmatch(field)
+    return found.group(1) if found else field

@@ -20,8 +20,8 @@ from registry.model import (
     JoinSpec,
     ProductEntry,
     RequiredPath,
+    column_of,
 )
-from registry.text import column_of
 
 T = TypeVar("T")
 Apart = Callable[[Index, Index], bool]

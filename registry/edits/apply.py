@@ -1,7 +1,7 @@
 """The edit of an apply: a pure function of the stored registry and the requirements, and the checks that refuse one.
 
 This module writes nothing. Its result names exactly the entries that differ, so that the same requirements twice change nothing.
-A product over stored rows waits, until the job has filled its slots and edges in them (`registry.edits.advance`). The edit drops
+A product over stored rows waits, until the job has filled its slots and edges in them (`operations.advance`). The edit drops
 the joins that no product uses any more; their assignments stay, at worst unused, since rows are stored under them. An apply is
 refused when it does not hold together, or when it changes keys, types or shards under which rows are stored.
 """
@@ -34,10 +34,11 @@ from registry.model import (
     RequiredPath,
     Requirements,
     Snapshot,
+    column_of,
     reads,
+    same_json,
 )
 from registry.slots import apart, assign
-from registry.text import column_of, same_json
 
 
 def apply(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> Edit:

@@ -21,9 +21,9 @@ from registry.model import (
     ProductEntry,
     Snapshot,
     reads,
+    same_json,
     writes,
 )
-from registry.text import same_json
 
 
 class Signature(NamedTuple):

@@ -21,8 +21,8 @@ from registry.errors import (
     RegistryUnreachable,
     RoleNotGranted,
 )
+from registry.model import json_text
 from registry.repository.schema import check_revision
-from registry.text import json_text
 
 CONNECT_SECONDS: Final = 10
 """The time that a connection may take, unless the URL has another."""

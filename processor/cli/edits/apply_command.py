@@ -22,8 +22,8 @@ from processor.text import visible_line
 from processor.tools.inspect.estimate import index_statistics
 from processor.tools.inspect.preview import backfill_text, row_effects
 from processor.tools.inspect.price_list import DEFAULT
-from registry.edits.advance import completed
 from registry.edits.edit import plan_id
+from registry.edits.operations import completed
 from registry.errors import PlanOutdated
 from registry.model import Snapshot, Statistics
 

@@ -14,9 +14,8 @@ from processor.language.product.join_fields import converted_of
 from processor.language.product.product import Columns, Definitions, Join, Product, align_columns, used_columns
 from processor.values.entity import Entity
 from registry.edits.edit import with_numbers
-from registry.model import EdgePath, Index, PlannedPath, RequiredPath, SlotPath
+from registry.model import EdgePath, Index, PlannedPath, RequiredPath, SlotPath, column_of
 from registry.slots import SharedQuery, equal_groups, value_types
-from registry.text import column_of
 from statestore import keys
 
 

@@ -16,8 +16,7 @@ from processor.language.product.join_fields import convert, join_keys
 from processor.language.product.product import Columns
 from processor.values.entity import Entity
 from processor.values.record import Value
-from registry.model import EdgePath, KeyPath, PlannedPath, SlotPath
-from registry.text import column_of
+from registry.model import EdgePath, KeyPath, PlannedPath, SlotPath, column_of
 from statestore import keys
 from statestore.items import Edge, slot_name
 from statestore.keys import Key

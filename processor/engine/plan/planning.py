@@ -17,7 +17,7 @@ from processor.language.product.product import Definitions, used_by_entity
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from registry import model as stored
-from registry.edits.advance import completed
+from registry.edits.operations import completed
 from registry.model import writes
 from registry.slots import apart, assign
 from statestore.column_values import MAX_COLUMNS

@@ -44,7 +44,7 @@ from processor.values.entity import Entity
 from processor.values.record import Value
 from processor.values.times import to_microseconds
 from processor.values.values import canonical_value
-from registry.text import column_of
+from registry.model import column_of
 
 Rank = Callable[[Value], Any]
 Entities = Mapping[str, Entity]

@@ -72,7 +72,7 @@ def board_json(snapshot: Snapshot, jobs: Iterable[JobStatus] = (), walks: Iterab
             for one in snapshot.products
         ],
         "waiting": [
-            {"product": one.name, "version": one.version, "waits_for": _waits_for(snapshot, one)}
+            {"product": one.name, "version": one.version, "waits_for": waits_for(snapshot, one)}
             for one in snapshot.waiting
         ],
         "jobs": [
@@ -121,7 +121,7 @@ def pending_lines(snapshot: Snapshot) -> Iterator[str]:
     for topic in snapshot.paused_topics:
         yield f"topic {topic}: paused, the job reads no records of it until `statestore resume --topic {topic}`"
     for product in snapshot.waiting:
-        yield f"product {product.name}: version {product.version} waits for {', '.join(_waits_for(snapshot, product))}"
+        yield f"product {product.name}: version {product.version} waits for {', '.join(waits_for(snapshot, product))}"
     for product in snapshot.products:
         if product.paused:
             yield f"product {product.name}: paused, the job publishes nothing of it until `statestore resume`"
@@ -132,7 +132,7 @@ def pending_lines(snapshot: Snapshot) -> Iterator[str]:
             yield f"entity {one.entity}: GSI_{one.slot} {'#'.join(one.columns)} is {one.state}: {_next(one)}"
 
 
-def _waits_for(snapshot: Snapshot, product: ProductEntry) -> list[str]:
+def waits_for(snapshot: Snapshot, product: ProductEntry) -> list[str]:
     """The slots that a waiting product needs and that do not serve yet. Where all of them serve: the look at stored rows."""
     served = served_joins(snapshot.joins)
     needed = [snapshot.access(join) for join in product.joins if join not in served]

@@ -16,9 +16,8 @@ from processor.tools.inspect.event_kinds import UNREAD, columns_of
 from processor.tools.inspect.preview import Preview
 from processor.tools.inspect.price import Cost, price_events
 from processor.tools.inspect.price_list import Prices
-from registry.edits.advance import completed
 from registry.edits.edit import edited
-from registry.edits.operations import remove
+from registry.edits.operations import completed, remove
 from registry.model import Snapshot, Statistics
 
 

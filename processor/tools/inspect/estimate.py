@@ -25,8 +25,16 @@ from processor.engine.plan.tree import RootTree
 from processor.engine.protocol.ledger import group_partition
 from processor.tools.inspect.event_kinds import WORLD, Event, World
 from processor.tools.inspect.price import Cost
-from registry.model import Direction, EdgePath, EntityStatistics, JoinSpec, JoinStatistics, SlotPath, Statistics
-from registry.text import column_of
+from registry.model import (
+    Direction,
+    EdgePath,
+    EntityStatistics,
+    JoinSpec,
+    JoinStatistics,
+    SlotPath,
+    Statistics,
+    column_of,
+)
 from statestore.metered import READ_BYTES, WRITE_BYTES
 
 

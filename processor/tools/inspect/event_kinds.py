@@ -19,8 +19,8 @@ from processor.language.product.product import Columns, Join, Product, expressio
 from processor.values.column_types import parse_type
 from processor.values.entity import ColumnType, Entity
 from processor.values.record import Value
+from registry.model import column_of
 from registry.slots import equal_groups
-from registry.text import column_of
 
 UNREAD = "update of nothing that is used"
 """The name of an update of columns that no product reads."""

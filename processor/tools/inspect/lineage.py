@@ -29,8 +29,7 @@ from processor.language.product.expressions.expression import (
 from processor.text import first_of
 from processor.tools.inspect.explain import pin_text
 from processor.tools.inspect.rows import EmptyColumn, FormerTopics, Origin, absence_text, empty_columns, origin_of
-from registry.model import KeyPath
-from registry.text import column_of
+from registry.model import KeyPath, column_of
 from statestore import keys
 from statestore.items import DELETED
 from statestore.keys import Key

@@ -29,9 +29,9 @@ from processor.tools.inspect.planned_entries import PlannedEntry, planned_entrie
 from processor.tools.inspect.price import Cost, GatePrice, price_events, price_gates
 from processor.tools.inspect.price_list import Prices
 from processor.values.message import MAX_MESSAGE_BYTES
-from registry.edits.advance import completed
 from registry.edits.apply import apply
 from registry.edits.edit import Edit, edited, plan_id
+from registry.edits.operations import completed
 from registry.model import (
     Assignment,
     EntityEntry,
@@ -41,8 +41,8 @@ from registry.model import (
     SlotPath,
     Snapshot,
     Statistics,
+    column_of,
 )
-from registry.text import column_of
 from statestore.items import slot_name
 from statestore.metered import WRITE_BYTES
 from statestore.store import MAX_ITEM_BYTES

@@ -13,8 +13,7 @@ from processor.job.run.job import Job
 from processor.tools.operate.letters_of_row import mentions_text
 from processor.values.record import Value
 from registry.edits.history import past_products
-from registry.model import HistoryEntry
-from registry.text import json_text
+from registry.model import HistoryEntry, json_text
 from statestore import keys
 
 

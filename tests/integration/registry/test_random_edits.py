@@ -6,10 +6,9 @@ from random import Random
 import pytest
 
 from registry.edits import operations
-from registry.edits.advance import advance
 from registry.edits.apply import apply
 from registry.edits.edit import Edit, Signature, edited, served_joins
-from registry.edits.operations import ProductPaused, SlotUsed
+from registry.edits.operations import ProductPaused, SlotUsed, advance
 from registry.errors import NoAssignment, NoProduct, NoSlot, SlotRetires
 from registry.model import (
     KEY,

@@ -15,11 +15,10 @@ import pytest
 from processor.engine.plan.planning import requirements_of
 from processor.language.definitions.load import load, load_directory
 from processor.language.product.product import Definitions
-from registry.edits.advance import advance
 from registry.edits.apply import apply
 from registry.edits.edit import edited, plan_id
-from registry.model import Snapshot
-from registry.text import json_text
+from registry.edits.operations import advance
+from registry.model import Snapshot, json_text
 from tests.simulator import edge_shapes, shape_definitions
 from tests.unit.registry.conftest import EMPTY
 

@@ -26,7 +26,7 @@ from processor.tools.inspect.preview import Preview, preview
 from processor.tools.web.problem import LookUpProblem
 from processor.tools.web.serve.reader import StateReader
 from processor.values.dead_letters import DeadLetter, read_dead_letters
-from registry.edits.advance import completed
+from registry.edits.operations import completed
 from registry.errors import RegistryError
 from registry.model import KnownLanding
 

@@ -18,8 +18,8 @@ from processor.tools.inspect.preview import backfill_text, row_effects
 from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, Screen, Visit
 from processor.tools.web.problem import LookUpProblem
 from registry.edits import operations
-from registry.edits.advance import completed
 from registry.edits.edit import Edit, edited, plan_id
+from registry.edits.operations import completed
 from registry.errors import RegistryError
 from registry.model import Snapshot
 

@@ -9,9 +9,9 @@ from processor.tools.operate.undo_version import UndoPlan, plan_undo, undo
 from processor.tools.web.console.edits import PlanOutOfDate, plan_content
 from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, Screen, Visit, diff_rows
 from processor.tools.web.problem import LookUpProblem
-from registry.edits.advance import WHY
 from registry.edits.edit import Signature, plan_id
 from registry.edits.history import NoUndo
+from registry.edits.operations import WHY
 from registry.errors import RegistryError
 from registry.model import HistoryEntry
 

@@ -9,6 +9,7 @@ from processor.language.product.document_type import document_schema
 from processor.language.product.product import Definitions
 from processor.language.product.sql_printer import product_sql
 from processor.text import duration_text
+from processor.tools.inspect.board import waits_for
 from processor.tools.inspect.costs import ProductPrice, product_prices
 from processor.tools.inspect.explain import explain
 from processor.tools.inspect.price_list import Prices
@@ -17,8 +18,7 @@ from processor.tools.web.catalogue.picture import lineage_picture
 from processor.tools.web.catalogue.product import document_members, product_versions
 from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit, diff_rows, value_lines
 from processor.tools.web.problem import LookUpProblem
-from registry.edits.advance import completed
-from registry.edits.edit import waits_for
+from registry.edits.operations import completed
 from registry.model import HistoryEntry, ProductEntry, Snapshot
 
 

@@ -10,9 +10,9 @@ from processor.engine.plan.planning import check_after, plan_alone, plan_of, req
 from processor.language.definitions.describe import describe_entity, describe_product
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions
-from registry.edits.advance import completed
 from registry.edits.apply import apply
 from registry.edits.edit import edited
+from registry.edits.operations import completed
 from registry.model import KeyPath, SlotPath, Snapshot
 from tests.integration.product.products import draw_compared_definitions
 

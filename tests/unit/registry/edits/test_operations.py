@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from processor.tools.inspect.board import pending_lines
-from registry.edits.advance import completed
 from registry.edits.apply import apply
 from registry.edits.edit import Edit, edited
 from registry.edits.operations import (
@@ -15,6 +14,7 @@ from registry.edits.operations import (
     ProductPaused,
     SlotUsed,
     add_slots,
+    completed,
     move,
     pause,
     pause_topic,

@@ -5,10 +5,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from processor.tools.inspect.board import board_json, pending_lines
-from registry.edits.advance import advance
 from registry.edits.apply import apply
 from registry.edits.edit import edited
-from registry.edits.operations import move, pause, remove, republish
+from registry.edits.operations import advance, move, pause, remove, republish
 from registry.model import JobStatus, Progress, Requirements, Snapshot
 from tests.unit.registry.edits.test_waiting import ALL, with_join
 
