@@ -29,7 +29,7 @@ SEEDS_OF_REST := 1000
 FEW_EXAMPLES := 40
 EXAMPLES_OF_REST := 300
 FEW := STATESTORE_SEEDS=$(FEW_SEEDS) STATESTORE_EXAMPLES=$(FEW_EXAMPLES)
-MODULES ?= statestore/row_writes.py $(wildcard processor/engine/protocol/*.py processor/engine/rounds/*.py)
+MODULES ?= statestore/writes.py $(wildcard processor/engine/protocol/*.py processor/engine/rounds/*.py)
 PROPERTIES := "hypothesis and not slow and not rest"
 SPARK ?= 4.1.1
 

@@ -14,7 +14,7 @@ from processor.values import canonical_json
 from processor.values.record import Change, Record, Value
 from statestore import keys
 from statestore.keys import Key
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 from statestore.store import Item, Page, Query, Write
 
 RowKey = tuple[str, str]

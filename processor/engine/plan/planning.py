@@ -20,7 +20,7 @@ from registry import model as stored
 from registry.edits.operations import completed
 from registry.model import writes
 from registry.slots import apart, assign
-from statestore.column_values import MAX_COLUMNS
+from statestore.values import MAX_COLUMNS
 
 
 def requirements_of(definitions: Definitions) -> stored.Requirements:

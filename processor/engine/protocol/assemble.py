@@ -17,7 +17,7 @@ from processor.engine.plan.step import Step
 from processor.engine.plan.tree import RootTree, TreeNode, merge
 from processor.language.product.document import Match, Shape
 from registry.model import KeyPath
-from statestore.item_attributes import entity_of_item
+from statestore.items import entity_of_item
 from statestore.store import Item
 
 Ask = tuple[Match, TreeNode, str]

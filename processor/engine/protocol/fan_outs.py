@@ -18,9 +18,10 @@ from processor.engine.plan.touch import Root
 from processor.engine.protocol.backlog import PARTITION
 from registry.model import KeyPath
 from statestore import keys
-from statestore.item_attributes import key_of_item, write_note
+from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.store import AbsentOrBelow, Delete, Item, Write
+from statestore.writes import write_note
 
 PAGES_PER_ROUND = 4
 

@@ -19,8 +19,7 @@ from processor.engine.plan.tree import RootTree
 from processor.engine.protocol.fan_outs import FanOut, FoundRoots, ResumedFanOut
 from registry.model import KeyPath
 from statestore import keys
-from statestore.item_attributes import entity_of_item, key_of_item
-from statestore.items import read_columns
+from statestore.items import entity_of_item, key_of_item, read_columns
 from statestore.keys import Key
 from statestore.store import Item
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from processor.values.entity import Entity
 from processor.values.settled_form import SettledForm
 from statestore import keys
-from statestore.item_attributes import write_note
 from statestore.keys import Key
 from statestore.store import Absent, Delete, Item, Write
+from statestore.writes import write_note
 
 PARTITION = keys.progress_partition("FORMS")
 Forms = Mapping[str, Mapping[str, SettledForm]]

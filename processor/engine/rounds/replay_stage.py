@@ -28,7 +28,7 @@ from processor.values.entity import Entity
 from processor.values.record import Change, Decoded, Ignored, Record, Rejected, Truncated
 from processor.values.reject_reasons import OF_DOCUMENTS
 from processor.values.repair_record import REPAIR, seen_version
-from statestore.versions import decode_version
+from statestore.items import decode_version
 
 TOO_OLD = (
     "kept for longer than the marker of a deleted row (marker_days), so the row may have been deleted since: "

@@ -15,7 +15,7 @@ from statestore.store import FencingToken
 
 if TYPE_CHECKING:
     from statestore.dynamodb import DynamoStore
-    from statestore.dynamodb.table_probe import TableProbe
+    from statestore.dynamodb.table import TableProbe
 
 
 @dataclass(frozen=True, kw_only=True)

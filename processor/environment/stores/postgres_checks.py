@@ -8,7 +8,7 @@ from processor.environment.stores.store_kind import StoreChecks, TableSurroundin
 from processor.finding import DoctorCheck, Finding, NothingToCheck, ok, warning
 
 if TYPE_CHECKING:
-    from statestore.postgres.durability import Durability
+    from statestore.postgres.table import Durability
 
 STORE = "correct --store-url, --table, or the role in Postgres"
 

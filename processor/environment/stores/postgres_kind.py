@@ -17,7 +17,7 @@ from statestore.table import TableState
 
 if TYPE_CHECKING:
     from statestore.postgres import PostgresStore
-    from statestore.postgres.durability import Durability
+    from statestore.postgres.table import Durability
 
 
 @dataclass(frozen=True, kw_only=True)

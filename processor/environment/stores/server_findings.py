@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from processor.finding import Finding, failure, ok, warning
 
 if TYPE_CHECKING:
-    from statestore.postgres.durability import Durability
+    from statestore.postgres.table import Durability
 
 OLDEST_POSTGRES = 14
 TESTED_POSTGRES = (15, 18)

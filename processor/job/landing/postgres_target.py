@@ -34,7 +34,7 @@ from processor.job.landing.target import (
     is_created_again,
     located,
 )
-from statestore.postgres.postgres_session import LIMITS
+from statestore.postgres.session import LIMITS
 
 ANSWER_SECONDS: Final = 60.0
 """The longest time of a transaction that lands a batch. A frozen server keeps its connections and never answers."""

@@ -18,7 +18,7 @@ from processor.values.message import read_sequence, sequence_of
 from processor.values.record import Record
 from registry.repository import Registry
 from statestore.errors import NoTable
-from statestore.item_attributes import key_of_item
+from statestore.items import key_of_item
 from statestore.store import Store
 
 

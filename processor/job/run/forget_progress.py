@@ -24,7 +24,7 @@ from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_topic
 from processor.values.message import Message, sequence_of
 from processor.values.record import Record
-from statestore.item_attributes import key_of_item
+from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.store import Delete, Item, Store, Write
 

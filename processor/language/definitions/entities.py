@@ -37,7 +37,7 @@ from processor.values.entity import (
 )
 from processor.values.foreign.delete_flags import flag_text
 from processor.values.placeholders import PLACEHOLDER, placeholder_of
-from statestore.column_values import MAX_COLUMNS
+from statestore.values import MAX_COLUMNS
 
 Choice = TypeVar("Choice", bound=str)
 MOST_SHARDS = 100

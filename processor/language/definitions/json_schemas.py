@@ -45,7 +45,7 @@ from processor.values.entity import (
     TruncateChoice,
     TypeName,
 )
-from statestore.column_values import MAX_COLUMNS
+from statestore.values import MAX_COLUMNS
 
 JsonSchema = dict[str, Any]
 DRAFT: Final = "http://json-schema.org/draft-07/schema#"

@@ -13,7 +13,7 @@ from processor.values import canonical_json
 from processor.values.record import Record, Value
 from registry.model import SlotPath
 from statestore import keys
-from statestore.item_attributes import entity_of_item, key_of_item, readable_attributes
+from statestore.items import entity_of_item, key_of_item, readable_attributes
 from statestore.store import Store
 
 LONGEST = 40

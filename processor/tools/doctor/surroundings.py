@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from processor.job.kafka.cluster_probe import ClusterProbe, ClusterState, TopicState
     from processor.job.kafka.group_states import GroupState
     from registry.repository import Registry
-    from statestore.postgres.durability import Durability
+    from statestore.postgres.table import Durability
 
 
 class RegistryQuestions(Protocol):

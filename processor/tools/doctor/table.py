@@ -11,7 +11,7 @@ from processor.tools.doctor.network import POSTGRES
 from processor.tools.doctor.registry import existing_registry
 from processor.tools.doctor.surroundings import Surroundings
 from statestore.errors import NewerFormat, StoreError
-from statestore.item_format import FORMAT, check_format
+from statestore.items import FORMAT, check_format
 from statestore.keys import Key, partitions
 from statestore.store import Delete, Equals, Item, Query, Write
 from statestore.table import slot_names, too_few

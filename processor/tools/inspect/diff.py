@@ -41,12 +41,11 @@ from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.record import Value
 from registry.model import EdgePath, KeyPath, PlannedPath, SlotPath, Snapshot, reads
-from statestore.attribute_values import item_size
-from statestore.item_attributes import key_of_item
-from statestore.items import DELETED, slot_name
+from statestore.items import DELETED, key_of_item, slot_name
 from statestore.keys import Key
-from statestore.metered import READ_BYTES
+from statestore.memory import READ_BYTES
 from statestore.store import Query, Store
+from statestore.values import item_size
 
 DifferenceKind = Literal[
     "new document",
@@ -343,7 +342,7 @@ class DocumentMaker:
 
 
 def _metered(step: Step[Any], spend: Callable[[float], object]) -> Step[Any]:
-    """The step. `spend` gets the read units of each request, as `statestore.metered` counts them."""
+    """The step. `spend` gets the read units of each request, as `statestore.memory` counts them."""
     try:
         asked = next(step)
         while True:

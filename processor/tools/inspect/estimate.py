@@ -35,7 +35,7 @@ from registry.model import (
     Statistics,
     column_of,
 )
-from statestore.metered import READ_BYTES, WRITE_BYTES
+from statestore.memory import READ_BYTES, WRITE_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ from registry.model import (
     column_of,
 )
 from statestore.items import slot_name
-from statestore.metered import WRITE_BYTES
+from statestore.memory import WRITE_BYTES
 from statestore.store import MAX_ITEM_BYTES
 
 BACKFILL_UNITS = 1_000

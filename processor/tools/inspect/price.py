@@ -45,7 +45,7 @@ from processor.values import canonical_json
 from processor.values.change_formats import row_value
 from processor.values.record import Record
 from statestore import keys
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 from statestore.store import Delete, Store
 
 REQUESTS = ("UpdateItem", "BatchGetItem", "Query", "DeleteItem")

@@ -21,11 +21,9 @@ from processor.values.record import Record
 from processor.values.recorded_line import NO_TIMESTAMP
 from registry.model import EpochBoundary, PlannedPath
 from statestore import keys
-from statestore.item_attributes import entity_of_item, key_of_item, version_of_item
-from statestore.items import read_row, slot_name
+from statestore.items import decode_version, entity_of_item, key_of_item, read_row, slot_name, version_of_item
 from statestore.keys import Key
 from statestore.store import Item, Page, Store
-from statestore.versions import decode_version
 
 FormerTopics = Mapping[tuple[str, int], str]
 """(entity, epoch) -> the topic that the entity read in this epoch. Without an entry, the entity's own topic."""

@@ -20,12 +20,10 @@ from processor.engine.plan.step import Lookup
 from processor.values.record import Value
 from registry.model import Direction, EntityStatistics, JoinSpec, JoinStatistics, PlannedPath, SlotPath, Statistics
 from statestore import keys
-from statestore.attribute_values import item_size
-from statestore.column_values import pack_values
-from statestore.item_attributes import entry_size
-from statestore.items import DELETED
+from statestore.items import DELETED, entry_size
 from statestore.keys import Key
 from statestore.store import Item, Query, Store
+from statestore.values import item_size, pack_values
 
 MapCounts = Callable[[Callable[[Query | str], int], Iterable[Query | str]], Iterable[int]]
 """The function `map`, or the method `map` of a pool of threads."""

@@ -27,10 +27,9 @@ from processor.language.product.product import Definitions
 from registry.model import Applied
 from registry.repository import Registry
 from registry.repository.registry import Check
-from statestore.items import read_row
+from statestore.items import decode_version, read_row
 from statestore.keys import partitions
 from statestore.store import Store
-from statestore.versions import decode_version
 
 
 class StoredEntity(NamedTuple):

@@ -29,8 +29,7 @@ from processor.tools.operate.run_backfill import obstacles
 from processor.values.record import Record, Value
 from processor.values.settled_form import NO_FORMS
 from statestore import keys
-from statestore.items import Row
-from statestore.versions import encode_version
+from statestore.items import Row, encode_version
 
 BROKEN_OFF = "stopped on request, and the row is not erased: run the same command again"
 IS_BACK = "a task of an earlier run wrote the row again: give the same command again"

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from processor.language.product.join_fields import parse_compared, parse_element
 from processor.values.column_types import parse_type
 from processor.values.entity import Compare, DeleteFlag
-from statestore.column_values import MAX_COLUMNS
+from statestore.values import MAX_COLUMNS
 
 T = TypeVar("T")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]")

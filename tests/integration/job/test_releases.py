@@ -15,7 +15,7 @@ from processor.environment.stores.kinds import open_store
 from processor.language.definitions.load import load
 from statestore.dynamodb import DynamoStore
 from statestore.errors import Terminal
-from statestore.item_format import FORMAT
+from statestore.items import FORMAT
 from statestore.keys import Key
 from tests.releases.release import DEFINITIONS, RELEASES, SETTINGS
 from tests.releases.restore import restore

@@ -13,8 +13,8 @@ from processor.tools.source.comparison import DigestFile, SourceComparison
 from processor.tools.source.facts import read_source_tables, table_of
 from processor.tools.source.session import source_session
 from processor.values.record import Change, Record
-from statestore.metered import MeteredStore
-from statestore.row_writes import write_image
+from statestore.memory import MeteredStore
+from statestore.writes import write_image
 
 pytestmark = pytest.mark.slow
 ROWS = 100_000

@@ -7,7 +7,7 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statestore import attribute_values as values
+from statestore import values
 
 TEXT = st.text(st.characters(codec="utf-8"))
 DECIMAL = st.builds(

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from statestore import item_attributes, items, keys, row_writes
-from statestore.item_format import FORMAT
+from statestore import items, keys, writes
+from statestore.items import FORMAT, encode_version
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Absent, Delete, Done, Query, Refused, Write
-from statestore.versions import encode_version
 
 KEY = Key("TABLE#star#07", "octocat#tool#acme")
 V1, V2 = encode_version(0, 0, 1), encode_version(0, 0, 2)
@@ -35,29 +34,29 @@ def stored(write: Write) -> Any:
 
 
 def test_an_item_says_its_key_its_entity_and_its_version() -> None:
-    item = stored(row_writes.write_image(image(), below=V1))
+    item = stored(writes.write_image(image(), below=V1))
 
-    assert item_attributes.key_of_item(item) == KEY
-    assert item_attributes.entity_of_item(item) == "star"
-    assert item_attributes.version_of_item(item) == V1
+    assert items.key_of_item(item) == KEY
+    assert items.entity_of_item(item) == "star"
+    assert items.version_of_item(item) == V1
 
 
 @pytest.mark.parametrize("edges", [None, frozenset(), frozenset({("ids[]", "7"), ("ids[]", "8")})])
 def test_a_write_of_a_row_says_its_version_and_the_edges_that_it_names(edges: frozenset[items.Edge] | None) -> None:
-    first = row_writes.write_image(image(edges=edges), below=V1)
-    second = row_writes.merge_image(image(edges=edges, version=V2), None)
+    first = writes.write_image(image(edges=edges), below=V1)
+    second = writes.merge_image(image(edges=edges, version=V2), None)
 
-    assert (item_attributes.version_in(first), item_attributes.edges_in(first)) == (V1, edges)
-    assert (item_attributes.version_in(second), item_attributes.edges_in(second)) == (V2, edges)
+    assert (writes.version_in(first), writes.edges_in(first)) == (V1, edges)
+    assert (writes.version_in(second), writes.edges_in(second)) == (V2, edges)
 
 
 def test_a_write_of_no_row_names_no_edges() -> None:
-    assert item_attributes.edges_in(item_attributes.write_note(KEY, {"seq": 1})) is None
+    assert writes.edges_in(writes.write_note(KEY, {"seq": 1})) is None
 
 
 def test_a_note_has_the_format_version_and_a_condition() -> None:
     key = Key(keys.progress_partition("LEDGER", "user_profile"), "octo@example.org")
-    note = item_attributes.write_note(key, {"seq": 1}, remove=("rows",), when=Absent())
+    note = writes.write_note(key, {"seq": 1}, remove=("rows",), when=Absent())
 
     assert note == Write(key=key, set={"_f": FORMAT, "seq": 1}, remove=("rows",), when=Absent())
     assert stored(note) == {"PK": "LEDGER#user_profile", "SK": "octo@example.org", "_f": 1, "seq": 1}
@@ -65,16 +64,16 @@ def test_a_note_has_the_format_version_and_a_condition() -> None:
 
 def test_a_refused_note_changes_nothing() -> None:
     store = MemoryStore()
-    store.write(item_attributes.write_note(KEY, {"seq": 1}))
+    store.write(writes.write_note(KEY, {"seq": 1}))
 
-    assert isinstance(store.write(item_attributes.write_note(KEY, {"seq": 2}, when=Absent())), Refused)
+    assert isinstance(store.write(writes.write_note(KEY, {"seq": 2}, when=Absent())), Refused)
     assert isinstance(store.delete(Delete(key=KEY, when=Absent())), Refused)
 
 
 def test_people_read_the_key_of_an_item_first_then_its_slots_then_the_rest() -> None:
-    item = stored(row_writes.write_image(image(), below=V1))
+    item = stored(writes.write_image(image(), below=V1))
 
-    assert list(item_attributes.readable_attributes(item).items()) == [
+    assert list(items.readable_attributes(item).items()) == [
         ("PK", KEY.pk),
         ("SK", KEY.sk),
         ("GSI_1", "octocat"),

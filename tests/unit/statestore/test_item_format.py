@@ -2,9 +2,9 @@
 
 import pytest
 
-from statestore import requests
+from statestore.dynamodb import requests
 from statestore.errors import Terminal
-from statestore.item_format import FORMAT
+from statestore.items import FORMAT
 
 KEY = {"PK": {"S": "LEDGER#profile"}, "SK": {"S": "7"}}
 

@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statestore import requests
-from statestore.attribute_values import decode
-from statestore.column_values import MAX_COLUMNS
+from statestore.dynamodb import requests
 from statestore.errors import Terminal
 from statestore.items import Image, PendingKey, Row
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.row_writes import merge_image, write_image
 from statestore.store import Absent, AbsentOrBelow, Delete, Equals, Query, Write
+from statestore.values import MAX_COLUMNS, decode
+from statestore.writes import merge_image, write_image
 
 STAR = Key("TABLE#star", "octocat#hello#world")
 

@@ -1,6 +1,6 @@
 """Versions: their order, the position in them, and which of them have an order."""
 
-from statestore.versions import are_comparable, decode_version, encode_version, next_fill
+from statestore.items import are_comparable, decode_version, encode_version, next_fill
 
 
 def test_a_version_gives_back_its_position_also_after_fills() -> None:

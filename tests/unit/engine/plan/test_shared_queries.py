@@ -17,7 +17,7 @@ from processor.tools.inspect.explain import explain, explanation_lines
 from processor.tools.inspect.preview import planned_state, preview
 from processor.values.record import Record
 from registry.model import SlotPath, Snapshot
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 
 ENTITIES = """
 customer: {key: [id], columns: {id: int, name: string, code: string, born: date}}

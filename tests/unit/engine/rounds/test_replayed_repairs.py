@@ -10,7 +10,7 @@ from processor.values.dead_letters import DeadLetter, reject_message, rejected_r
 from processor.values.placeholders import PLACEHOLDER
 from processor.values.record import Rejected
 from processor.values.repair_record import REPAIR, repair_record
-from statestore.versions import next_fill
+from statestore.items import next_fill
 from tests.unit.engine.protocol.replay_world import NARROW, World
 
 USER = NARROW.entities["user"].entity

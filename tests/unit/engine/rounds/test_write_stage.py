@@ -20,9 +20,9 @@ from processor.language.definitions.load import load
 from processor.values.dead_letters import rejected_record
 from processor.values.message import Message
 from processor.values.record import Record
+from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.versions import encode_version
 from tests.unit.engine.protocol.example import PLAN, key
 
 ROUND = Round(

@@ -15,7 +15,7 @@ from processor.language.definitions.load import load
 from processor.tools.inspect.estimate import estimate_events, index_statistics
 from processor.tools.inspect.price import price_events
 from processor.tools.inspect.statistics import take_statistics
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 from tests.unit.tools.inspect.test_estimate import record
 
 ENTITIES = """

@@ -11,10 +11,10 @@ from processor.tools.web.problem import LookUpProblem
 from processor.tools.web.serve import views
 from processor.tools.web.serve.views import Cached, OpenView, state_age
 from registry.model import JobStatus
-from statestore.item_attributes import write_note
 from statestore.keys import Key
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 from statestore.store import Delete
+from statestore.writes import write_note
 
 
 @dataclass

@@ -4,13 +4,12 @@ from typing import Any
 
 import pytest
 
-from statestore.attribute_values import item_size
-from statestore.items import Image, PendingKey, Row, read_row, written_row
+from statestore.items import Image, PendingKey, Row, encode_version, read_row, version_prefixes, written_row
 from statestore.keys import Key, index_row, no_key
 from statestore.memory import MemoryStore
-from statestore.row_writes import keep_indexed, leaves_room, merge_image, put_back, write_image
 from statestore.store import MAX_ITEM_BYTES, Absent, AbsentOrWithin, Equals, Write
-from statestore.versions import encode_version, version_prefixes
+from statestore.values import item_size
+from statestore.writes import keep_indexed, leaves_room, merge_image, put_back, write_image
 
 STAR = Key("TABLE#star", "7")
 V1, V2, V3 = (encode_version(1, 0, offset) for offset in (1, 2, 3))

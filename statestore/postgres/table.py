@@ -4,8 +4,8 @@
               stores out of line where it is wide. A slot is there when its index is.
     fences    the generation of the newest run
 
-Both have the same form: logged, or unlogged, which is faster, and empty after a crash of the server. So a crash that takes the
-items takes the fence too, and no run writes into the emptied table.
+The fence is the right of the newest run to write. Both tables have the same form: logged, or unlogged, which is faster, and empty
+after a crash of the server. So a crash that takes the items takes the fence too, and no run writes into the emptied table.
 
 An update that leaves slots and `ttl` as they are changes no index (a HOT update), if the page of the row has room. So pages are
 filled to 80 %, and autovacuum comes after 2 % of changed rows, not after 20 %.
@@ -13,14 +13,14 @@ filled to 80 %, and autovacuum comes after 2 % of changed rows, not after 20 %.
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from statestore.errors import NoTable, Terminal
-from statestore.postgres.statements import FENCES, ITEMS, SLOTS, schema_name
-from statestore.store import ReportIndex, TableDescription
+from statestore.errors import FencedWrite, NoTable, Terminal
+from statestore.postgres.statements import FENCES, ITEMS, SLOTS, Statements, schema_name
+from statestore.store import FencingToken, ReportIndex, TableDescription
 from statestore.table import MAX_SLOTS, TTL, TableState, slot_names, too_few
 
 _Connection = psycopg.Connection[Any]
@@ -239,3 +239,61 @@ def _index_name(slot: str) -> str:
 
 def _known(columns: Iterable[tuple[str, str, bool]]) -> set[str]:
     return {name for name, _, _ in columns}
+
+
+def take_fence(connection: psycopg.Connection[Any], statements: Statements, table: str, fence: FencingToken) -> None:
+    """Gives the table to this run: waits for the transactions of all others. Raises FencedWrite where a newer run has it."""
+    with connection.transaction():
+        connection.execute(statements.drop_others, [fence.name])
+        if connection.execute(statements.take, fence).fetchone() is None:
+            raise _fenced(table, fence)
+
+
+def refusal(connection: psycopg.Connection[Any], statements: Statements, table: str, fence: FencingToken) -> Terminal:
+    """Why this run, which holds the table no more, may not write."""
+    if connection.execute(statements.fences).fetchone() is not None:
+        return _fenced(table, fence)
+    return Terminal(
+        f"table {table}: it has lost its rows, and the fence of this run: its server crashed, and the table is unlogged. This "
+        "run writes nothing more. Build the state again from the topics: `statestore run --adopt` with a new --checkpoint"
+    )
+
+
+def _fenced(table: str, fence: FencingToken) -> FencedWrite:
+    return FencedWrite(
+        f"table {table}: a newer run than {fence.generation} took over: this run must stop and writes nothing"
+    )
+
+
+_ASK = """
+    SELECT current_setting('fsync') = 'on', current_setting('full_page_writes') = 'on',
+      (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
+      (SELECT count(*) FROM pg_stat_replication), (SELECT count(*) FROM pg_stat_replication WHERE sync_state IS NULL),
+      (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')),
+      (SELECT max(CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn) END)::bigint
+       FROM pg_stat_replication)
+"""
+
+
+class Durability(NamedTuple):
+    """What a crash of the server, or a failover to its standby, leaves of the commits. The sessions of store and registry wait
+    for each commit themselves, whatever `synchronous_commit` the database has. They cannot make up for the other settings, and
+    not for a standby that takes commits later.
+
+    The settings of a server, and its standbys. `waits`: the database's own `synchronous_commit`; `hidden`: the standbys of
+    which this user may not see more; `synchronous`: those for which each commit waits; `behind`: the bytes that the farthest
+    standby lacks, None where nobody says."""
+
+    fsync: bool
+    full_page_writes: bool
+    waits: str
+    standbys: int = 0
+    hidden: int = 0
+    synchronous: int = 0
+    behind: int | None = None
+
+
+def read_durability(connection: psycopg.Connection[Any]) -> Durability:
+    """Asks the server. Raises the errors of psycopg."""
+    (found,) = connection.execute(_ASK).fetchall()
+    return Durability(*found)

@@ -19,10 +19,9 @@ from botocore.exceptions import ChecksumError, ClientError, IncompleteReadError,
 from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
 
-from statestore.dynamodb.endpoint import Endpoint
-from statestore.dynamodb.request_counts import RequestCounts
-from statestore.dynamodb.retries import Patience, is_throttle
-from statestore.requests import ClientCall
+from statestore.dynamodb.connections import Endpoint
+from statestore.dynamodb.requests import ClientCall
+from statestore.dynamodb.retries import Patience, RequestCounts, is_throttle
 
 
 class BotoClient:

@@ -1,6 +1,19 @@
-"""The one write of a row: its columns, its slots, its edges, and its previous keys (`statestore.items` has the attributes).
+"""The writes of items: the one write of a row with its columns, slots, edges and previous keys, the edges themselves, and items
+that are no rows (`statestore.items` has the attributes).
 
 Promises: one request writes a row and keeps its previous keys (rule 3 of docs/architecture.md). Does not send anything.
+
+Edges are items of the table that name the rows which hold a join key. Reads of them are strongly consistent, and a row may hold
+many keys.
+
+    PK      `EDGE#<entity>#<fields>=<key>`: `EDGE#star#username=octocat`, `EDGE#team#member_ids[]=7`
+    SK      the row's sort key
+    row     the row's partition key
+    _f, _v  the format version, and the last version of the row that named the key
+
+An edge is a hint: the reader checks the row itself. The writer puts every edge of a row's new version before it writes the row.
+The writer removes an edge only for a version of the row that does not name its key, after it has seen that version
+(docs/correctness.md).
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -9,13 +22,35 @@ from types import MappingProxyType
 from typing import Any
 
 from statestore import keys
-from statestore.attribute_values import fits
-from statestore.column_values import attribute, dumps, pack_values, store_value
-from statestore.item_format import FORMAT
-from statestore.items import DELETED, INDEXED, INDEXED_VERSION, MORE, REPLAYED, Image, PendingKey, Row, slot_name
-from statestore.store import MAX_ITEM_BYTES, Absent, AbsentOrWithin, Condition, Equals, Write
+from statestore.items import (
+    DELETED,
+    FORMAT,
+    INDEXED,
+    INDEXED_VERSION,
+    MORE,
+    REPLAYED,
+    Edge,
+    Image,
+    PendingKey,
+    Row,
+    read_edges,
+    slot_name,
+    version_prefixes,
+)
+from statestore.keys import Key
+from statestore.store import (
+    MAX_ITEM_BYTES,
+    Absent,
+    AbsentOrBelow,
+    AbsentOrWithin,
+    Condition,
+    Delete,
+    Equals,
+    Item,
+    Write,
+)
 from statestore.table import ROW, TTL
-from statestore.versions import version_prefixes
+from statestore.values import attribute, dumps, fits, pack_values, store_value
 
 IsPublished = Callable[[str], bool]
 """Whether a batch has committed the record of this version."""
@@ -170,3 +205,49 @@ def _removed(
         own += [INDEXED_VERSION] if deleted else [INDEXED, INDEXED_VERSION]
     columns = sorted(gone) if isinstance(gone, frozenset) else gone
     return (*own, *map(attribute, (*columns, *dropped)))
+
+
+def put_edge(row: Key, edge: Edge, version: str) -> Write:
+    """Records that `version` of the row names the edge's key. The store refuses it where an edge as new or newer is there."""
+    return write_note(_edge_key(row, edge), {"_v": version, "row": row.pk}, when=AbsentOrBelow("_v", version))
+
+
+def drop_edge(row: Key, edge: Edge, version: str) -> Delete:
+    """Removes an edge that `version` of the row does not name. The store refuses it where an edge as new or newer is there."""
+    return Delete(key=_edge_key(row, edge), when=AbsentOrBelow("_v", version))
+
+
+def row_of(edge: Item) -> Key:
+    """The row that an edge item names."""
+    return Key(edge["row"], edge["SK"])
+
+
+def _edge_key(row: Key, edge: Edge) -> Key:
+    return Key(keys.edge_partition(keys.entity_of(row.pk), *edge), row.sk)
+
+
+def write_note(
+    key: Key, values: Mapping[str, Any], *, remove: tuple[str, ...] = (), when: Condition | None = None
+) -> Write:
+    """The write of an item that is no row, such as a ledger entry or an edge: sets `values` and the item's format version, and
+    removes the attributes of `remove`. The store refuses it unless `when` holds."""
+    return Write(key, {"_f": FORMAT, **values}, remove=remove, when=when)
+
+
+def write_bare_marker(marker: Image, item: Item) -> Write:
+    """The write of a delete marker over `item` as seen, which keeps nothing else of it: no column of any plan, no former key, no
+    slot that the entity has given up."""
+    write = merge_image(marker, None)
+    gone = item.keys() - {"PK", "SK", ROW, *write.set}
+    return write._replace(remove=tuple(sorted(gone)), when=Equals("_v", item["_v"]))
+
+
+def version_in(write: Write) -> str:
+    """The version that a write of a row sets."""
+    version: str = write.set["_v"]
+    return version
+
+
+def edges_in(write: Write) -> frozenset[Edge] | None:
+    """The edges that a write of a row names; None for a write that is of no row, or of an entity without edges."""
+    return read_edges(write.set["_edges"]) if "_edges" in write.set else None

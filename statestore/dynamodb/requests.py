@@ -12,19 +12,16 @@ from itertools import product
 from string import ascii_lowercase, digits
 from typing import Any, NamedTuple
 
-from statestore.attribute_values import canonical, decode, encode
 from statestore.errors import Terminal
-from statestore.item_format import check_format
+from statestore.items import check_format
 from statestore.keys import Key, index_row, index_rows
-from statestore.limits import check_condition, check_key, check_query, is_copied, storable
+from statestore.limits import MAX_KEYS, check_condition, check_key, check_query, is_copied, storable
 from statestore.store import Absent, AbsentOrBelow, AbsentOrWithin, Condition, Delete, Equals, Item, Query, Write
 from statestore.table import ROW
+from statestore.values import canonical, decode, encode
 
 ClientCall = dict[str, Any]
 """The keyword arguments of one method of boto3's client."""
-
-MAX_KEYS = 100
-"""Keys that one BatchGetItem takes."""
 
 _MISSING = {"S": ""}
 _DIGITS = digits + ascii_lowercase

@@ -17,22 +17,34 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from random import Random
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
 
 from statestore.errors import NoTable, Terminal
-from statestore.keys import Key
-from statestore.limits import check_key, check_query
-from statestore.postgres import postgres_table
-from statestore.postgres.bounds import bound_columns
-from statestore.postgres.durability import Durability, read_durability
-from statestore.postgres.postgres_session import ATTEMPTS, PostgresSession
-from statestore.postgres.run_fence import refusal, take_fence
-from statestore.postgres.statements import Statements
-from statestore.postgres.stored_text import key_of, read_item, read_shown, stored_key
-from statestore.postgres.turn_writes import Changes, evaluate, item_columns, key_columns, settable
-from statestore.request_names import RequestNames
+from statestore.keys import Key, index_row, index_rows
+from statestore.limits import RequestNames, check_condition, check_key, check_query, storable
+from statestore.postgres import table as definition
+from statestore.postgres.session import (
+    ATTEMPTS,
+    NumberColumn,
+    PostgresSession,
+    TextColumn,
+    byte_column,
+    number_column,
+    text_column,
+)
+from statestore.postgres.statements import (
+    NEXT,
+    Statements,
+    item_text,
+    key_of,
+    read_item,
+    read_shown,
+    shown_text,
+    stored_key,
+)
+from statestore.postgres.table import Durability, read_durability, refusal, take_fence
 from statestore.store import (
     Delete,
     Done,
@@ -46,8 +58,109 @@ from statestore.store import (
     TableDescription,
     Write,
     WriteOutcome,
+    evaluate_delete,
+    evaluate_write,
 )
-from statestore.table import TableState, slot_names
+from statestore.table import MAX_SLOTS, ROW, TTL, TableState, slot_names
+
+
+class Bounds(NamedTuple):
+    """The names that a read asks for, as the table holds them. `last` None: up to the end."""
+
+    value: str
+    first: str
+    last: str | None
+
+
+def bounds(read: Read) -> Bounds:
+    """The bounds of a read."""
+    source, after, _ = read
+    if isinstance(source, str):
+        return Bounds(stored_key(source), stored_key(after.sk) + NEXT if after else "", None)
+    first, last = _range(source)
+    behind = stored_key(index_row(after)) + NEXT if after else ""
+    return Bounds(stored_key(source.value), max(first, behind), last)
+
+
+def bound_columns(reads: Sequence[Read]) -> tuple[TextColumn, TextColumn, TextColumn, NumberColumn]:
+    """The columns value, first, last and most of these reads."""
+    found = [bounds(read) for read in reads]
+    values, firsts, lasts = ([one[n] for one in found] for n in range(3))
+    return (
+        text_column(values),
+        text_column(firsts),
+        text_column(lasts),
+        number_column([read.limit for read in reads]),
+    )
+
+
+def _range(query: Query) -> tuple[str, str | None]:
+    if query.row is not None:
+        name = stored_key(index_row(query.row))
+        return name, name
+    if query.entity is None:
+        return "", None
+    prefix = stored_key(index_rows(query.entity))
+    return prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)  # the first text behind all with this prefix
+
+
+Changes = dict[Key, Item | None]
+"""The items after a turn by their keys; None for an item that is gone."""
+_INT64: Final = 1 << 63
+_SLOTS: Final = slot_names(MAX_SLOTS)
+
+
+def settable(request: Write | Delete) -> dict[str, Any]:
+    """The attributes that a request sets. Raises Terminal for a request that no store takes."""
+    if isinstance(request, Write):
+        return storable(request)
+    check_key(request.key)
+    check_condition(request.key, request.when)
+    return {}
+
+
+def evaluate(
+    requests: Sequence[Write | Delete], values: Sequence[dict[str, Any]], stored: Mapping[Key, Item]
+) -> tuple[list[WriteOutcome], Changes]:
+    """The outcomes of the requests, one after the other, and the items that change. `values`: as `settable` returns them."""
+    outcomes: list[WriteOutcome] = []
+    changes: Changes = {}
+    for request, sets in zip(requests, values, strict=True):
+        key = request.key
+        old = changes[key] if key in changes else stored.get(key)
+        outcome: WriteOutcome
+        if isinstance(request, Delete):
+            outcome, new = evaluate_delete(old, request)
+        else:
+            outcome, new = evaluate_write(old, request, sets)
+        outcomes.append(outcome)
+        if new is not old:
+            changes[key] = new
+    return outcomes, changes
+
+
+def key_columns(keys: Sequence[Key]) -> tuple[TextColumn, TextColumn]:
+    """The columns pk and sk."""
+    return text_column([stored_key(pk) for pk, _ in keys]), text_column([stored_key(sk) for _, sk in keys])
+
+
+def item_columns(items: Sequence[tuple[Key, Item]]) -> list[TextColumn | NumberColumn]:
+    """All columns of these rows. A column without any value is empty."""
+    columns: list[TextColumn | NumberColumn] = [*key_columns([key for key, _ in items])]
+    for name in (*_SLOTS, ROW):
+        values = [item.get(name) for _, item in items]
+        columns.append(text_column([value and stored_key(value) for value in values] if any(values) else []))
+    columns.append(number_column([_expiry(item) for _, item in items]))
+    columns.append(byte_column([shown_text(item) for _, item in items]))
+    columns.append(byte_column([item_text(item) for _, item in items]))
+    return columns
+
+
+def _expiry(item: Item) -> int | None:
+    """The time after which the store may delete an item, where that is a whole number, as DynamoDB wants it."""
+    ttl = item.get(TTL)
+    return ttl if type(ttl) is int and -_INT64 <= ttl < _INT64 else None
+
 
 PAGE: Final = 1_000
 """The items of a page, where the caller reads all, and the most rows of one statement."""
@@ -79,7 +192,7 @@ class PostgresStore:
         show_keys: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.table = postgres_table.table_name(table)
+        self.table = definition.table_name(table)
         self._session = PostgresSession(url, attempts=attempts, random=random or Random())
         self.requests = self._session.requests
         self._statements = Statements(table)
@@ -96,22 +209,20 @@ class PostgresStore:
     def create(self, slots: int) -> str | None:
         """Creates the table with its indexes, or checks the one that exists, and alters its form."""
         slot_names(slots)
-        return self._manage(
-            "creating", lambda c: postgres_table.create_table(c, self.table, slots, unlogged=self._unlogged)
-        )
+        return self._manage("creating", lambda c: definition.create_table(c, self.table, slots, unlogged=self._unlogged))
 
     def add_slots(self, slots: int, progress: ReportIndex) -> None:
         """Adds the missing indexes, while other requests go on."""
         slot_names(slots)
-        self._manage("adding slots", lambda c: postgres_table.add_slots(c, self.table, slots, progress))
+        self._manage("adding slots", lambda c: definition.add_slots(c, self.table, slots, progress))
 
     def describe(self) -> TableDescription | None:
         """Describes the table; None when there is none."""
-        return self._manage("describing", lambda c: postgres_table.describe_table(c, self.table))
+        return self._manage("describing", lambda c: definition.describe_table(c, self.table))
 
     def state(self) -> TableState | None:
         """The table as it is now, for a person who checks a set-up; None when there is none."""
-        return self._manage("describing", lambda c: postgres_table.table_state(c, self.table))
+        return self._manage("describing", lambda c: definition.table_state(c, self.table))
 
     def durability(self) -> Durability:
         """What a crash of the server, or a failover, leaves of the commits. Needs no table."""

@@ -1,24 +1,91 @@
 """The one connection of a store: opened at the first request, and again after a failure.
 
 Promises: a failure that may pass is tried again, after a random pause that grows. Threads take turns. A writer that stops in the
-middle of a transaction blocks nobody for longer than a minute: the server ends that transaction.
+middle of a transaction blocks nobody for longer than a minute: the server ends that transaction. No message shows a password,
+or the values of a row.
+
+The parameters of a statement are one array a column, in the binary format of Postgres, for all rows together. psycopg's own
+arrays take four times the CPU, because they look for the type of each element.
 """
 
 import logging
+import re
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
+from struct import Struct
 from threading import Lock
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
+from psycopg import Connection
+from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import Format
 
-from statestore.errors import Terminal, Transient
-from statestore.postgres.parameters import teach
-from statestore.postgres.server_failures import failure
+from statestore.errors import NoTable, StoreError, Terminal, Transient
 from statestore.store import RETRIES
+
+_TEXT, _TEXTS, _NUMBER, _NUMBERS = 25, 1009, 20, 1016
+"""The types text, text[], bigint and bigint[], by Postgres' own numbers."""
+_HEAD: Final = Struct("!iIIii")
+_LENGTH: Final = Struct("!i")
+_INT64: Final = Struct("!iq")
+_NULL: Final = _LENGTH.pack(-1)
+
+
+class TextColumn(NamedTuple):
+    """An array of texts, as Postgres reads it."""
+
+    data: bytes
+
+
+class NumberColumn(NamedTuple):
+    """An array of numbers of 64 bits, as Postgres reads it."""
+
+    data: bytes
+
+
+def text_column(values: Sequence[str | None]) -> TextColumn:
+    """A column of texts."""
+    return byte_column([None if value is None else value.encode() for value in values])
+
+
+def byte_column(values: Sequence[bytes | None]) -> TextColumn:
+    """A column of texts in UTF-8."""
+    pack = _LENGTH.pack
+    parts = [_NULL if value is None else pack(len(value)) + value for value in values]
+    return TextColumn(_array(_TEXT, parts))
+
+
+def number_column(values: Sequence[int | None]) -> NumberColumn:
+    """A column of numbers."""
+    return NumberColumn(_array(_NUMBER, [_NULL if value is None else _INT64.pack(8, value) for value in values]))
+
+
+def teach(connection: Connection[Any]) -> None:
+    """Lets a connection take columns as parameters."""
+    connection.adapters.register_dumper(TextColumn, _TextColumnDumper)
+    connection.adapters.register_dumper(NumberColumn, _NumberColumnDumper)
+
+
+def _array(kind: int, parts: Iterable[bytes]) -> bytes:
+    elements = list(parts)
+    return _HEAD.pack(1, 1, kind, len(elements), 1) + b"".join(elements)
+
+
+class _TextColumnDumper(Dumper):
+    format = Format.BINARY
+    oid = _TEXTS
+
+    def dump(self, obj: TextColumn) -> bytes:
+        return obj.data
+
+
+class _NumberColumnDumper(_TextColumnDumper):
+    oid = _NUMBERS
+
 
 OLDEST: Final = 14
 """The oldest PostgreSQL that works."""
@@ -126,3 +193,37 @@ def _address(url: str) -> str:
         return make_conninfo(plain, **own, client_encoding="utf8", application_name="statestore")
     except psycopg.Error:  # its message may hold the password
         raise Terminal("the store's address is wrong: give postgresql://user@host:port/database") from None
+
+
+_PASSING: Final = ("08", "40", "53", "57P", "57014", "55P03", "25006", "25P03", "23505", "58")
+"""The beginnings of the codes after which another attempt may succeed: a lost connection, a deadlock, a server that starts or
+stops, a standby, a lack of memory or connections, a lock that another writer holds, a row that another writer made, an
+error of the machine."""
+_STARTING: Final = re.compile(
+    r"starting up|shutting down|recovery|too many|connection slots|not (yet |currently )?accepting|terminating connection"
+)
+"""In such a failure: the server starts or stops, or has too much to do."""
+_REFUSED: Final = re.compile(r"FATAL:|connection option")
+"""In a failure to connect, which has no code: the server refuses the user or the database, or libpq a part of the address."""
+_NO_TABLE: Final = ("42P01", "3F000")
+_CURES: Final = {
+    **dict.fromkeys(_NO_TABLE, "create it, or set the table's name and the store's address"),
+    "42501": "grant this user the schema and its tables",
+}
+
+
+def failure(where: str, error: psycopg.Error) -> StoreError:
+    """The error that a caller of the store gets. `where`: the table, the request and its key."""
+    code = error.sqlstate or ""
+    message = error.diag.message_primary or " ".join(str(error).split())
+    if code.startswith(_PASSING) or "recovery" in message:
+        return Transient(f"{where}: {message}: try again")
+    if code:
+        cure = _CURES.get(code, "trying again does not help: see the cause")
+        kind = NoTable if code in _NO_TABLE else Terminal
+        return kind(f"{where}: {message}: {cure}")
+    if isinstance(error, psycopg.OperationalError):
+        if _REFUSED.search(message) and not _STARTING.search(message):
+            return Terminal(f"{where}: {message}: correct the store's address or its user")
+        return Transient(f"{where}: {message}: try again; is the store's address right and reachable?")
+    return Terminal(f"{where}: {message}: correct the store's address")

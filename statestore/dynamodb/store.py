@@ -8,30 +8,25 @@ itself made.
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from statestore import requests
 from statestore import table as definition
-from statestore.attribute_values import fits
-from statestore.dynamodb.boto_client import BotoClient
-from statestore.dynamodb.client_failures import failure, is_refusal, stored_item, unwritten
-from statestore.dynamodb.dynamo_table import add_slots, create_table, describe_table, enable_ttl
-from statestore.dynamodb.lean_client import LeanClient
-from statestore.dynamodb.request_counts import RequestCounts
-from statestore.dynamodb.request_threads import RequestThreads
-from statestore.dynamodb.retries import Patience
-from statestore.dynamodb.table_probe import TableProbe
+from statestore.dynamodb import requests
+from statestore.dynamodb.boto import BotoClient
+from statestore.dynamodb.client import LeanClient
+from statestore.dynamodb.retries import Patience, RequestCounts, failure, is_refusal, stored_item, unwritten
+from statestore.dynamodb.table import TableProbe, add_slots, create_table, describe_table, enable_ttl
 from statestore.errors import Terminal, Transient
 from statestore.keys import Key
-from statestore.lone_requests import read_alone, write_alone
-from statestore.request_names import RequestNames
+from statestore.limits import RequestNames
 from statestore.store import (
     MAX_ITEM_BYTES,
     Delete,
@@ -47,7 +42,10 @@ from statestore.store import (
     TooLarge,
     Write,
     WriteOutcome,
+    read_alone,
+    write_alone,
 )
+from statestore.values import fits
 
 
 class DynamoStore:
@@ -268,3 +266,25 @@ def _page_of(items: list[Item], last: Mapping[str, Any]) -> Page:
 
 def _keys(request: requests.ClientCall, name: str) -> list[Key]:
     return [Key(key["PK"]["S"], key["SK"]["S"]) for key in request["RequestItems"][name]["Keys"]]
+
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+
+class RequestThreads:
+    """So many threads; with 1 the caller itself sends one request after the other. A forked process needs threads of its own."""
+
+    def __init__(self, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="requests") if threads > 1 else None
+
+    def each(self, ask: Callable[[A], T], requests: Sequence[A]) -> Iterable[T]:
+        """The answers to all requests, in their order. Raises the first error of `ask`."""
+        if self._pool is None or len(requests) < 2:
+            return map(ask, requests)
+        return self._pool.map(ask, requests)
+
+    def close(self) -> None:
+        """Ends the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
