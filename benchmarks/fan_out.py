@@ -25,7 +25,7 @@ from processor.environment.settings.settings import Settings
 from processor.values import canonical_json
 from processor.values.message import Message
 from processor.values.record import Record
-from statestore.dynamodb import DynamoStore
+from statestore.dynamodb.store import DynamoStore
 from statestore.store import Store
 
 MEMORY = "memory"

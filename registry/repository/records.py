@@ -1,4 +1,4 @@
-"""The records that jobs, operators and landings leave in the registry, besides its content: the statistics of the state, the
+"""The records that jobs, operators and landings leave in the registry, outside its content: the statistics of the state, the
 replay requests of operators, and the landings. Each method of these classes is one transaction.
 
 Only a repair from the source is an edit; other records leave the version as it is. The statistics are always one whole set, the

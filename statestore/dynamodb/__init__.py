@@ -8,8 +8,3 @@ client.py       the other way: signs and sends the requests of live work itself,
 connections.py  its connections, which stay open, and the answers on them
 retries.py      counts requests; which failures another attempt may outlast, and the errors of the others
 """
-
-from statestore.dynamodb.retries import Patience
-from statestore.dynamodb.store import DynamoStore
-
-__all__ = ["DynamoStore", "Patience"]

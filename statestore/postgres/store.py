@@ -209,7 +209,9 @@ class PostgresStore:
     def create(self, slots: int) -> str | None:
         """Creates the table with its indexes, or checks the one that exists, and alters its form."""
         slot_names(slots)
-        return self._manage("creating", lambda c: definition.create_table(c, self.table, slots, unlogged=self._unlogged))
+        return self._manage(
+            "creating", lambda c: definition.create_table(c, self.table, slots, unlogged=self._unlogged)
+        )
 
     def add_slots(self, slots: int, progress: ReportIndex) -> None:
         """Adds the missing indexes, while other requests go on."""

@@ -14,7 +14,7 @@ from processor.errors import SettingError
 from statestore.store import FencingToken
 
 if TYPE_CHECKING:
-    from statestore.dynamodb import DynamoStore
+    from statestore.dynamodb.store import DynamoStore
     from statestore.dynamodb.table import TableProbe
 
 
@@ -33,7 +33,8 @@ class DynamoSettings(TableSettings):
 
 def _open(settings: DynamoSettings, effort: Effort, fence: FencingToken | None) -> "DynamoStore":
     """DynamoDB knows no fence: the conditions of the writes refuse what an older run sends."""
-    from statestore.dynamodb import DynamoStore, Patience
+    from statestore.dynamodb.retries import Patience
+    from statestore.dynamodb.store import DynamoStore
 
     patience = {
         Effort.ONCE: Patience(attempts=1),

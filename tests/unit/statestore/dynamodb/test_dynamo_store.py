@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from statestore.dynamodb import DynamoStore, Patience
+from statestore.dynamodb.retries import Patience
+from statestore.dynamodb.store import DynamoStore
 from statestore.errors import Terminal, Throttled, Transient
 from statestore.keys import Key
 from statestore.store import Absent, Query, Refused, Write

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from statestore.dynamodb import DynamoStore
+from statestore.dynamodb.store import DynamoStore
 from statestore.store import Query
 from tests.unit.statestore.dynamodb.test_dynamo_store import OTHER, USER, WRITE, Api, api, store, wire
 
