@@ -1,6 +1,6 @@
 """Statestore's own way over the memory store: the steps as `statestore try` runs them, settling included."""
 
-from benchmarks.old_ways.way import ReadCountingStore, WayCounts
+from benchmarks.peers.old_ways.way import ReadCountingStore, WayCounts
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.root_key import root_of
 from processor.engine.rounds.clock import VirtualClock

@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from benchmarks.job_process import background
-from benchmarks.whole_jobs.system import System, cpu_seconds
+from benchmarks.peers.whole_jobs.system import System, cpu_seconds
 from processor.errors import StatestoreError
 from processor.job.kafka.client import make_consumer
 from processor.values import canonical_json

@@ -2,7 +2,7 @@
 
 Promises: the topics and the documents of statestore; but a list may be in any order, and null takes the place of an empty one.
 Equal parts of two products have the same text, so that Flink's planner finds and shares them. Does not: know more of products
-than what `benchmarks.old_ways.workload` makes with at most three joins: plain columns, `one`, and `many` without joins below.
+than what `benchmarks.peers.old_ways.workload` makes with at most three joins: plain columns, `one`, and `many` without joins below.
 """
 
 from collections.abc import Iterable, Mapping

@@ -9,7 +9,7 @@ import psycopg
 
 from benchmarks.job import start_parts
 from benchmarks.job_process import STATESTORE, environment, run_command
-from benchmarks.whole_jobs.system import Files, check_alive
+from benchmarks.peers.whole_jobs.system import Files, check_alive
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
 

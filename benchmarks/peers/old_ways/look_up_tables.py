@@ -21,7 +21,7 @@ so a replay finds no change.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 
-from benchmarks.old_ways.way import DocumentTopics, ReadCountingStore, WayCounts, digest, last_changes, places
+from benchmarks.peers.old_ways.way import DocumentTopics, ReadCountingStore, WayCounts, digest, last_changes, places
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.product_plan import JoinPlan, ProductPlan
 from processor.language.product.document import GONE, Renderer

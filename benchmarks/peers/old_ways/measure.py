@@ -13,11 +13,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
 
-from benchmarks.old_ways.look_up_tables import LookUpTables, own_table, shared_table
-from benchmarks.old_ways.rows_in_postgres import RowsInPostgres
-from benchmarks.old_ways.stored_rows import StoredRows
-from benchmarks.old_ways.way import Way, WayCounts, last_changes
-from benchmarks.old_ways.workload import joined_definitions, joined_records
+from benchmarks.peers.old_ways.look_up_tables import LookUpTables, own_table, shared_table
+from benchmarks.peers.old_ways.rows_in_postgres import RowsInPostgres
+from benchmarks.peers.old_ways.stored_rows import StoredRows
+from benchmarks.peers.old_ways.way import Way, WayCounts, last_changes
+from benchmarks.peers.old_ways.workload import joined_definitions, joined_records
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.plan.root_key import root_of

@@ -20,7 +20,7 @@ import psutil
 import psycopg
 from psycopg.types.string import TextLoader
 
-from benchmarks.old_ways.way import DocumentTopics, WayCounts, digest, last_changes, places
+from benchmarks.peers.old_ways.way import DocumentTopics, WayCounts, digest, last_changes, places
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.product_plan import ProductPlan
 from processor.language.product.sql_printer import product_sql, quote, sql_type, table_ddl, table_name

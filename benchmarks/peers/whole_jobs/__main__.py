@@ -1,6 +1,6 @@
-"""`python -m benchmarks.whole_jobs`: statestore on Postgres and Flink SQL side by side, and their table of docs/benchmarks.md.
+"""`python -m benchmarks.peers.whole_jobs`: statestore on Postgres and Flink SQL side by side, and their table of docs/benchmarks.md.
 
-    python -m benchmarks.whole_jobs [statestore] [flink] [--products 1 10 100] [--events 40000] [--users 3000] [--write]
+    python -m benchmarks.peers.whole_jobs [statestore] [flink] [--products 1 10 100] [--events 40000] [--users 3000] [--write]
 
 Each run has a broker and a state of its own. Above ten products, a run has so many times fewer events and users. Progress goes to
 standard error. `--write` writes the table into docs/benchmarks.md, between its markers.
@@ -15,10 +15,10 @@ from statistics import median
 
 from benchmarks.run import DOCUMENT, insert_tables
 from benchmarks.tables import format_table, machine_name
-from benchmarks.whole_jobs.flink_system import flink_system
-from benchmarks.whole_jobs.measure import WholeJobCost, measure_whole_job
-from benchmarks.whole_jobs.statestore_system import statestore_system
-from benchmarks.whole_jobs.system import System
+from benchmarks.peers.whole_jobs.flink_system import flink_system
+from benchmarks.peers.whole_jobs.measure import WholeJobCost, measure_whole_job
+from benchmarks.peers.whole_jobs.statestore_system import statestore_system
+from benchmarks.peers.whole_jobs.system import System
 from processor.cli.options import print_progress
 from processor.errors import StatestoreError
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from benchmarks.job_process import run_command
 from benchmarks.peers.environment import peer_python
-from benchmarks.whole_jobs.flink_sql import insert, source_table, target_table
-from benchmarks.whole_jobs.system import Files, check_alive
+from benchmarks.peers.whole_jobs.flink_sql import insert, source_table, target_table
+from benchmarks.peers.whole_jobs.system import Files, check_alive
 from processor.cli.options import print_progress
 from processor.environment.embedded import owned_home
 from processor.environment.programs.downloads import Ivy, Module, fetch_once, jars_of_pyspark

@@ -1,6 +1,6 @@
 """`make bench-peers`, second part: the two designs that statestore replaces, and their table of docs/benchmarks.md.
 
-    python -m benchmarks.old_ways [--products 1 3 10] [--joins 3 6 9] [--events 12000] [--users 1000] [--batch 2000] [--quick]
+    python -m benchmarks.peers.old_ways [--products 1 3 10] [--joins 3 6 9] [--events 12000] [--users 1000] [--batch 2000] [--quick]
 
 Progress goes to standard error. `--write` writes the table into docs/benchmarks.md, between its markers.
 """
@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from benchmarks.old_ways.measure import WayCost, measure_ways
+from benchmarks.peers.old_ways.measure import WayCost, measure_ways
 from benchmarks.run import DOCUMENT, insert_tables
 from benchmarks.steps import BATCH
 from benchmarks.tables import format_table, machine_name

@@ -8,7 +8,7 @@ from threading import Event
 from confluent_kafka import Producer
 
 from benchmarks.job_process import background
-from benchmarks.whole_jobs.target_topics import TITLE
+from benchmarks.peers.whole_jobs.target_topics import TITLE
 from processor.job.kafka.client import settings
 from processor.values import canonical_json
 from processor.values.record import Record
