@@ -15,8 +15,7 @@ from time import process_time
 
 from benchmarks.peers.old_ways.look_up_tables import LookUpTables, own_table, shared_table
 from benchmarks.peers.old_ways.rows_in_postgres import RowsInPostgres
-from benchmarks.peers.old_ways.stored_rows import StoredRows
-from benchmarks.peers.old_ways.way import Way, WayCounts, last_changes
+from benchmarks.peers.old_ways.way import StoredRows, Way, WayCounts, last_changes
 from benchmarks.peers.old_ways.workload import joined_definitions, joined_records
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.peers.whole_jobs`: statestore on Postgres and Flink SQL side by side, and their table of docs/benchmarks.md.
+"""`python -m benchmarks.peers.whole_jobs`: statestore on Postgres and Flink SQL, and their table of docs/benchmarks.md.
 
     python -m benchmarks.peers.whole_jobs [statestore] [flink] [--products 1 10 100] [--events 40000] [--users 3000] [--write]
 
@@ -13,12 +13,11 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from statistics import median
 
+from benchmarks.peers.whole_jobs.flink import flink_system
+from benchmarks.peers.whole_jobs.measure import WholeJobCost, measure_whole_job
+from benchmarks.peers.whole_jobs.system import System, statestore_system
 from benchmarks.run import DOCUMENT, insert_tables
 from benchmarks.tables import format_table, machine_name
-from benchmarks.peers.whole_jobs.flink_system import flink_system
-from benchmarks.peers.whole_jobs.measure import WholeJobCost, measure_whole_job
-from benchmarks.peers.whole_jobs.statestore_system import statestore_system
-from benchmarks.peers.whole_jobs.system import System
 from processor.cli.options import print_progress
 from processor.errors import StatestoreError
 

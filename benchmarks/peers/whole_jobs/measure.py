@@ -15,9 +15,8 @@ from time import perf_counter, sleep
 
 from benchmarks.peers.old_ways.measure import sql_documents
 from benchmarks.peers.old_ways.workload import joined_definitions, joined_records
-from benchmarks.peers.whole_jobs.source_topics import SourceTopics
 from benchmarks.peers.whole_jobs.system import Files, ProgramSeconds, System, cpu_seconds
-from benchmarks.peers.whole_jobs.target_topics import Documents, TargetTopics, target_topics
+from benchmarks.peers.whole_jobs.topics import Documents, SourceTopics, TargetTopics, target_topics
 from processor.cli.options import print_progress
 from processor.engine.plan.planning import plan_alone
 from processor.environment.settings.settings import Settings
