@@ -4,6 +4,8 @@ have the triggers, the functions and the view `unserved`.
 All names are without a schema: the search path of each connection leads to the schema of the settings.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -147,47 +149,48 @@ access_paths = Table(
     CheckConstraint("slot IS NULL OR edges IS NULL", name="access_paths_one_way_ck"),
 )
 
+
+def _product_columns(version: str | None = None) -> list[Column[Any]]:
+    """The columns of a product, live or waiting. `version`: the comment of its version."""
+    return [
+        Column("name", Text, primary_key=True),
+        Column("topic", Text, nullable=False),
+        Column("root", Text, ForeignKey("entities.name"), nullable=False),
+        Column("definition", JSON, nullable=False),
+        Column("version", Integer, nullable=False, comment=version),
+        Column("paused", Boolean, nullable=False, server_default=text("false")),
+    ]
+
+
+def _join_table(name: str, products: str) -> Table:
+    """The table of the joins of these products."""
+    return Table(
+        name,
+        metadata,
+        Column("product", Text, ForeignKey(f"{products}.name", ondelete="CASCADE"), primary_key=True),
+        Column("join_id", BigInteger, ForeignKey("joins.id"), primary_key=True),
+        Column("position", Integer, nullable=False, comment="parents first, as the definition is written"),
+    )
+
+
 products = Table(
     "products",
     metadata,
-    Column("name", Text, primary_key=True),
-    Column("topic", Text, nullable=False),
-    Column("root", Text, ForeignKey("entities.name"), nullable=False),
-    Column("definition", JSON, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("paused", Boolean, nullable=False, server_default=text("false")),
+    *_product_columns(),
     Column("retracted", Boolean, nullable=False, server_default=text("false")),
     UniqueConstraint("topic", deferrable=True, initially="DEFERRED"),
     CheckConstraint("version > 0", name="products_version_ck"),
 )
 
-product_joins = Table(
-    "product_joins",
-    metadata,
-    Column("product", Text, ForeignKey("products.name", ondelete="CASCADE"), primary_key=True),
-    Column("join_id", BigInteger, ForeignKey("joins.id"), primary_key=True),
-    Column("position", Integer, nullable=False, comment="parents first, as the definition is written"),
-)
-
+product_joins = _join_table("product_joins", "products")
 waiting_products = Table(
     "waiting_products",
     metadata,
-    Column("name", Text, primary_key=True),
-    Column("topic", Text, nullable=False),
-    Column("root", Text, ForeignKey("entities.name"), nullable=False),
-    Column("definition", JSON, nullable=False),
-    Column("version", Integer, nullable=False, comment="that it has when it goes live"),
-    Column("paused", Boolean, nullable=False, server_default=text("false")),
+    *_product_columns("that it has when it goes live"),
     comment="products that go live once stored rows have all their slots and edges",
 )
 
-waiting_joins = Table(
-    "waiting_joins",
-    metadata,
-    Column("product", Text, ForeignKey("waiting_products.name", ondelete="CASCADE"), primary_key=True),
-    Column("join_id", BigInteger, ForeignKey("joins.id"), primary_key=True),
-    Column("position", Integer, nullable=False, comment="parents first, as the definition is written"),
-)
+waiting_joins = _join_table("waiting_joins", "waiting_products")
 
 product_versions = Table(
     "product_versions",

@@ -28,7 +28,7 @@ from registry.model import (
 from registry.repository.connection import Database, addresses_of
 from registry.repository.leases import Leases, Runs, check_applied
 from registry.repository.records import KeptStatistics, Landings, RequestedReplays
-from registry.repository.rows import announce, has_run, lock, read, sign, write
+from registry.repository.rows import announce, editing, has_run, read, write
 from registry.repository.schema import look, may_edit, migrate, role_statements
 from registry.tables import epochs, history, leases, meta, walk_progress
 
@@ -141,13 +141,11 @@ class Registry(Leases):
             Malformed, DefinitionChanged, NoSlot, TopicTaken and others: see `registry.edits.apply.apply`.
             RegistryRefused: a constraint of the database.
         """
-        with self._database.transaction() as connection:
-            lock(connection)
-            sign(connection, who, why)
+        with editing(self._database, who, why) as connection:
             stored = read(connection)
             change = apply(stored, required, has_run(connection))
             check(stored, edited(stored, change))
-            return Applied(version=write(connection, change), changes=change.changes)
+            return write(connection, change)
 
     def operate(
         self, by: Signature, operation: Callable[Concatenate[Snapshot, P], Edit], *given: P.args, **named: P.kwargs
@@ -158,15 +156,13 @@ class Registry(Leases):
             RegistryRefused: a constraint of the database, such as a living job that has not applied the last step of a slot.
             NoProduct, NoAssignment and others: see the operation. ProductPaused names the pause.
         """
-        with self._database.transaction() as connection:
-            lock(connection)
-            sign(connection, *by)
+        with editing(self._database, *by) as connection:
             try:
                 change = operation(read(connection), *given, **named)
             except ProductPaused as error:
                 pause = last_pause(_history(connection, None), error.name)
                 raise ProductPaused(error.name, pause) from None
-            return Applied(version=write(connection, change), changes=change.changes)
+            return write(connection, change)
 
     def advance(self, lease: Lease, version: int, *, proven: Collection[str], published: Collection[str]) -> Applied:
         """Takes the next steps that `registry.edits.operations` allows, in one transaction. Without a step it writes nothing.
@@ -179,12 +175,10 @@ class Registry(Leases):
             SnapshotOutdated: the registry has another version, or the run has not applied it.
             LeaseLost: another run has taken over.
         """
-        with self._database.transaction() as connection:
-            lock(connection)
+        with editing(self._database, lease.owner, WHY) as connection:
             check_applied(connection, lease, version)
-            sign(connection, lease.owner, WHY)
             change = advance(read(connection), proven=proven, published=published)
-            return Applied(version=write(connection, change), changes=change.changes)
+            return write(connection, change)
 
     def history(self, limit: int | None = None) -> tuple[HistoryEntry, ...]:
         """The last entries of the history, the newest first; all of them without a limit."""
@@ -245,9 +239,7 @@ class Registry(Leases):
 
     def record_epochs(self, boundaries: Iterable[EpochBoundary], *, who: str, why: str) -> None:
         """Adds the boundaries that an operator records: an edit, which the history shows. Errors as of `add_epochs`."""
-        with self._database.transaction() as connection:
-            lock(connection)
-            sign(connection, who, why)
+        with editing(self._database, who, why) as connection:
             _add_epochs(connection, boundaries)
 
     def add_epochs(self, boundaries: Iterable[EpochBoundary]) -> None:

@@ -2,7 +2,10 @@
 the content of an edit, this module nothing."""
 
 from collections import defaultdict
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -23,6 +26,7 @@ from sqlalchemy.dialects.postgresql import insert
 from registry.edits.edit import Edit
 from registry.model import (
     KEY,
+    Applied,
     AssignedPath,
     Assignment,
     AssignmentState,
@@ -50,6 +54,9 @@ from registry.tables import (
     waiting_products,
     work,
 )
+
+if TYPE_CHECKING:
+    from registry.repository.connection import Database
 
 
 def read(connection: Connection) -> Snapshot:
@@ -112,13 +119,8 @@ def _assignment(row: RowMapping) -> Assignment:
 
 
 def _join(row: RowMapping) -> JoinSpec:
-    return JoinSpec(
-        child=row["child"],
-        child_columns=tuple(row["child_columns"]),
-        parent=row["parent"],
-        parent_columns=tuple(row["parent_columns"]),
-        strong=row["strong"],
-    )
+    columns = {name: tuple(row[name]) for name in ("child_columns", "parent_columns")}
+    return JoinSpec(child=row["child"], parent=row["parent"], strong=row["strong"], **columns)
 
 
 def _products(
@@ -181,19 +183,30 @@ def lock(connection: Connection) -> None:
     connection.execute(select(meta.c.version).with_for_update())
 
 
-def write(connection: Connection, edit: Edit) -> int:
-    """Writes the entries of an edit, in the order of their references, and returns the registry's version."""
+@contextmanager
+def editing(database: "Database", who: str, why: str) -> Iterator[Connection]:
+    """A signed transaction, while every other edit waits. Raises as `Database.transaction`."""
+    with database.transaction() as connection:
+        lock(connection)
+        sign(connection, who, why)
+        yield connection
+
+
+def write(connection: Connection, edit: Edit) -> Applied:
+    """Writes the entries of an edit, in the order of their references."""
     for entity in edit.entities:
-        _put_entity(connection, entity)
+        values = {"topic": entity.topic, "key": list(entity.key), "shards": entity.shards}
+        values |= {"columns": dict(entity.columns), "definition": entity.definition}
+        _put(connection, entities, {"name": entity.name}, values)
     for assignment in edit.assignments:
         _put_assignment(connection, assignment)
     for assignment in edit.freed:
         connection.execute(delete(assignments).where(_is(assignment)))
     ids = _put_joins(connection, edit.joins)
     for product in edit.products:
-        _put_product(connection, product, ids)
+        _put_product(connection, products, product_joins, product, ids)
     for product in edit.waiting:
-        _put_waiting(connection, product, ids)
+        _put_product(connection, waiting_products, waiting_joins, product, ids)
     connection.execute(delete(waiting_products).where(waiting_products.c.name.in_(edit.withdrawn)))
     connection.execute(delete(products).where(products.c.name.in_(edit.removed)))
     for join in edit.dropped:
@@ -204,20 +217,13 @@ def write(connection: Connection, edit: Edit) -> int:
         connection.execute(update(work).values(paused=edit.paused))
     if edit.paused_topics is not None:
         connection.execute(update(work).values(paused_topics=list(edit.paused_topics)))
-    version: int = connection.execute(select(meta.c.version)).scalar_one()
-    return version
+    return Applied(version=connection.execute(select(meta.c.version)).scalar_one(), changes=edit.changes)
 
 
-def _put_entity(connection: Connection, entity: EntityEntry) -> None:
-    values = {
-        "topic": entity.topic,
-        "key": list(entity.key),
-        "shards": entity.shards,
-        "columns": dict(entity.columns),
-        "definition": entity.definition,
-    }
-    put = insert(entities).values(name=entity.name, **values)
-    connection.execute(put.on_conflict_do_update(index_elements=["name"], set_=values))
+def _put(connection: Connection, table: Table, key: dict[str, Any], values: dict[str, Any]) -> None:
+    """Inserts a row, or sets these values in the row with the key."""
+    row = insert(table).values(**key, **values)
+    connection.execute(row.on_conflict_do_update(index_elements=[*key], set_=values))
 
 
 def _put_assignment(connection: Connection, one: Assignment) -> None:
@@ -234,64 +240,31 @@ def _is(one: Assignment) -> ColumnElement[bool]:
 def _put_joins(connection: Connection, accesses: tuple[JoinAccess[AssignedPath], ...]) -> dict[JoinSpec, int]:
     """Puts joins with their paths, and returns the ids of all joins."""
     for access in accesses:
-        spec = access.join
-        connection.execute(
-            insert(joins)
-            .values(
-                child=spec.child,
-                child_columns=list(spec.child_columns),
-                parent=spec.parent,
-                parent_columns=list(spec.parent_columns),
-                strong=spec.strong,
-            )
-            .on_conflict_do_nothing()
-        )
+        values = {name: list(one) if isinstance(one, tuple) else one for name, one in asdict(access.join).items()}
+        connection.execute(insert(joins).values(values).on_conflict_do_nothing())
     ids = join_ids(connection)
     for access in accesses:
-        _put_path(connection, ids[access.join], "down", access.join.child, access.down)
-        _put_path(connection, ids[access.join], "up", access.join.parent, access.up)
+        for direction, entity, path in (
+            ("down", access.join.child, access.down),
+            ("up", access.join.parent, access.up),
+        ):
+            values = {
+                "entity": entity,
+                "slot": path.slot if isinstance(path, Assignment) else None,
+                "edges": list(path.fields) if isinstance(path, EdgePath) else None,
+            }
+            _put(connection, access_paths, {"join_id": ids[access.join], "direction": direction}, values)
     return ids
 
 
-def _put_path(connection: Connection, join: int, direction: str, entity: str, path: AssignedPath) -> None:
-    values = {
-        "entity": entity,
-        "slot": path.slot if isinstance(path, Assignment) else None,
-        "edges": list(path.fields) if isinstance(path, EdgePath) else None,
-    }
-    put = insert(access_paths).values(join_id=join, direction=direction, **values)
-    connection.execute(put.on_conflict_do_update(index_elements=["join_id", "direction"], set_=values))
-
-
-def _put_product(connection: Connection, product: ProductEntry, ids: dict[JoinSpec, int]) -> None:
-    _put_row(connection, products, product, {"retracted": product.retracted})
-    _put_used(connection, product_joins, product, ids)
-
-
-def _put_waiting(connection: Connection, product: ProductEntry, ids: dict[JoinSpec, int]) -> None:
-    _put_row(connection, waiting_products, product, {})
-    _put_used(connection, waiting_joins, product, ids)
-
-
-def _put_row(connection: Connection, table: Table, product: ProductEntry, more: dict[str, Any]) -> None:
-    values = {
-        "topic": product.topic,
-        "root": product.root,
-        "definition": product.definition,
-        "version": product.version,
-        "paused": product.paused,
-        **more,
-    }
-    put = insert(table).values(name=product.name, **values)
-    connection.execute(put.on_conflict_do_update(index_elements=["name"], set_=values))
-
-
-def _put_used(connection: Connection, table: Table, product: ProductEntry, ids: dict[JoinSpec, int]) -> None:
-    """Puts the joins of a product, in their order."""
+def _put_product(
+    connection: Connection, table: Table, links: Table, product: ProductEntry, ids: dict[JoinSpec, int]
+) -> None:
+    """Puts a product, and its joins in their order."""
+    names = ("topic", "root", "definition", "version", "paused", "retracted")
+    values = {name: getattr(product, name) for name in names if name in table.c}
+    _put(connection, table, {"name": product.name}, values)
     used = [ids[join] for join in product.joins]
-    connection.execute(delete(table).where(table.c.product == product.name, table.c.join_id.not_in(used)))
+    connection.execute(delete(links).where(links.c.product == product.name, links.c.join_id.not_in(used)))
     for position, join in enumerate(used):
-        row = insert(table).values(product=product.name, join_id=join, position=position)
-        connection.execute(
-            row.on_conflict_do_update(index_elements=["product", "join_id"], set_={"position": position})
-        )
+        _put(connection, links, {"product": product.name, "join_id": join}, {"position": position})
