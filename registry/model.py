@@ -183,25 +183,25 @@ class JoinAccess(Generic[P]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityEntry:
-    """A source table. `columns`: each declared column with its type, as text. `definition`: its JSON. The registry derives the
-    rest. `layout`: the registry version at which a slot or edges of its rows last became written, 0 for never. `dropped`: columns
-    that it declares no more, with the last type; stored rows may hold values of them."""
+    """A source table. The registry derives the layout and the dropped columns itself."""
 
     name: str
     topic: str
     key: tuple[str, ...]
     shards: int
     columns: Mapping[str, str]
+    """Each declared column with its type, as text."""
     definition: Mapping[str, Any]
+    """Its JSON."""
     layout: int = field(default=0, compare=False)
+    """The registry version at which a slot or edges of its rows last became written, 0 for never."""
     dropped: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Columns that it declares no more, with the last type; stored rows may hold values of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductEntry:
-    """A document definition and its joins. `version`: 1 when first stored, one more with each change, and never the same for two
-    contents of one name. `paused`: the job publishes nothing of it. `retracted`: all its documents become tombstones, then the
-    job removes it. The registry ignores these three of a caller."""
+    """A document definition and its joins. The registry ignores version, `paused` and `retracted` of a caller."""
 
     name: str
     topic: str
@@ -209,8 +209,11 @@ class ProductEntry:
     definition: Mapping[str, Any]
     joins: tuple[JoinSpec, ...]
     version: int = 0
+    """1 when first stored, one more with each change, and never the same for two contents of one name."""
     paused: bool = False
+    """The job publishes nothing of it."""
     retracted: bool = False
+    """All its documents become tombstones, then the job removes it."""
 
     @property
     def content(self) -> Mapping[str, Any]:
@@ -224,37 +227,39 @@ class ProductEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """The requirements of an apply. `groups`: indexes that should share one slot number, the most important group first; `paths`:
-    one for each join of `products`. Other entities and products stay as they are."""
+    """The requirements of an apply. Other entities and products stay as they are."""
 
     entities: tuple[EntityEntry, ...]
     products: tuple[ProductEntry, ...]
     paths: tuple[JoinAccess[RequiredPath], ...]
+    """The paths of each join of `products`."""
     groups: Sequence[Sequence[Index]]
+    """Indexes that should share one slot number, the most important group first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The whole registry at one version. `slots`: n, of GSI_1..GSI_n. All parts are sorted by name (assignments by
-    entity and slot).
-
-    `products`: those that jobs publish. `waiting`: those that go live, each with its version, once their slots and edges are
-    full in all stored rows. `joins`: of both. `versions`: the highest version of each product name, also of removed products.
-    `numbers`: (root entity, product) -> the number of its ledger entries, also of removed products.
-    `paused`: jobs read no batches. `paused_topics`: of entities; jobs leave their records in Kafka.
-    """
+    """The whole registry at one version. All parts are sorted by name (assignments by entity and slot)."""
 
     version: int
     slots: int
+    """n, of GSI_1..GSI_n."""
     entities: tuple[EntityEntry, ...]
     products: tuple[ProductEntry, ...]
+    """Those that jobs publish."""
     assignments: tuple[Assignment, ...]
     joins: tuple[JoinAccess[AssignedPath], ...]
+    """The joins of products, live and waiting."""
     waiting: tuple[ProductEntry, ...] = ()
+    """Those that go live, each with its version, once their slots and edges are full in all stored rows."""
     versions: Mapping[str, int] = field(default_factory=dict)
+    """The highest version of each product name, also of removed products."""
     numbers: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(root entity, product) -> the number of its ledger entries, also of removed products."""
     paused: bool = False
+    """Jobs read no batches."""
     paused_topics: tuple[str, ...] = ()
+    """Topics of entities whose records jobs leave in Kafka."""
 
     def assignments_of(self, entity: str) -> tuple[Assignment, ...]:
         """The assignments of an entity, by slot."""
@@ -356,8 +361,8 @@ class KnownLanding(NamedTuple):
 # What jobs, operators and the schema itself show: no content of the registry.
 
 How = Literal["stopped", "finished", "failed", "lost", "killed"]
-"""stopped: a person asked for it; finished: all records of a run with `--once` are processed; failed: an error ended the run, or
-its start; lost: another run took its lease; killed: the run gave no sign of its end."""
+"""stopped: an operator asked for it; finished: all records of a run with `--once` are processed; failed: an error ended the run,
+or its start; lost: another run took its lease; killed: the run reported no end."""
 
 
 class RunMark(NamedTuple):
@@ -372,7 +377,7 @@ class RunMark(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
     """How a run of `owner` ended. `text`: the message of its error, with the cure; empty without an error. `at`: when; of a
-    killed run its last sign of life."""
+    killed run its last heartbeat."""
 
     how: How
     owner: str
@@ -403,7 +408,7 @@ class JobStatus:
 
     @property
     def last_end(self) -> RunEnd | None:
-        """How the last run ended; None while it lives, and where nobody noted it."""
+        """How the last run ended; None while it lives, and where no run noted it."""
         if self.alive or self.owner is None:
             return None if self.alive else self.ended
         return RunEnd(how="killed", owner=self.owner, text="", at=self.renewed_at)

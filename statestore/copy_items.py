@@ -44,7 +44,7 @@ class CopyCounts:
 
 
 class CopyStep(NamedTuple):
-    """How far a copy is. `phase`: COPY or COMPARE; `done`: its items so far; `total`: all its items, None where nobody knows;
+    """How far a copy is. `phase`: COPY or COMPARE; `done`: its items so far; `total`: all its items, None where it is unknown;
     `about`: the server counted them earlier. `late`: the entries of indexes that the copy waits for."""
 
     phase: str

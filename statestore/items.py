@@ -111,36 +111,39 @@ class PendingKey(NamedTuple):
 
 
 class Image(NamedTuple):
-    """The new content of a row. `columns` None: a delete marker that DynamoDB may remove at `forget` (seconds since 1970). A
-    declared column that `columns` leaves out keeps its value. `slots`: slot -> encoded key, None for no key. `since`: column ->
-    the version of its value, where that is older than `version`. `edges`: the keys by which edges name the row, None for an
-    entity without edges. `layout`: the number of the layout that `slots` and `edges` follow. It rises when the entity gets
-    another slot or other edges. `dropped`: columns whose attributes the write removes. `indexed`: the columns that the indexes
-    show, None for whole rows; none without slots. `indexed_version`: that of the row in the table, where the write leaves alone
-    all that the indexes show; empty where it does not. `emptied`: the slots that a delete marker does not fill, so that no index
-    shows the row any more; it has no other slots. `replayed`: a replay of a dead letter writes it."""
+    """The new content of a row."""
 
     key: Key
     version: str
     columns: Mapping[str, Any] | None
+    """None for a delete marker. A declared column that `columns` leaves out keeps its value."""
     more: Mapping[str, Any]
+    """The undeclared columns."""
     declared: tuple[str, ...]
     slots: Mapping[int, str | None]
+    """Slot -> encoded key, None for no key."""
     since: Mapping[str, str] = {}
+    """Column -> the version of its value, where that is older than `version`."""
     edges: frozenset[Edge] | None = None
+    """The keys of the edges that name the row, None for an entity without edges."""
     forget: int = 0
+    """When DynamoDB may remove a delete marker, in seconds since 1970."""
     layout: int = 0
+    """The number of the layout of `slots` and `edges`, which rises when the entity gets another slot or other edges."""
     dropped: tuple[str, ...] = ()
+    """Columns whose attributes the write removes."""
     indexed: frozenset[str] | None = frozenset()
+    """The columns that the indexes show, None for whole rows; none without slots."""
     indexed_version: str = ""
+    """That of the row in the table, where the write leaves alone all that the indexes show; empty where it does not."""
     emptied: tuple[int, ...] = ()
+    """The slots that a delete marker does not fill, so that no index shows the row any more; it has no other slots."""
     replayed: bool = False
+    """A replay of a dead letter writes it."""
 
 
 class Row(NamedTuple):
-    """A row as the table holds it. `columns` None: a delete marker. `since`, `layout`, `indexed`: as in `Image`.
-    `indexed_version`: the version of the last change of all that the indexes show; empty where it is the row's own. `replayed`: a
-    replay wrote that last: perhaps a task that outlived its run, whose change no later run holds open."""
+    """A row as the table holds it; see `Image`."""
 
     key: Key
     version: str
@@ -153,7 +156,9 @@ class Row(NamedTuple):
     layout: int = 0
     indexed: frozenset[str] | None = frozenset()
     indexed_version: str = ""
+    """The version of the last change of all that the indexes show; empty where it is the row's own."""
     replayed: bool = False
+    """A replay wrote that last: perhaps a task that outlived its run, whose change no later run holds open."""
 
     def version_in_indexes(self) -> str:
         """The version at which the indexes show the row in the end."""
@@ -284,8 +289,8 @@ def version_of_item(item: Item) -> str:
 
 
 def version_shown(item: Item) -> str:
-    """The version of the last change of what the indexes show of a row, by its item or by an index. Empty for an index entry that
-    nobody keeps: the entity has given up its slots."""
+    """The version of the last change of what the indexes show of a row, by its item or by an index. Empty for a leftover
+    index entry, whose entity has given up its slots."""
     version: str = item.get("_indexed_v") or item.get("_v", "")
     return version
 

@@ -26,6 +26,7 @@ from operator import itemgetter
 from threading import Lock
 
 from statestore.errors import NoTable, Terminal
+from statestore.items import key_of_item
 from statestore.keys import Key, index_row
 from statestore.limits import MAX_KEYS, check_condition, check_key, check_query, is_slot, storable
 from statestore.store import (
@@ -118,7 +119,7 @@ class MemoryStore:
                 progress(f"index {name}: ACTIVE")
 
     def take_over(self, fence: FencingToken) -> None:
-        """Does nothing: the store knows no runs."""
+        """Does nothing: this store has no fencing."""
 
     def describe(self) -> TableDescription | None:
         """Describes the table; None when there is none."""
@@ -199,7 +200,7 @@ class MemoryStore:
             items = [item for item in found.values() if last is None or item[name] > last]
             order = itemgetter(name)
             items = sorted(items, key=order) if len(items) <= limit else nsmallest(limit, items, key=order)
-            return Page(items, Key(items[-1]["PK"], items[-1]["SK"]) if len(items) == limit else None)
+            return Page(items, key_of_item(items[-1]) if len(items) == limit else None)
 
     def partition(self, pk: str) -> list[Item]:
         """Reads all items of one partition of the table, by sort key."""
@@ -215,7 +216,7 @@ class MemoryStore:
     def walk(self, source: Query | str, without: str) -> Iterator[Key]:
         """The keys of the items of a query, or of one partition of the table; not those with the attribute `without`."""
         found = self.partition(source) if isinstance(source, str) else self.query(source)
-        return (Key(item["PK"], item["SK"]) for item in found if without not in item)
+        return (key_of_item(item) for item in found if without not in item)
 
     def scan(self, after: Key | None, limit: int) -> Page:
         """Reads at most `limit` items of the whole table, in the order of keys."""

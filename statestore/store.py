@@ -192,9 +192,9 @@ class Store(Protocol):
         stored items. A later call continues a call that broke off."""
 
     def take_over(self, fence: FencingToken) -> None:
-        """From now on writes in the right of this run. Where the store knows runs, it refuses every later write of a run with
-        another fence: such a write raises `statestore.errors.FencedWrite`, and so does this call for an older run. DynamoDB
-        knows no runs: there the conditions of the writes refuse what an older run sends."""
+        """From now on writes under this fencing token. A store with fencing refuses every later write under another token: such
+        a write raises `statestore.errors.FencedWrite`, and so does this call for an older run. DynamoDB has no fencing: there
+        the conditions of the writes refuse what an older run sends."""
 
     def describe(self) -> TableDescription | None:
         """Describes the table; None when there is none."""

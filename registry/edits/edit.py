@@ -35,26 +35,30 @@ class Signature(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """The entries to put and to drop. `changes`: the same as lines for people.
-
-    `assignments`: new ones, and those with another state; `freed`: those that end; `products`, `removed`: live ones; `waiting`,
-    `withdrawn`: products that wait, and those that wait no more; `paused`, `paused_topics`: of all work, and of topics; None for
-    no change; `slots`: new ones.
-    """
+    """The entries to put and to drop."""
 
     entities: tuple[EntityEntry, ...] = ()
     assignments: tuple[Assignment, ...] = ()
+    """New ones, and those with another state."""
     freed: tuple[Assignment, ...] = ()
+    """Those that end."""
     joins: tuple[JoinAccess[AssignedPath], ...] = ()
     dropped: tuple[JoinSpec, ...] = ()
     products: tuple[ProductEntry, ...] = ()
+    """Live ones."""
     removed: tuple[str, ...] = ()
+    """Live ones that go."""
     waiting: tuple[ProductEntry, ...] = ()
     withdrawn: tuple[str, ...] = ()
+    """Those that wait no more."""
     paused: bool | None = None
+    """Whether all work pauses; None for no change."""
     paused_topics: tuple[str, ...] | None = None
+    """The topics that pause; None for no change."""
     slots: tuple[int, ...] = ()
+    """New ones."""
     changes: tuple[str, ...] = ()
+    """The edit as lines for people; none: the edit changes nothing."""
 
 
 def plan_id(after: Snapshot) -> str:

@@ -2,8 +2,8 @@
 
 An operator pauses, publishes again, removes, retires and moves a slot, adds slots. `Registry.operate` makes the edit.
 
-`advance` is the edit by which assignments, waiting products and retracted products go on. Each step is one registry version,
-which the job applies before the next step (`registry.model.NEXT`).
+`advance` is the next step of assignments, waiting products and retracted products. Each step is one registry version, which the
+job applies before the next step (`registry.model.NEXT`).
 
 1. A new slot becomes written, and the job fills it in stored rows. A slot that is full serves.
 2. A waiting product goes live once all its slots serve, and each row of its entities has them.
@@ -161,7 +161,7 @@ def move(stored: Snapshot, entity: str, slot: int, target: int) -> Edit:
 
 
 def add_slots(stored: Snapshot, slots: int) -> Edit:
-    """Raises the number of slots, once the table has their indexes. Changes nothing if the registry has so many. Raises
+    """Raises the number of slots, once the table has their indexes. Changes nothing if the registry has that number. Raises
     NoMoreSlots."""
     if not stored.slots <= slots <= MAX_SLOTS:
         raise NoMoreSlots(stored.slots, slots)

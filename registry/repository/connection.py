@@ -116,7 +116,7 @@ class Database:
         if self._role:
             try:
                 connection.execute(text("SELECT set_config('role', :role, true)"), {"role": self._role})
-            except (exc.DataError, exc.ProgrammingError) as error:  # there is no such role, or nobody granted it
+            except (exc.DataError, exc.ProgrammingError) as error:  # there is no such role, or the user has no grant
                 raise RoleNotGranted(self._role, str(error.orig)) from error
 
     def _check_revision(self, connection: Connection) -> None:

@@ -170,7 +170,7 @@ def _add(connection: Connection, places: Collection[LetterPosition], who: str, w
 
 @dataclass(eq=False)
 class Landings:
-    """The landings that the registry knows: each target that holds documents of a product, until a person removes it."""
+    """The landings that the registry knows: each target that holds documents of a product, until an operator removes it."""
 
     _database: Database
 

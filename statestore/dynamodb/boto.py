@@ -47,7 +47,7 @@ class BotoClient:
         }
 
         def count_attempt(event_name: str, **_: Any) -> None:
-            """The result is None, so that botocore goes on with the request."""
+            """The result is None, so that botocore continues the request."""
             counts.attempt(event_name.rsplit(".", 1)[-1])
 
         def count_throttle(event_name: str, response: tuple[Any, Mapping[str, Any]] | None, **_: Any) -> None:

@@ -42,36 +42,37 @@ _LONGEST_WISH = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long the store tries a request. attempts: of one request, with the first; `_s`: in seconds; connections: threads that
-    can send at the same time (more than 16 per process gain nothing).
-
-    A pause is random, between 0 and a limit. The limit begins with `backoff_s`, or with `throttled_s` after a throttle, doubles
-    with each attempt, and is at most `backoff_cap_s`.
-
-    slow_s: after an answer that comes too late, the lean client sends the request again, however often, until so many seconds
-    have passed since the first attempt. throttled_for_s: the same after a throttle: a request that waits keeps its place, while
-    a batch that is done again asks for all its requests again."""
+    """The retry budget of a request; `_s`: in seconds. A pause is random, below a limit that doubles with each attempt."""
 
     attempts: int = 6
+    """Of one request, with the first."""
     connect_s: float = 2.0
     read_s: float = 5.0
     backoff_s: float = 0.05
+    """The first limit of a pause."""
     throttled_s: float = 1.0
+    """The first limit of a pause after a throttle."""
     backoff_cap_s: float = 5.0
+    """The highest limit of a pause."""
     connections: int = 16
+    """Threads that can send at the same time (more than 16 per process gain nothing)."""
     slow_s: float = 0.0
+    """After an answer that comes too late, the lean client sends the request again, however often, until these seconds have
+    passed since the first attempt."""
     throttled_for_s: float = 0.0
+    """The same after a throttle: a request that waits keeps its place, while a batch that is done again asks for all its requests
+    again."""
 
     def tries_again(self, attempts: int, began: float, error: ClientError | BotoCoreError) -> bool:
-        """Whether to send a request again, after so many attempts since `began` (`time.monotonic()`). `error`: the failure of the
-        last attempt."""
+        """Whether to send a request again after these attempts, which began at `began` (`time.monotonic()`). `error`: the failure
+        of the last one."""
         waited = monotonic() - began
         slow = isinstance(error, ReadTimeoutError) and waited < self.slow_s
         throttled = is_throttle(error) and waited < self.throttled_for_s
         return slow or throttled or (attempts < self.attempts and may_pass(error))
 
     def pause(self, attempts: int, random: Random, error: ClientError | BotoCoreError | None = None) -> float:
-        """The seconds to wait after so many attempts. `error`: the failure of the last attempt."""
+        """The seconds to wait after this number of attempts. `error`: the failure of the last attempt."""
         first = self.throttled_s if error is not None and is_throttle(error) else self.backoff_s
         pause = random.uniform(0, min(self.backoff_cap_s, first * 2 ** (attempts - 1)))
         return max(pause, min(_asked_pause(error), pause + _LONGEST_WISH))
@@ -137,7 +138,7 @@ class RequestCounts:
             self.requests[operation] += 1
 
     def throttle(self, operation: str) -> None:
-        """Counts an answer by which DynamoDB refused work because there was too much."""
+        """Counts a throttle: DynamoDB refused work because there was too much."""
         with _counting:
             self._spent[THROTTLES + operation] += 1
 

@@ -25,6 +25,7 @@ from statestore.dynamodb.client import LeanClient
 from statestore.dynamodb.retries import Patience, RequestCounts, failure, is_refusal, stored_item, unwritten
 from statestore.dynamodb.table import TableProbe, add_slots, create_table, describe_table, enable_ttl
 from statestore.errors import Terminal, Transient
+from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.limits import RequestNames
 from statestore.store import (
@@ -107,7 +108,7 @@ class DynamoStore:
             add_slots(self._boto3.api, self.table, slots, progress)
 
     def take_over(self, fence: FencingToken) -> None:
-        """Does nothing: DynamoDB knows no runs."""
+        """Does nothing: DynamoDB has no fencing."""
 
     def describe(self) -> TableDescription | None:
         """Describes the table; None when there is none."""
@@ -115,7 +116,7 @@ class DynamoStore:
             return describe_table(self._boto3.api, self.table)
 
     def probe(self) -> TableProbe:
-        """Looks at the table and at the way to it, for a person who checks a set-up."""
+        """Looks at the table and at the way to it, for an operator who checks a set-up."""
         return TableProbe(self._boto3, self.table)
 
     def close(self) -> None:
@@ -167,7 +168,7 @@ class DynamoStore:
     def _get(self, calls: Sequence[requests.ClientCall]) -> dict[Key, Item]:
         batches = self._threads.each(self._batch, calls)
         items = map(requests.item, chain.from_iterable(batches))
-        return {Key(item["PK"], item["SK"]): item for item in items}
+        return {key_of_item(item): item for item in items}
 
     def query(self, query: Query) -> list[Item]:
         """Reads one index to the last page. The answer is a hint: the index may be late."""
@@ -193,7 +194,7 @@ class DynamoStore:
     def walk(self, source: Query | str, without: str) -> Iterator[Key]:
         """The keys of the items of a query, or of one partition of the table; not those with the attribute `without`."""
         found = self._pages(requests.walk(self.table, source, without), self._names.reading(source))
-        return (Key(item["PK"], item["SK"]) for item in found)
+        return map(key_of_item, found)
 
     def scan(self, after: Key | None, limit: int) -> Page:
         """Reads at most `limit` items of the whole table, in the order of DynamoDB's partitions."""
@@ -273,7 +274,7 @@ T = TypeVar("T")
 
 
 class RequestThreads:
-    """So many threads; with 1 the caller itself sends one request after the other. A forked process needs threads of its own."""
+    """A pool of threads; with 1 the caller itself sends one request after the other. A forked process needs its own pool."""
 
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="requests") if threads > 1 else None

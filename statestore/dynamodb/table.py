@@ -19,7 +19,7 @@ from statestore.store import ReportIndex, TableDescription
 from statestore.table import TableState, table_state
 
 POLLS: Final = 30
-"""A line of progress comes after so many looks at an index, a second apart."""
+"""The looks at an index, a second apart, between two lines of progress."""
 
 
 def create_table(api: Any, table: str, slots: int) -> int:

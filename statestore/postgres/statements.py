@@ -18,8 +18,8 @@ from typing import Any, Final
 import orjson
 from psycopg.sql import SQL, Composed, Identifier
 
-from statestore.items import check_format
-from statestore.keys import Key, index_row
+from statestore.items import check_format, key_of_item
+from statestore.keys import index_row
 from statestore.store import Item, Query
 from statestore.table import MAX_SLOTS, ROW, SHOWN, slot_names
 from statestore.values import decode, encode
@@ -113,7 +113,7 @@ NEXT: Final = "\x01"
 """Behind a stored key: the first text after this key."""
 
 _THEMSELVES: Final = frozenset((str, bool, type(None)))
-_INT64: Final = 1 << 63
+INT64: Final = 1 << 63
 _SHOWN: Final = ("PK", "SK", *SHOWN)
 
 
@@ -141,7 +141,7 @@ def read_item(text: str, shown: str | None) -> Item:
 def read_shown(text: str, query: Query) -> Item:
     """What an index shows of an item, for a query that found it. Raises NewerFormat for an item of a newer release."""
     item = _item(orjson.loads(text))
-    return {**item, query.slot: query.value, ROW: index_row(key_of(item))}
+    return {**item, query.slot: query.value, ROW: index_row(key_of_item(item))}
 
 
 def _item(item: dict[str, Any]) -> Item:
@@ -149,11 +149,6 @@ def _item(item: dict[str, Any]) -> Item:
         item = {name: decode(value) if type(value) is dict else value for name, value in item.items()}
     check_format(item)
     return item
-
-
-def key_of(item: Item) -> Key:
-    """The key of an item."""
-    return Key(item["PK"], item["SK"])
 
 
 def stored_key(key: str) -> str:
@@ -164,7 +159,7 @@ def stored_key(key: str) -> str:
 
 
 def _is_itself(value: Any) -> bool:
-    return type(value) in _THEMSELVES or (type(value) is int and -_INT64 <= value < _INT64)
+    return type(value) in _THEMSELVES or (type(value) is int and -INT64 <= value < INT64)
 
 
 def _base64(value: bytes) -> str:

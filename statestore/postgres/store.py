@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import psycopg
 
 from statestore.errors import NoTable, Terminal
+from statestore.items import key_of_item
 from statestore.keys import Key, index_row, index_rows
 from statestore.limits import RequestNames, check_condition, check_key, check_query, storable
 from statestore.postgres import table as definition
@@ -35,10 +36,10 @@ from statestore.postgres.session import (
     text_column,
 )
 from statestore.postgres.statements import (
+    INT64,
     NEXT,
     Statements,
     item_text,
-    key_of,
     read_item,
     read_shown,
     shown_text,
@@ -106,7 +107,6 @@ def _range(query: Query) -> tuple[str, str | None]:
 
 Changes = dict[Key, Item | None]
 """The items after a turn by their keys; None for an item that is gone."""
-_INT64: Final = 1 << 63
 _SLOTS: Final = slot_names(MAX_SLOTS)
 
 
@@ -159,7 +159,7 @@ def item_columns(items: Sequence[tuple[Key, Item]]) -> list[TextColumn | NumberC
 def _expiry(item: Item) -> int | None:
     """The time after which the store may delete an item, where that is a whole number, as DynamoDB wants it."""
     ttl = item.get(TTL)
-    return ttl if type(ttl) is int and -_INT64 <= ttl < _INT64 else None
+    return ttl if type(ttl) is int and -INT64 <= ttl < INT64 else None
 
 
 PAGE: Final = 1_000
@@ -172,7 +172,7 @@ _Connection = psycopg.Connection[Any]
 
 
 class PostgresStore:
-    """A `Store` over one table at `url`, in a schema of its own (`state_<table>`). `fence`: the right of a run that has taken the
+    """A `Store` over one table at `url`, in its schema `state_<table>`. `fence`: the fencing token of a run that has taken the
     table over; None for a store that no run fences. `unlogged`: the form that `create` gives the table. `attempts`: of one
     request. `show_keys`: whether errors name the rows. `clock`: seconds since 1970, for rows that expire. Connects at the first
     request. Raises Terminal for a malformed address or table name."""
@@ -223,7 +223,7 @@ class PostgresStore:
         return self._manage("describing", lambda c: definition.describe_table(c, self.table))
 
     def state(self) -> TableState | None:
-        """The table as it is now, for a person who checks a set-up; None when there is none."""
+        """The table as it is now, for an operator who checks a set-up; None when there is none."""
         return self._manage("describing", lambda c: definition.table_state(c, self.table))
 
     def durability(self) -> Durability:
@@ -231,7 +231,7 @@ class PostgresStore:
         return self._manage("describing", read_durability)
 
     def take_over(self, fence: FencingToken) -> None:
-        """Writes in the right of this run, and fences all others: waits for their transactions, and refuses later ones."""
+        """Writes under this fencing token, and fences all other runs: waits for their transactions, and refuses later ones."""
         self._manage("taking over", lambda c: take_fence(c, self._statements, self.table, fence))
         self._fence = fence
 
@@ -272,7 +272,7 @@ class PostgresStore:
         if asked:
             self._session.send({"Query": len(asked)}, self._where(self._names.reading(reads[0].source)), send)
         return [
-            Page(items, key_of(items[-1]) if len(items) == read.limit else None)
+            Page(items, key_of_item(items[-1]) if len(items) == read.limit else None)
             for items, read in zip(found, reads, strict=True)
         ]
 
@@ -301,7 +301,7 @@ class PostgresStore:
 
         def send(connection: _Connection) -> dict[Key, Item]:
             sent = [connection.execute(self._statements.get, columns, binary=True) for columns in asked]
-            return {key_of(item): item for item in (read_item(*texts) for texts in chain.from_iterable(sent))}
+            return {key_of_item(item): item for item in (read_item(*texts) for texts in chain.from_iterable(sent))}
 
         if not asked:
             return {}
@@ -331,14 +331,14 @@ class PostgresStore:
 
     def walk(self, source: Query | str, without: str) -> Iterator[Key]:
         """The keys of the items of a query, or of one partition of the table; not those with the attribute `without`."""
-        return (key_of(item) for item in self._pages(source) if without not in item)
+        return (key_of_item(item) for item in self._pages(source) if without not in item)
 
     def scan(self, after: Key | None, limit: int) -> Page:
         """Reads at most `limit` items of the whole table, in the order of keys."""
         where, values = self._where("scanning"), [*map(stored_key, after or ("", "")), limit]
         rows = self._session.send({"Scan": 1}, where, lambda c: c.execute(self._statements.scan, values).fetchall())
         items = [read_item(*texts) for texts in rows]
-        return Page(items, key_of(items[-1]) if len(items) == limit else None)
+        return Page(items, key_of_item(items[-1]) if len(items) == limit else None)
 
     def _pages(self, source: Query | str) -> Iterator[Item]:
         after: Key | None = None
@@ -361,7 +361,7 @@ class PostgresStore:
                 rows = connection.execute(self._statements.lock, locks, binary=True).fetchall()
                 if self._fence and held and held.fetchone() is None:
                     raise refusal(connection, self._statements, self.table, self._fence)
-                stored = {key_of(item): item for item in (read_item(*texts) for texts in rows)}
+                stored = {key_of_item(item): item for item in (read_item(*texts) for texts in rows)}
                 outcomes, changes = evaluate(requests, values, stored)
                 self._change(connection, stored, changes)
                 expired = self._expire(connection, now)

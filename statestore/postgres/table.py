@@ -112,7 +112,7 @@ def table_state(connection: _Connection, table: str) -> TableState | None:
 
 
 def misfits(connection: _Connection, table: str, slots: int) -> list[str]:
-    """The differences of an existing table from one with so many slots, each with what to do. Raises the errors of psycopg."""
+    """The differences of an existing table from one with these slots, each with what to do. Raises the errors of psycopg."""
     found = _columns(connection, table)
     wrong = [
         f"its column {name} is {found.get(name, 'missing')}, not {kind}: give another table name"
@@ -160,7 +160,7 @@ def _make(connection: _Connection, schema: str, *, unlogged: bool) -> None:
 
 def _give_form(connection: _Connection, table: str, *, unlogged: bool) -> str | None:
     """Makes both tables unlogged, or logged, and locks them in the order of a writer: fences, items. The server writes each row
-    again, and nobody reads or writes the table meanwhile."""
+    again, and no other session reads or writes the table meanwhile."""
     schema, form, other = schema_name(table), *(("unlogged", "logged") if unlogged else ("logged", "unlogged"))
     found = [name for name, is_unlogged in _unlogged(connection, schema).items() if is_unlogged != unlogged]
     changes = [SQL("ALTER TABLE {} SET {}").format(Identifier(schema, name), SQL(form.upper())) for name in found]
@@ -282,7 +282,7 @@ class Durability(NamedTuple):
 
     The settings of a server, and its standbys. `waits`: the database's own `synchronous_commit`; `hidden`: the standbys of
     which this user may not see more; `synchronous`: those for which each commit waits; `behind`: the bytes that the farthest
-    standby lacks, None where nobody says."""
+    standby lacks, None where it is unknown."""
 
     fsync: bool
     full_page_writes: bool

@@ -29,7 +29,7 @@ ENDS: Mapping[How, str] = {
     "finished": "finished all records (--once)",
     "failed": "ended with an error",
     "lost": "lost its lease to another run",
-    "killed": "gave its last sign of life",
+    "killed": "sent its last heartbeat",
 }
 """How a run ended, in words."""
 
