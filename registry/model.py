@@ -298,7 +298,8 @@ class Binding:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochBoundary:
     """From `from_offset` on, records of this partition of this incarnation of the topic have `epoch`. `entity`: the entity that
-    read the topic when the boundary was recorded."""
+    read the topic when the boundary was recorded. `at_end`: the partition ended at `from_offset` then, so the records of this
+    epoch came later."""
 
     topic: str
     topic_id: str
@@ -306,6 +307,7 @@ class EpochBoundary:
     from_offset: int
     epoch: int
     entity: str = ""
+    at_end: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     func,
     text,
 )
@@ -265,6 +266,13 @@ epochs = Table(
     Column("recorded_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column(
         "entity", Text, nullable=False, server_default="", comment="the entity that read the topic then; empty: none"
+    ),
+    Column(
+        "at_end",
+        Boolean,
+        nullable=False,
+        server_default=false(),
+        comment="the partition ended there when the boundary was recorded",
     ),
 )
 

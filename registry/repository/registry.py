@@ -233,7 +233,8 @@ class Registry(Leases):
         partition and offset."""
         columns = (epochs.c.topic, epochs.c.topic_id, epochs.c.partition, epochs.c.from_offset)
         wanted = or_(epochs.c.topic.in_(topics), epochs.c.entity.in_(entities))
-        found = select(*columns, epochs.c.epoch, epochs.c.entity).where(wanted).order_by(*columns, epochs.c.epoch)
+        more = (epochs.c.epoch, epochs.c.entity, epochs.c.at_end)
+        found = select(*columns, *more).where(wanted).order_by(*columns, epochs.c.epoch)
         with self._database.reading() as connection:
             return tuple(EpochBoundary(**row) for row in connection.execute(found).mappings())
 
@@ -269,7 +270,8 @@ def _add_epochs(connection: Connection, boundaries: Iterable[EpochBoundary]) -> 
             "partition": one.partition,
             "from_offset": one.from_offset,
         }
-        connection.execute(insert(epochs).values(**place, epoch=one.epoch, entity=one.entity).on_conflict_do_nothing())
+        values = {**place, "epoch": one.epoch, "entity": one.entity, "at_end": one.at_end}
+        connection.execute(insert(epochs).values(values).on_conflict_do_nothing())
         here = and_(*(epochs.c[name] == value for name, value in place.items()))
         highest = connection.execute(select(func.max(epochs.c.epoch)).where(here)).scalar_one()
         if highest > one.epoch:

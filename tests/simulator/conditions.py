@@ -17,7 +17,8 @@ class Conditions:
     events: how many changes the history has. many_moves: whether most changes move rows between documents.
     late_events: whether the last third of the history arrives after its delete markers may have expired.
     changes: of topics, each with the number of events before it and its kind; None draws them (`tests.simulator.source_topics`).
-    same_key_chance: that a change is of the same row as the one before.
+    same_key_chance: that a change is of the same row as the one before. delete_chance: that it deletes a row that is there.
+    pauses: seconds that may pass before a source goes on whose records are all read.
     truncate_chance: that a change empties a table; then each topic has one partition.
     partitions: of each topic. broken_chance: that a change is a dead letter.
     unavailable_chance: that a change leaves out a column that it did not change.
@@ -26,7 +27,8 @@ class Conditions:
 
     consistent: whether the store says that no index is late, and refuses the writes of earlier runs. Then `lag` must be `none`.
     lag: of the indexes: `none`, `short` (always below W), `mid` (sometimes up to 2 S), `long` (up to 8 S). `rows`: each row has a
-    lag of its own in each index, around a multiple of S, which changes now and then. late_share: of the rows with such a lag.
+    lag of its own in each index, around a multiple of S. late: these multiples; late_share: of the rows with such a lag;
+    lag_change_chance: that a row's next write has another lag.
     replicas: of each index.
     index_page: rows of a page of an index answer; 0 returns all rows at once.
     unprocessed_chance: that a batched read leaves keys out.
@@ -90,6 +92,10 @@ class Conditions:
     changes: tuple[tuple[int, str], ...] | None = None
     same_key_chance: float = 0.0
     late_share: float = 0.0
+    lag_change_chance: float = 0.4
+    delete_chance: float = 0.2
+    late: tuple[float, ...] = (0.5, 1, 2, 3, 4, 5, 6, 8, 12, 12, 20, 20)
+    pauses: tuple[float, ...] = (0, 0, 0, 1, 5, 10, 20, 30, 60)
     aims: tuple[tuple[str, int], ...] = ()
 
 

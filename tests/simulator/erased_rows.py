@@ -77,7 +77,7 @@ class ErasingSimulation(Simulation):
         if self.broken_off is not None and rng.random() < 0.5 and self._may_be_erased(*self.broken_off):
             self._erase(*self.broken_off)
             return True
-        return super()._act() or self.broken_off is not None
+        return super()._act() or (self.broken_off is not None and self._may_be_erased(*self.broken_off))
 
     def _may_be_erased(self, entity: str, key: tuple[Any, ...]) -> bool:
         """Where the table has no row, it has no marker either: then no task of an earlier run may still sleep, unless the store

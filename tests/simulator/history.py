@@ -65,7 +65,7 @@ def _draw_event(
     old, unavailable = table.get(at), frozenset[str]()
     if rng.random() < conditions.broken_chance:
         return Event(entity=entity, key=key, row=row, broken=True)
-    if old is not None and rng.random() < 0.2:
+    if old is not None and rng.random() < conditions.delete_chance:
         del table[at]
         return Event(entity=entity, key=key, row=None)
     stamp: Row = {STAMP: n} if shape.stamped else {}

@@ -7,17 +7,15 @@ from registry.edits.operations import advance
 from registry.errors import LeaseLost, SnapshotOutdated
 from registry.model import Lease, LetterOutcome, LetterPosition, Snapshot, WaitingLetters
 
-EMPTY = Snapshot(version=0, slots=20, entities=(), products=(), assignments=(), joins=())
-
 
 class Registry:
-    """The content of the registry, the generations of the lease, and the attempts of the tasks of each lane. `applied_version`:
-    of the last run. `has_run`: the entities with which a job has run. `requests`: of replays; `when_noted`: called with each
-    outcome."""
+    """The content of the registry, the generations of the lease, and the attempts of the tasks of each lane. `slots`: of the
+    table. `applied_version`: of the last run. `has_run`: the entities with which a job has run. `requests`: of replays;
+    `when_noted`: called with each outcome."""
 
-    def __init__(self) -> None:
+    def __init__(self, slots: int) -> None:
         self.generation = 0
-        self.snapshot = EMPTY
+        self.snapshot = Snapshot(version=0, slots=slots, entities=(), products=(), assignments=(), joins=())
         self.applied_version = 0
         self.has_run: frozenset[str] = frozenset()
         self.requests: list[dict[LetterPosition, str | None]] = []
@@ -38,7 +36,7 @@ class Registry:
         return done.changes
 
     def applied(self, lease: Lease, version: int) -> None:
-        if self.snapshot == EMPTY:
+        if self.snapshot.version == 0:
             return
         self._check(lease)
         if version != self.snapshot.version:

@@ -14,6 +14,7 @@ from processor.engine.rounds.round import PublishSetup
 from processor.job.run import publish_preparation
 from processor.values.dead_letters import DeadLetter
 from processor.values.message import Message
+from registry.edits.edit import find_product
 from registry.edits.operations import move, remove
 from registry.errors import RegistryError
 from statestore.items import encode_version
@@ -66,11 +67,6 @@ class MixedSimulation(SourceSimulation, ErasedLettersSimulation):
 
     def _again(self, row: Row | None) -> Row | None:
         return row if row is None or CANARY not in row else {**row, CANARY: f"canary of {len(self.sent)} again."}
-
-    def _kept(self, partition: Partition) -> int:
-        """An erasure knows its records by their offsets, so the broker loses none of those."""
-        kept = max([super()._kept(partition), *(ends.get(partition, 0) for ends in self.erased.values())])
-        return min(kept, len(self.logs[partition]))
 
     def _is_complete(self) -> bool:
         return not self._letters_to_replay() and self.broken_off is None
@@ -141,10 +137,11 @@ class MixedEditSimulation(EditSimulation, MixedSimulation):
             self.world.log(f"the registry refuses: {error}")
 
     def _take_topic(self, old: str, new: str) -> None:
-        """A product goes, and another one gets its topic."""
-        topic = self.topics.get(old, old)
+        """A product goes, and another one gets its topic. A product whose next version waits is live in the topic of the version
+        before."""
+        topic, live = self.topics.get(old, old), find_product(self.world.registry.snapshot.products, old)
         self._change(lambda stored: remove(stored, old, tombstones=False))
-        self.left.add(topic)
+        self.left |= {topic, *([live.topic] if live else [])}
         del self.contents[old]
         self.topics = {name: one for name, one in self.topics.items() if name != old}
         self._apply({new: self.contents[new]}, {new: topic})

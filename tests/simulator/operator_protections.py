@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.simulator.erased_rows import OVERRIDES as ERASURES
+from tests.simulator.mixed import OVERRIDES as MIXED
 from tests.simulator.moved_topics import MOVES
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import edges, live_replays
@@ -33,6 +34,7 @@ def operator_protections() -> Iterator[Protection]:
         ("replays", {}, _replays),
         ("live replays", {}, _live_replays),
         ("erasures", ERASURES, _erasures),
+        ("mixed", MIXED, _erasures_of_cut_topics),
         ("moves", MOVES, _moves),
     ):
         for one in group():
@@ -100,6 +102,17 @@ def _erasures() -> Iterator[Protection]:
     yield replace(
         protection("an erasure empties the notes of replays", "keys that outlive the row", s.notes_not_erased),
         kind="erased letters",
+    )
+
+
+def _erasures_of_cut_topics() -> Iterator[Protection]:
+    """Erasures of rows whose topic loses its last records later."""
+    cut = {"shape": "pair", "changes": ((4, "cut"), (8, "cut")), "lag": "none", "max_faults": 0}
+    yield protection(
+        "an erasure learns where the broker has lost records",
+        "a person who comes back, and counts as erased",
+        s.noted_ends_only,
+        cut,
     )
 
 

@@ -136,8 +136,9 @@ class EditSimulation(Simulation):
                 if product is not None:
                     (self.left.discard if tombstones else self.left.add)(product.topic)
             elif kind == "retire":
-                slot = rng.choice(registry.snapshot.assignments)
-                self._change(lambda stored: retire(stored, slot.entity, slot.slot))
+                if slots := registry.snapshot.assignments:  # products without joins by slots have none
+                    slot = rng.choice(slots)
+                    self._change(lambda stored: retire(stored, slot.entity, slot.slot))
             else:
                 self._change(lambda stored: pause(stored, name, paused=kind == "pause"))
         except RegistryError as error:

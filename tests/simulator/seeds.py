@@ -137,7 +137,7 @@ def explain(seed: int, problem: str, kind: Kind = "changes") -> str:
     lines = [
         f"seed {seed}: {problem}",
         f"shrunk to {len(keep)} events: {run.problem}",
-        f'again: python -m tests.simulator.soak --kind {kind} --seed {seed} --overrides "{smaller}"'
+        f'again: python -m tests.simulator.soak --kind "{kind}" --seed {seed} --overrides "{smaller}"'
         f" --keep {','.join(map(str, keep))}",
         *(f"  event {i}: {event}" for i, event in zip(keep, run.events, strict=True)),
         *(f"  {line}" for line in run.world.trace or ()),

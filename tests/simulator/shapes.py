@@ -94,6 +94,17 @@ def _tiny() -> Shape:
     return replace(pair, name="tiny", draw_row={**pair.draw_row, **star})
 
 
+def _few() -> Shape:
+    return replace(
+        _pair(),
+        name="few",
+        draw_row={
+            "user": lambda r: {"email": r.choice("xy"), "username": r.choice("ac"), "bio": r.choice("01")},
+            "star": lambda r: {"id": r.randrange(2), "username": r.choice("ac"), "note": r.choice("01")},
+        },
+    )
+
+
 def _prices() -> Shape:
     pair = _pair()
     texts = ("1234", "1234", "1000", "12.34", "BNI=")
@@ -241,7 +252,8 @@ def _drawn(name: str) -> Shape:
 
 
 SHAPES = {
-    shape.name: shape for shape in (_pair(), _tiny(), _prices(), _stars(), _github(), _lists(), _strong(), _edits())
+    shape.name: shape
+    for shape in (_pair(), _tiny(), _few(), _prices(), _stars(), _github(), _lists(), _strong(), _edits())
 }
 
 

@@ -22,8 +22,6 @@ from tests.simulator.spark_checkpoint import Checkpoint
 
 OVERRIDES = {"late_events": False, "truncate_chance": 0.0}
 """The conditions of such a run: a truncate needs a topic of one partition."""
-PAUSES = (0, 0, 0, 1, 5, 10, 20, 30, 60)
-"""Seconds that may pass before a source goes on whose records are all read."""
 
 
 class SourceSimulation(Simulation):
@@ -102,7 +100,7 @@ class SourceSimulation(Simulation):
             problem = check_last_documents(self) if self._is_complete() else None
             if problem:
                 raise WrongAtRest(problem)
-            self.world.now += self.world.rng.choice(PAUSES)
+            self.world.now += self.world.rng.choice(self.world.conditions.pauses)
         for event in self.events[self.written : self.written + self.world.rng.choice((1, 2, 4, 8))]:
             self._change_due()
             self._write(event, next(self.source))
@@ -149,7 +147,7 @@ class SourceSimulation(Simulation):
             self.firsts |= {p: 0 for p in self.firsts if p[0] == topic}
             self._begin_epoch(topic, self.partitions[topic] + rng.choice((0, 0, 1)), {})
         elif kind == "cut":
-            self._lose(topic, lambda p: rng.randint(self._kept(p), len(self.logs[p])))
+            self._lose(topic, lambda p: rng.randint(self.firsts.get(p, 0), len(self.logs[p])))
             self._begin_epoch(topic, self.partitions[topic], self._ends(topic))
         else:
             for p in self._partitions(topic):
@@ -163,10 +161,6 @@ class SourceSimulation(Simulation):
         }
         self.checkpoint = Checkpoint(offsets={p: max(o, self.firsts.get(p, 0)) for p, o in offsets.items()})
 
-    def _kept(self, partition: Partition) -> int:
-        """The end of the records that the broker never loses."""
-        return self.firsts.get(partition, 0)
-
     def _begin_epoch(self, topic: str, partitions: int, begins: dict[int, int]) -> None:
         """`statestore epoch`, of a topic that has so many partitions now."""
         self.partitions[topic] = partitions
@@ -179,6 +173,7 @@ class SourceSimulation(Simulation):
                 from_offset=begins.get(p, 0),
                 epoch=epoch,
                 entity=topic,
+                at_end=p in begins,
             )
             for p in range(partitions)
         ]

@@ -30,8 +30,6 @@ EXPECTED = (Fenced, KafkaError, Transient, FencedWrite, TaskLost, LeaseLost, Sna
 """The errors that a fault may cause in a task or a driver."""
 READS = ("get", "query", "read ", "lease", "attempt", "init", "send", "replay request")
 """How the names of requests begin that make nothing durable."""
-LATE = (0.5, 1, 2, 3, 4, 5, 6, 8, 12, 12, 20, 20)
-"""The lags of single rows, in multiples of S."""
 BROKER_FAULTS = ("acknowledgement lost", "delivered late", "not delivered")
 MAX_REQUESTS = 60_000
 """A run with more is stuck. Forty products with eighty edits took 21,238."""
@@ -57,7 +55,7 @@ class World:
     zombies: list[SuspendedActor] = field(default_factory=list)
     actors: list[Actor] = field(default_factory=list)
     dead_letters: list[Message] = field(default_factory=list)
-    registry: Registry = field(default_factory=Registry)
+    registry: Registry = field(init=False)
     written_at: dict[tuple[Key, int], float] = field(default_factory=dict)
     fence: WriteFence = field(default_factory=WriteFence)
     durable: str = ""
@@ -69,6 +67,7 @@ class World:
     def __post_init__(self) -> None:
         self.faults_left = self.conditions.max_faults
         self.broker = Broker(clock=lambda: self.now)
+        self.registry = Registry(self.slots)
         replicas = self.conditions.replicas
         pick = (lambda: 0) if replicas == 1 else lambda: self.rng.randrange(replicas)
         own = Random(repr(self.rng.getstate()))  # a generator of its own: the other draws of a seed stay as they were
@@ -206,9 +205,9 @@ class World:
         """How late each replica shows a write of a row in an index, in seconds. The replicas differ by less than W."""
         r, lag, n = self.rng, self.conditions.lag, self.conditions.replicas
         if lag == "rows":
-            if (key, index) not in self.row_lags or r.random() < 0.4:
+            if (key, index) not in self.row_lags or r.random() < self.conditions.lag_change_chance:
                 late = r.random() < self.conditions.late_share
-                self.row_lags[key, index] = r.choice(LATE) * S + r.uniform(-1, 1) if late else 0.0
+                self.row_lags[key, index] = r.choice(self.conditions.late) * S + r.uniform(-1, 1) if late else 0.0
             base = self.row_lags[key, index]
             return [base, *(base + r.random() * W * 0.99 for _ in range(n - 1))]
         if lag == "none":

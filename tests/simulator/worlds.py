@@ -83,6 +83,35 @@ def wide(seed: int) -> dict[str, Any]:
     return drawn | (CONSISTENT if rng.random() < 0.35 else {})
 
 
+def short_lived(seed: int) -> dict[str, Any]:
+    """The conditions of a seed with few rows, which the source often deletes at once, over topics that get partitions. Each write
+    of a row reaches an index after a time of its own, and the source pauses between the writes."""
+    rng = Random(seed)
+    events = rng.choice((8, 12, 16))
+    drawn: dict[str, Any] = {
+        "shape": "few",
+        "events": events,
+        "many_moves": True,
+        "lag": "rows",
+        "late": (2, 3, 5, 8, 12),
+        "late_share": 0.9,
+        "lag_change_chance": 1.0,
+        "delete_chance": 0.5,
+        "same_key_chance": 0.6,
+        "pauses": (0, 5, 10, 20, 30),
+        "changes": tuple(sorted((rng.randint(3, events - 1), "grow") for _ in range(3))),
+        "batch_records": 20,
+        "source_order": False,
+        "settle_first_chance": rng.choice((0, 0.5, 0.95)),
+        "tick_chance": rng.choice((0, 0.05)),
+        "small_round": 100,
+        "weak_seconds": 0,
+        "broken_chance": 0,
+        "unavailable_chance": 0,
+    }
+    return QUIET | drawn
+
+
 def scripted(script: str, conditions: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """A history written by hand under quiet conditions, except those that the caller sets."""
     return {**QUIET, "script": script, **(conditions or {}), **more}

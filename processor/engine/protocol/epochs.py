@@ -7,21 +7,35 @@ versions (epoch, offset) keep rising for every key. The epochs of an entity rise
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from registry.model import EpochBoundary
 
 Partition = tuple[str, int]
 """(topic, partition)."""
-Incarnations = Mapping[tuple[str, int], str]
-"""(topic, epoch) -> the id of the topic's incarnation. No two incarnations of a topic share an epoch."""
+
+
+class Incarnation(NamedTuple):
+    """An incarnation of a topic. `ends`: partition -> (epoch, offset) pairs: the partition ended at the offset when the epoch
+    began. A broker that lost its last records ends before where it ended earlier."""
+
+    id: str
+    ends: Mapping[int, Sequence[tuple[int, int]]] = MappingProxyType({})
+
+
+UNKNOWN = Incarnation("")
+"""Of a topic without a recorded boundary."""
+Incarnations = Mapping[tuple[str, int], Incarnation]
+"""(topic, epoch) -> the topic's incarnation. No two incarnations of a topic share an epoch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epochs:
     """The boundaries of the present incarnations. `steps`: (topic, partition) -> (from_offset, epoch) pairs, rising.
-    `incarnations`: the id of each incarnation, also of a former one, by its epochs."""
+    `incarnations`: each incarnation, also a former one, by its epochs."""
 
     steps: Mapping[Partition, tuple[tuple[int, int], ...]]
     incarnations: Incarnations = field(default_factory=dict)
@@ -62,5 +76,9 @@ def read_epochs(boundaries: Iterable[EpochBoundary]) -> Epochs:
             pairs = steps.setdefault((b.topic, b.partition), [])
             if not pairs or b.epoch > pairs[-1][1]:
                 pairs.append((b.from_offset, b.epoch))
-    incarnations = {(b.topic, b.epoch): b.topic_id for b in known}
+    ends: dict[str, dict[int, list[tuple[int, int]]]] = {b.topic_id: {} for b in known}
+    for b in known:
+        if b.at_end:
+            ends[b.topic_id].setdefault(b.partition, []).append((b.epoch, b.from_offset))
+    incarnations = {(b.topic, b.epoch): Incarnation(b.topic_id, ends[b.topic_id]) for b in known}
     return Epochs(steps={partition: tuple(pairs) for partition, pairs in steps.items()}, incarnations=incarnations)

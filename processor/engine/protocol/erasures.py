@@ -6,8 +6,9 @@
 
 A record before its offset never brings the row back, however late it comes, and under every epoch: a new registry
 gives new epochs to old records, and so may an operator. A broker that lost no record never gives another one the same
-incarnation, partition and offset. So the item outlives the delete marker. The sequences outlive the ledger's entries, so
-the sequence of a root that comes again still rises.
+incarnation, partition and offset. One that lost its last records does: `statestore epoch` records where the partitions end
+then, and from there on a record of that epoch is new. So the item outlives the delete marker. The sequences outlive the ledger's
+entries, so the sequence of a root that comes again still rises.
 """
 
 import json
@@ -16,6 +17,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import NamedTuple
 
+from processor.engine.protocol.epochs import UNKNOWN, Incarnation
 from statestore import keys
 from statestore.items import decode_version, encode_version, key_of_item, next_fill
 from statestore.keys import Key
@@ -41,15 +43,17 @@ class Erasure(NamedTuple):
     sequences: Mapping[int, int] = MappingProxyType({})
     ends: Ends = MappingProxyType({})
 
-    def covers(self, version: str, topic_id: str = "") -> bool:
-        """Whether a record with this version came before the erasure. `topic_id`: the incarnation of its topic; empty where
-        nobody knows it.
+    def covers(self, version: str, topic: Incarnation = UNKNOWN) -> bool:
+        """Whether a record with this version came before the erasure. `topic`: the incarnation of its topic.
 
-        In an incarnation that the erasure knows, the offset decides; a partition that it does not know was added later. In
-        another one the version decides: that came later, with a higher epoch, or was gone before, with a lower one."""
-        _, partition, offset = decode_version(version)
-        if topic_id in self.ends:
-            return offset < self.ends[topic_id].get(partition, 0)
+        In an incarnation that the erasure knows, the offset decides; a partition that it does not know was added later. Where
+        the partition ended earlier when a later epoch began, the broker has lost records: from that offset on, the records
+        of this epoch are new. In another incarnation the version decides: that came later, with a higher epoch, or was gone
+        before, with a lower one."""
+        epoch, partition, offset = decode_version(version)
+        if topic.id in self.ends:
+            later = (end for began, end in topic.ends.get(partition, ()) if self.new and self.epoch < began <= epoch)
+            return offset < min([self.ends[topic.id].get(partition, 0), *later])
         return bool(self.new) and version < self.new.get(partition, max(self.new.values())[:6])
 
     def after(self, earlier: "Erasure") -> "Erasure":

@@ -115,6 +115,11 @@ class Driver:
         walks = self.next_walk <= self.clock.now() and self._pages()
         return bool(self.progress.fan_outs.waiting or self.progress.backlog.next() or walks)
 
+    @property
+    def publishes(self) -> bool:
+        """Whether the walk of a product still finds roots to publish."""
+        return self.progress.walks.publishes(self.progress.backlog.stopped)
+
     def start(self) -> None:
         """Takes over what earlier runs left in the table. The caller has fenced those runs. Then waits W, so that the
         indexes show their writes; the first run of a job need not wait."""
@@ -174,9 +179,7 @@ class Driver:
         self.progress.open_changes.confirm(self.clock.now())
         if due := self.progress.open_changes.due(self.clock.now()):
             work = split(due, min(len(due), self.settings.lanes))
-            name = (
-                Count.PUBLISHED if self.progress.walks.publishes(self.progress.backlog.stopped) else Count.CORRECTIONS
-            )
+            name = Count.PUBLISHED if self.publishes else Count.CORRECTIONS
             self._round("settled", settle_stage, work, published_as=name)
         self._close_open_changes()
 

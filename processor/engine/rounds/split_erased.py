@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from processor.engine.plan.row_image import version_of
-from processor.engine.protocol.epochs import Incarnations
+from processor.engine.protocol.epochs import UNKNOWN, Incarnations
 from processor.engine.protocol.erasures import Erased, erasure_key, name_of, read_erasure
 from processor.engine.protocol.form_notes import Forms
 from processor.engine.rounds.shown_keys import shown_keys
@@ -29,8 +29,8 @@ def split_erased(
     counts: list[Change] = []
     covered: list[Change] = []
     for change, note in zip(changes, notes, strict=True):
-        topic_id = incarnations.get((change.record.topic, change.record.epoch), "")
-        old = note in erasures and erasures[note].covers(version_of(change), topic_id)
+        topic = incarnations.get((change.record.topic, change.record.epoch), UNKNOWN)
+        old = note in erasures and erasures[note].covers(version_of(change), topic)
         (covered if old else counts).append(change)
     return counts, covered
 

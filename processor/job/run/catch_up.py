@@ -4,6 +4,9 @@ An initial snapshot, or a long stop, would otherwise publish the same growing do
 checkpoint over stored rows would publish earlier states of its documents. The driver holds all products meanwhile
 (`processor.engine.protocol.walks`). After `catch_up_seconds` the job publishes them although it is still behind.
 Then it does not hold them again before it has caught up.
+
+A hold makes the publications begin again at the first root. So the job does not hold the products again before those that it
+released have published every root. Else a source that writes a lot again and again would keep the last roots waiting for ever.
 """
 
 from collections.abc import Collection
@@ -18,12 +21,14 @@ from processor.job.run.source import OffsetRanges
 @dataclass(slots=True, kw_only=True)
 class CatchUp:
     """How far the job is behind. `since`: when it began to hold the products, on the job's clock; None while it publishes.
-    `late`: it was behind for too long, and publishes until it has caught up."""
+    `late`: it was behind for too long, and publishes until it has caught up. `released`: it publishes products that it held, and
+    some roots remain."""
 
     driver: Driver
     admin: Admin
     since: float | None = None
     late: bool = False
+    released: bool = False
 
     def begin_again(self, topics: Collection[str]) -> None:
         """Holds the products of a job that reads these topics from their beginning, if rows are stored and records wait."""
@@ -45,12 +50,13 @@ class CatchUp:
         behind = self._behind(batch) if full or self.since is not None else 0
         if self.since is None:
             self.late = self.late and behind > 0
-            if behind > settings.catch_up_records and not self.late:
+            self.released = self.released and self.driver.publishes
+            if behind > settings.catch_up_records and not (self.late or self.released):
                 self._hold(f"{behind:,} records behind", records=behind)
             return
         self.late = now - self.since >= settings.catch_up_seconds
         if behind == 0 or self.late:
-            self.since = None
+            self.since, self.released = None, True
             text = f"{behind:,} records behind: all documents now"
             self.driver.report(JobEvent(what="all documents", text=text, fields={"records": behind}))
             self.driver.end_hold()

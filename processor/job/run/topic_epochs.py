@@ -1,7 +1,7 @@
 """Checks, before the first write of a batch, that its topics are the recorded ones; records where epochs begin (rule
 2)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from processor.engine.protocol.epochs import Epochs, Partition, last_topic, next_epoch, read_epochs
 from processor.engine.protocol.topic_moves import first_offsets
@@ -52,7 +52,8 @@ def new_boundaries(
 
 def record_boundary(registry: Registry, admin: Admin, name: str, *, who: str, why: str) -> list[EpochBoundary]:
     """Records where the next epoch of a topic begins: at the present end of each partition, or at 0 of a topic that was
-    created again, or that its entity has yet to read. `who`, `why`: for the history."""
+    created again, or that its entity has yet to read. An erasure learns from a boundary at an end that the broker has lost
+    records. `who`, `why`: for the history."""
     reader = next((entity.name for entity in registry.snapshot().entities if entity.topic == name), "")
     reader = reader or _leaving_reader(registry, name)
     known = registry.epochs([name], [reader] if reader else [])
@@ -63,7 +64,8 @@ def record_boundary(registry: Registry, admin: Admin, name: str, *, who: str, wh
     moved = last_topic(known, reader) != name
     ends = dict.fromkeys(range(topic.partitions), 0) if moved or not seen else admin.ends(name)
     begins = {p: end if p in seen else 0 for p, end in ends.items()}
-    new = boundaries_of(name, topic, reader, next_epoch(known, reader, name), begins)
+    goes_on = frozenset() if moved else seen
+    new = boundaries_of(name, topic, reader, next_epoch(known, reader, name), begins, goes_on)
     registry.record_epochs(new, who=who, why=why)
     return new
 
@@ -76,10 +78,17 @@ def _leaving_reader(registry: Registry, topic: str) -> str:
 
 
 def boundaries_of(
-    name: str, topic: TopicDescription, reader: str, epoch: int, from_offsets: Mapping[int, int]
+    name: str,
+    topic: TopicDescription,
+    reader: str,
+    epoch: int,
+    from_offsets: Mapping[int, int],
+    at_ends: Collection[int] = (),
 ) -> list[EpochBoundary]:
-    """The boundaries at which an epoch of a topic begins, one for each partition."""
+    """The boundaries at which an epoch of a topic begins, one for each partition. `at_ends`: the partitions that end there."""
     return [
-        EpochBoundary(topic=name, topic_id=topic.id, partition=p, from_offset=offset, epoch=epoch, entity=reader)
-        for p, offset in sorted(from_offsets.items())
+        EpochBoundary(
+            topic=name, topic_id=topic.id, partition=p, from_offset=at, epoch=epoch, entity=reader, at_end=p in at_ends
+        )
+        for p, at in sorted(from_offsets.items())
     ]

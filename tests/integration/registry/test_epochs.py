@@ -17,7 +17,7 @@ LATER = replace(FIRST, topic_id="id-2", epoch=2)
 
 def test_boundaries_are_read_back_in_order_and_by_topic(registry: Registry) -> None:
     other = replace(FIRST, topic="star")
-    far = replace(FIRST, from_offset=2**53, epoch=2**40)
+    far = replace(FIRST, from_offset=2**53, epoch=2**40, at_end=True)
     registry.add_epochs([LATER, far, other, FIRST])
     assert registry.epochs(["user"]) == (FIRST, far, LATER)
     assert registry.epochs(["user", "star", "none"]) == (other, FIRST, far, LATER)

@@ -44,8 +44,13 @@ notes_not_erased = replacing((eraser, "notes_of_row", always([])))
 not_looked_at_again = replacing((Eraser, "is_back", always(False)))
 """An erasure ends without a look at its row."""
 
-epochs_only = replacing((Erasure, "covers", lambda covers: lambda self, version, _="": covers(self, version)))
+epochs_only = replacing((Erasure, "covers", lambda covers: lambda self, version, *_: covers(self, version)))
 """An erasure does not know the offsets of other incarnations."""
+
+noted_ends_only = replacing(
+    (Erasure, "covers", lambda covers: lambda self, version, topic: covers(self, version, topic._replace(ends={})))
+)
+"""An erasure does not learn that a broker has lost records."""
 
 not_to_the_end = replacing((topic_moves, "is_read", always(True)))
 """The job leaves the former topic before it has read all of it."""

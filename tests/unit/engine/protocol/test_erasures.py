@@ -1,5 +1,6 @@
 """An erasure: which records it covers, the version of its marker, and the item that remembers it."""
 
+from processor.engine.protocol.epochs import Incarnation
 from processor.engine.protocol.erasures import (
     Erasure,
     erased_in,
@@ -57,18 +58,37 @@ def test_the_item_has_a_hash_in_place_of_the_key() -> None:
 
 def test_in_an_incarnation_that_the_erasure_knows_the_offset_decides_and_not_the_epoch() -> None:
     known = NEW._replace(ends={"id of user": {0: 7, 1: 0}})
-    assert known.covers(encode_version(4, 0, 6), "id of user")
-    assert not known.covers(encode_version(1, 0, 7), "id of user")
-    assert not known.covers(encode_version(1, 2, 0), "id of user")  # of a partition that was added later
-    assert not known.covers(encode_version(4, 0, 6), "created again")
-    assert known.covers(encode_version(2, 0, 8), "gone before")
+    assert known.covers(encode_version(4, 0, 6), Incarnation("id of user"))
+    assert not known.covers(encode_version(1, 0, 7), Incarnation("id of user"))
+    assert not known.covers(encode_version(1, 2, 0), Incarnation("id of user"))  # of a partition that was added later
+    assert not known.covers(encode_version(4, 0, 6), Incarnation("created again"))
+    assert known.covers(encode_version(2, 0, 8), Incarnation("gone before"))
 
 
 def test_an_erasure_of_a_row_that_was_erased_before_covers_what_that_one_covered() -> None:
     earlier = NEW._replace(ends={"former": {0: 9}, "present": {0: 3}})
     later = Erasure({0: encode_version(5, 0, 4)}, ends={"present": {0: 4}}).after(earlier)
-    assert later.covers(encode_version(6, 0, 8), "former")
-    assert later.covers(encode_version(6, 0, 3), "present")
-    assert not later.covers(encode_version(6, 0, 4), "present")
+    assert later.covers(encode_version(6, 0, 8), Incarnation("former"))
+    assert later.covers(encode_version(6, 0, 3), Incarnation("present"))
+    assert not later.covers(encode_version(6, 0, 4), Incarnation("present"))
     assert later.sequences == {2: 4}
     assert (later.epoch, Erasure({}).epoch) == (5, 0)
+
+
+def test_behind_the_end_that_a_partition_has_after_the_broker_lost_records_the_records_of_later_epochs_are_new() -> (
+    None
+):
+    known = NEW._replace(ends={"id of user": {0: 7, 1: 6}})
+    shortened = Incarnation("id of user", {0: [(4, 3), (5, 8)], 1: [(2, 1), (3, 2), (6, 4)]})
+    assert known.covers(encode_version(4, 0, 2), shortened)
+    assert not known.covers(encode_version(4, 0, 3), shortened)
+    assert not known.covers(encode_version(5, 0, 3), shortened)  # the partition has grown since
+    assert known.covers(encode_version(3, 0, 3), shortened)  # a dead letter of a lost record
+    assert known.covers(encode_version(5, 1, 4), shortened)  # the ends of epochs 2 and 3 are from before the erasure
+    assert not known.covers(encode_version(6, 1, 4), shortened)
+    assert known.covers(encode_version(6, 1, 3), shortened)
+
+
+def test_an_erasure_without_a_topic_to_read_learns_of_no_lost_record() -> None:
+    former = Erasure({}, ends={"former": {0: 7}})
+    assert former.covers(encode_version(9, 0, 5), Incarnation("former", {0: [(2, 5)]}))

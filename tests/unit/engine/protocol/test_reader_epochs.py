@@ -1,6 +1,8 @@
 """The epochs of an entity rise over all topics that it ever had."""
 
-from processor.engine.protocol.epochs import last_topic, next_epoch, read_epochs
+from dataclasses import replace
+
+from processor.engine.protocol.epochs import Incarnation, last_topic, next_epoch, read_epochs
 from registry.model import EpochBoundary
 
 
@@ -44,5 +46,11 @@ def test_a_later_epoch_from_an_earlier_offset_counts_for_the_whole_rest_of_the_p
 
 def test_the_epochs_of_a_topic_name_its_incarnations() -> None:
     epochs = read_epochs([FIRST, boundary("a", 4, "user", topic_id="again")])
-    assert epochs.incarnations == {("a", 3): "id of a", ("a", 4): "again"}
+    assert epochs.incarnations == {("a", 3): Incarnation("id of a", {}), ("a", 4): Incarnation("again", {})}
     assert epochs.of("a", 0, 0) == 4
+
+
+def test_an_incarnation_knows_where_its_partitions_ended_when_an_operator_recorded_an_epoch() -> None:
+    ended = replace(boundary("a", 4, "user", from_offset=5), at_end=True)
+    moved = boundary("a", 6, "user", from_offset=2)
+    assert read_epochs([FIRST, ended, moved]).incarnations["a", 3] == Incarnation("id of a", {0: [(4, 5)]})
