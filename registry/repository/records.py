@@ -26,7 +26,7 @@ from registry.model import (
 )
 from registry.repository.connection import Database
 from registry.repository.leases import check_held
-from registry.repository.rows import editing, join_ids
+from registry.repository.rows import begin_edit, join_ids
 from registry.tables import entity_statistics, join_statistics, landings, replay_letters, replay_requests
 
 _LOCK = text("LOCK TABLE entity_statistics IN EXCLUSIVE MODE")
@@ -102,7 +102,8 @@ class RequestedReplays:
 
     def repair(self, places: Collection[LetterPosition], *, who: str, why: str) -> int:
         """Asks for the replay of repairs from the source: an edit, whose reason the history keeps. Returns the number."""
-        with editing(self._database, who, why) as connection:
+        with self._database.transaction() as connection:
+            begin_edit(connection, who, why)
             return _add(connection, places, who, why)
 
     def withdraw(self, number: int) -> bool:

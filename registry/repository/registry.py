@@ -28,7 +28,7 @@ from registry.model import (
 from registry.repository.connection import Database, addresses_of
 from registry.repository.leases import Leases, Runs, check_applied
 from registry.repository.records import KeptStatistics, Landings, RequestedReplays
-from registry.repository.rows import announce, editing, has_run, read, write
+from registry.repository.rows import announce, begin_edit, has_run, read, write
 from registry.repository.schema import look, may_edit, migrate, role_statements
 from registry.tables import epochs, history, leases, meta, walk_progress
 
@@ -141,7 +141,8 @@ class Registry(Leases):
             Malformed, DefinitionChanged, NoSlot, TopicTaken and others: see `registry.edits.apply.apply`.
             RegistryRefused: a constraint of the database.
         """
-        with editing(self._database, who, why) as connection:
+        with self._database.transaction() as connection:
+            begin_edit(connection, who, why)
             stored = read(connection)
             change = apply(stored, required, has_run(connection))
             check(stored, edited(stored, change))
@@ -156,7 +157,8 @@ class Registry(Leases):
             RegistryRefused: a constraint of the database, such as a living job that has not applied the last step of a slot.
             NoProduct, NoAssignment and others: see the operation. ProductPaused names the pause.
         """
-        with editing(self._database, *by) as connection:
+        with self._database.transaction() as connection:
+            begin_edit(connection, *by)
             try:
                 change = operation(read(connection), *given, **named)
             except ProductPaused as error:
@@ -175,7 +177,8 @@ class Registry(Leases):
             SnapshotOutdated: the registry has another version, or the run has not applied it.
             LeaseLost: another run has taken over.
         """
-        with editing(self._database, lease.owner, WHY) as connection:
+        with self._database.transaction() as connection:
+            begin_edit(connection, lease.owner, WHY)
             check_applied(connection, lease, version)
             change = advance(read(connection), proven=proven, published=published)
             return write(connection, change)
@@ -240,7 +243,8 @@ class Registry(Leases):
 
     def record_epochs(self, boundaries: Iterable[EpochBoundary], *, who: str, why: str) -> None:
         """Adds the boundaries that an operator records: an edit, which the history shows. Errors as of `add_epochs`."""
-        with editing(self._database, who, why) as connection:
+        with self._database.transaction() as connection:
+            begin_edit(connection, who, why)
             _add_epochs(connection, boundaries)
 
     def add_epochs(self, boundaries: Iterable[EpochBoundary]) -> None:

@@ -2,10 +2,8 @@
 the content of an edit, this module nothing."""
 
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -54,9 +52,6 @@ from registry.tables import (
     waiting_products,
     work,
 )
-
-if TYPE_CHECKING:
-    from registry.repository.connection import Database
 
 
 def read(connection: Connection) -> Snapshot:
@@ -164,9 +159,10 @@ def _accesses(
     return tuple(sorted(found, key=lambda one: str(one.join)))
 
 
-def sign(connection: Connection, who: str, why: str) -> None:
-    """Sets, for this transaction, the author and the reason that the history records. Announces the edit: the database refuses
-    the edits of other transactions (`registry.migrations.first_rules`)."""
+def begin_edit(connection: Connection, who: str, why: str) -> None:
+    """Waits for every other edit, psql's included; later edits wait until this transaction ends. Sets the author and the reason
+    that the history records. Announces the edit: the database refuses other ones (`registry.migrations.first_rules`)."""
+    connection.execute(select(meta.c.version).with_for_update())
     announce(connection)
     connection.execute(
         select(func.set_config("statestore.who", who, True), func.set_config("statestore.why", why, True))
@@ -176,20 +172,6 @@ def sign(connection: Connection, who: str, why: str) -> None:
 def announce(connection: Connection) -> None:
     """Allows the rest of this transaction to edit the registry."""
     connection.execute(select(func.set_config("statestore.edit", cast(func.pg_current_xact_id(), Text), True)))
-
-
-def lock(connection: Connection) -> None:
-    """Waits for every other edit, psql's included. Later edits wait until this transaction ends."""
-    connection.execute(select(meta.c.version).with_for_update())
-
-
-@contextmanager
-def editing(database: "Database", who: str, why: str) -> Iterator[Connection]:
-    """A signed transaction, while every other edit waits. Raises as `Database.transaction`."""
-    with database.transaction() as connection:
-        lock(connection)
-        sign(connection, who, why)
-        yield connection
 
 
 def write(connection: Connection, edit: Edit) -> Applied:
