@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from statestore.dynamodb import requests
 from statestore.errors import Terminal
-from statestore.items import Image, PendingKey, Row
+from statestore.items import FORMAT, Image, PendingKey, Row
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Absent, AbsentOrBelow, Delete, Equals, Query, Write
@@ -283,3 +283,21 @@ def test_an_update_request_means_what_the_memory_store_does(writes: list[Write])
         store.write(write)
         item = done(requests.update_item("state", write), item)
     assert store.get([STAR])[STAR] == item
+
+
+KEY = {"PK": {"S": "LEDGER#profile"}, "SK": {"S": "7"}}
+
+
+def test_an_item_of_a_newer_release_is_refused_with_its_key_and_the_cure() -> None:
+    newer = {**KEY, "_f": {"N": f"{FORMAT + 1}"}, "seq": {"N": "1"}}
+    message = (
+        rf"LEDGER#profile / 7: the item has format {FORMAT + 1}, .* formats up to {FORMAT}: .* install that release"
+    )
+    with pytest.raises(Terminal, match=message):
+        requests.item(newer)
+
+
+@pytest.mark.parametrize("found", [{"N": f"{FORMAT}"}, {"N": "0"}, None])
+def test_items_of_this_release_and_of_earlier_ones_are_read(found: dict[str, str] | None) -> None:
+    wire = {**KEY, "_f": found} if found else KEY
+    assert requests.item(wire)["SK"] == "7"

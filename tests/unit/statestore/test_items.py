@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from statestore import items, keys, writes
-from statestore.items import FORMAT, encode_version
+from statestore.items import FORMAT, are_comparable, decode_version, encode_version, next_fill
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Absent, Delete, Done, Query, Refused, Write
@@ -98,3 +98,20 @@ def test_people_read_the_key_of_an_item_first_then_its_slots_then_the_rest() -> 
 )
 def test_a_query_covers_the_keys_of_the_rows_that_it_reads(query: Query, covered: bool) -> None:
     assert query.covers(KEY) is covered
+
+
+def test_a_version_gives_back_its_position_also_after_fills() -> None:
+    version = encode_version(3, 12, 4567)
+    assert decode_version(version) == (3, 12, 4567)
+    assert decode_version(next_fill(next_fill(version))) == (3, 12, 4567)
+
+
+def test_text_order_is_the_order_of_epochs_then_of_offsets_and_a_fill_comes_before_the_next_offset() -> None:
+    first, second, moved = encode_version(1, 5, 9), encode_version(1, 5, 10), encode_version(2, 0, 0)
+    assert first < next_fill(first) < next_fill(next_fill(first)) < second < moved
+
+
+def test_offsets_of_two_partitions_have_an_order_only_across_epochs() -> None:
+    assert are_comparable(encode_version(1, 5, 9), next_fill(encode_version(1, 5, 10)))
+    assert are_comparable(encode_version(1, 5, 9), encode_version(2, 6, 1))
+    assert not are_comparable(encode_version(1, 5, 9), encode_version(1, 6, 10))
