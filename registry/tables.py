@@ -29,6 +29,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
+_TEXTS = ARRAY(Text, as_tuple=True)
+
 metadata = MetaData(
     naming_convention={
         "pk": "%(table_name)s_pk",
@@ -69,7 +71,7 @@ entities = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("topic", Text, nullable=False),
-    Column("key", ARRAY(Text), nullable=False, comment="never changes: rows are stored under it"),
+    Column("key", _TEXTS, nullable=False, comment="never changes: rows are stored under it"),
     Column("shards", Integer, nullable=False, comment="never changes: rows are stored under it"),
     Column("columns", JSON, nullable=False, comment="declared column: its type"),
     Column(
@@ -99,7 +101,7 @@ assignments = Table(
     metadata,
     Column("entity", Text, ForeignKey("entities.name"), primary_key=True),
     Column("slot", Integer, ForeignKey("slots.slot"), primary_key=True, autoincrement=False),
-    Column("columns", ARRAY(Text), nullable=False, comment="in the order in which the slot's key encodes them"),
+    Column("columns", _TEXTS, nullable=False, comment="in the order in which the slot's key encodes them"),
     Column("state", Text, nullable=False, comment="an assignment that is free is no row"),
     Column(
         "changed_version",
@@ -126,9 +128,9 @@ joins = Table(
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("child", Text, ForeignKey("entities.name"), nullable=False),
-    Column("child_columns", ARRAY(Text), nullable=False),
+    Column("child_columns", _TEXTS, nullable=False),
     Column("parent", Text, ForeignKey("entities.name"), nullable=False),
-    Column("parent_columns", ARRAY(Text), nullable=False),
+    Column("parent_columns", _TEXTS, nullable=False),
     Column("strong", Boolean, nullable=False, server_default=text("false"), comment="true: no slot answers it"),
     UniqueConstraint("child", "child_columns", "parent", "parent_columns", "strong"),
     CheckConstraint(
@@ -144,7 +146,7 @@ access_paths = Table(
     Column("direction", Text, primary_key=True, comment="down: queries read child rows; up: parent rows"),
     Column("entity", Text, ForeignKey("entities.name"), nullable=False, comment="the side that queries read"),
     Column("slot", Integer, comment="null: edges or, without them, a key read"),
-    Column("edges", ARRAY(Text), comment="the fields by which edges name the rows of that side"),
+    Column("edges", _TEXTS, comment="the fields by which edges name the rows of that side"),
     ForeignKeyConstraint(["entity", "slot"], ["assignments.entity", "assignments.slot"], ondelete="RESTRICT"),
     CheckConstraint("direction IN ('down', 'up')", name="access_paths_direction_ck"),
     CheckConstraint("slot IS NULL OR edges IS NULL", name="access_paths_one_way_ck"),
@@ -217,7 +219,7 @@ work = Table(
     Column("paused", Boolean, nullable=False, server_default=text("false"), comment="true: jobs read no batches"),
     Column(
         "paused_topics",
-        ARRAY(Text),
+        _TEXTS,
         nullable=False,
         server_default=text("'{}'"),
         comment="jobs read no records of them",

@@ -2,8 +2,8 @@
 the content of an edit, this module nothing."""
 
 from collections import defaultdict
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, fields
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
@@ -53,13 +53,18 @@ from registry.tables import (
     work,
 )
 
+_T = TypeVar("_T")
+
 
 def read(connection: Connection) -> Snapshot:
     """The registry as this transaction sees it. The caller's transaction must see one moment: REPEATABLE READ, or the lock of an
     edit."""
     paused, paused_topics = connection.execute(select(work.c.paused, work.c.paused_topics)).one()
-    known = tuple(_assignment(row) for row in _rows(connection, select(assignments).order_by("entity", "slot")))
-    specs = {row["id"]: _join(row) for row in _rows(connection, select(joins))}
+    known = tuple(
+        _entry(Assignment, row, state=AssignmentState(row["state"]))
+        for row in _rows(connection, select(assignments).order_by("entity", "slot"))
+    )
+    specs = {row["id"]: _entry(JoinSpec, row) for row in _rows(connection, select(joins))}
     return Snapshot(
         version=connection.execute(select(meta.c.version)).scalar_one(),
         slots=connection.execute(select(func.count()).select_from(slots)).scalar_one(),
@@ -71,7 +76,7 @@ def read(connection: Connection) -> Snapshot:
         versions={row["product"]: row["version"] for row in _rows(connection, select(product_versions))},
         numbers={(row["root"], row["product"]): row["number"] for row in _rows(connection, select(ledger_numbers))},
         paused=paused,
-        paused_topics=tuple(paused_topics),
+        paused_topics=paused_topics,
     )
 
 
@@ -83,39 +88,25 @@ def has_run(connection: Connection) -> frozenset[str]:
 
 def join_ids(connection: Connection) -> dict[JoinSpec, int]:
     """The stored joins with their ids in other tables."""
-    return {_join(row): row["id"] for row in _rows(connection, select(joins))}
+    return {_entry(JoinSpec, row): row["id"] for row in _rows(connection, select(joins))}
 
 
 def _rows(connection: Connection, query: Select[Any]) -> list[RowMapping]:
     return list(connection.execute(query).mappings())
 
 
+def _entry(kind: type[_T], row: RowMapping, **more: Any) -> _T:
+    """The value of this kind whose fields are columns of the row, and those of `more`."""
+    names = {one.name for one in fields(kind)} & row.keys() - more.keys()  # type: ignore[arg-type]  # a dataclass
+    return kind(**{name: row[name] for name in names}, **more)
+
+
 def _entities(connection: Connection) -> tuple[EntityEntry, ...]:
     written = {row["entity"]: row["version"] for row in _rows(connection, select(layouts))}
     return tuple(
-        EntityEntry(
-            name=row["name"],
-            topic=row["topic"],
-            key=tuple(row["key"]),
-            shards=row["shards"],
-            columns=row["columns"],
-            definition=row["definition"],
-            dropped=row["dropped"],
-            layout=written.get(row["name"], 0),
-        )
+        _entry(EntityEntry, row, layout=written.get(row["name"], 0))
         for row in _rows(connection, select(entities).order_by("name"))
     )
-
-
-def _assignment(row: RowMapping) -> Assignment:
-    return Assignment(
-        entity=row["entity"], slot=row["slot"], columns=tuple(row["columns"]), state=AssignmentState(row["state"])
-    )
-
-
-def _join(row: RowMapping) -> JoinSpec:
-    columns = {name: tuple(row[name]) for name in ("child_columns", "parent_columns")}
-    return JoinSpec(child=row["child"], parent=row["parent"], strong=row["strong"], **columns)
 
 
 def _products(
@@ -125,16 +116,7 @@ def _products(
     for row in _rows(connection, select(links).order_by("product", "position")):
         used[row["product"]].append(specs[row["join_id"]])
     return tuple(
-        ProductEntry(
-            name=row["name"],
-            topic=row["topic"],
-            root=row["root"],
-            definition=row["definition"],
-            joins=tuple(used[row["name"]]),
-            version=row["version"],
-            paused=row["paused"],
-            retracted=row.get("retracted", False),
-        )
+        _entry(ProductEntry, row, joins=tuple(used[row["name"]]))
         for row in _rows(connection, select(table).order_by("name"))
     )
 
@@ -147,7 +129,7 @@ def _accesses(
 
     def answer(row: RowMapping) -> AssignedPath:
         if row["edges"] is not None:
-            return EdgePath(entity=row["entity"], fields=tuple(row["edges"]))
+            return EdgePath(entity=row["entity"], fields=row["edges"])
         return KEY if row["slot"] is None else by_slot[row["entity"], row["slot"]]
 
     paths = {(row["join_id"], row["direction"]): answer(row) for row in _rows(connection, select(access_paths))}

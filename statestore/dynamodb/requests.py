@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from itertools import product
 from string import ascii_lowercase, digits
+from types import NoneType
 from typing import Any, NamedTuple
 
 from statestore.errors import Terminal
@@ -27,8 +28,16 @@ _MISSING = {"S": ""}
 _DIGITS = digits + ascii_lowercase
 _SHORT = (*_DIGITS, *map("".join, product(_DIGITS[1:], _DIGITS)))
 """The numbers below 1,296 in base 36."""
-_Comparison = tuple[str, str]
+_Comparison = tuple[type, str]
 """The kind of a condition, and its attribute."""
+_CONDITIONS: dict[type, tuple[str, tuple[str, ...]]] = {
+    NoneType: ("", ()),
+    Absent: ("attribute_not_exists(PK)", ()),
+    AbsentOrBelow: ("attribute_not_exists(PK) OR {0} < {1}", ("value",)),
+    AbsentOrWithin: ("attribute_not_exists(PK) OR ({0} >= {1} AND {0} < {2})", ("start", "end")),
+    Equals: ("{0} = {1}", ("value",)),
+}
+"""The expression of each kind of condition over its attribute, and the values that it compares."""
 _RETURN = {"ReturnValues": "ALL_OLD", "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
 
 
@@ -149,27 +158,13 @@ def _index_key(query: Query, key: Key) -> dict[str, Any]:
 
 
 def _comparison(when: Condition | None) -> _Comparison:
-    match when:
-        case None:
-            return "", ""
-        case Absent():
-            return "absent", ""
-        case AbsentOrBelow(attribute, _):
-            return "below", attribute
-        case AbsentOrWithin(attribute):
-            return "within", attribute
-        case Equals(attribute, _):
-            return "equal", attribute
+    return type(when), getattr(when, "attribute", "")
 
 
 def _compared(when: Condition | None) -> list[dict[str, Any]]:
     """The values of a condition, as DynamoDB's JSON."""
-    match when:
-        case None | Absent():
-            return []
-        case AbsentOrWithin(_, start, end):
-            return [encode(canonical(value)) for value in (start, end)]
-    return [encode(canonical(when.value))]
+    _, values = _CONDITIONS[type(when)]
+    return [encode(canonical(getattr(when, name))) for name in values]
 
 
 class _Template(NamedTuple):
@@ -226,20 +221,10 @@ class _Expression:
         self._values.append(f":v{_SHORT[len(self._values)]}")
         return self._values[-1]
 
-    def condition(self, kind: str, attribute: str) -> ClientCall:
-        match kind:
-            case "absent":
-                return {"ConditionExpression": "attribute_not_exists(PK)"}
-            case "below":
-                below = f"{self.name(attribute)} < {self.value()}"
-                return {"ConditionExpression": f"attribute_not_exists(PK) OR {below}"}
-            case "within":
-                name = self.name(attribute)
-                within = f"{name} >= {self.value()} AND {name} < {self.value()}"
-                return {"ConditionExpression": f"attribute_not_exists(PK) OR ({within})"}
-            case "equal":
-                return {"ConditionExpression": f"{self.name(attribute)} = {self.value()}"}
-        return {}
+    def condition(self, kind: type, attribute: str) -> ClientCall:
+        form, values = _CONDITIONS[kind]
+        name = self.name(attribute) if attribute else ""
+        return {"ConditionExpression": form.format(name, *(self.value() for _ in values))} if form else {}
 
     def template(self, expressions: ClientCall) -> _Template:
         names = {placeholder: name for name, placeholder in self._names.items()}
