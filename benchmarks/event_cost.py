@@ -28,7 +28,7 @@ from processor.engine.rounds.round import LaneResult, Round, Stage
 from processor.engine.rounds.trial import Trial, batches
 from processor.engine.rounds.write_stage import write_stage
 from processor.environment.settings.settings import Settings
-from processor.tools.inspect.price_list import BILLING, DEFAULT, Prices
+from processor.tools.inspect.prices import BILLING, DEFAULT, Prices
 from processor.values import canonical_json
 from processor.values.entity import KeepChoice
 from processor.values.record import Record

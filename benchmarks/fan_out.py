@@ -23,8 +23,7 @@ from processor.engine.rounds.trial import MemoryOutbox, Trial, batches
 from processor.environment.programs.servers import DYNAMODB_LOCAL_NAME, start_dynamodb_local
 from processor.environment.settings.settings import Settings
 from processor.values import canonical_json
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from statestore.dynamodb.store import DynamoStore
 from statestore.store import Store
 

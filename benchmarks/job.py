@@ -38,11 +38,9 @@ from processor.engine.plan.plan import Plan
 from processor.engine.rounds.job_event import JobEvent
 from processor.environment import embedded as parts
 from processor.environment.programs.downloads import spark_kafka_jars
-from processor.environment.programs.postgres import start_postgres
-from processor.environment.programs.servers import start_dynamodb_local
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.owner_name import owner_name
-from processor.environment.settings.settings import Settings, read_settings
+from processor.environment.programs.servers import start_dynamodb_local, start_postgres
+from processor.environment.settings.resolve import open_registry
+from processor.environment.settings.settings import Settings, owner_name, read_settings
 from processor.environment.stores.kinds import open_store
 from processor.job.kafka.reader import read_topic
 from processor.job.run.feed import read_feed

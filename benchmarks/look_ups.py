@@ -17,11 +17,10 @@ from processor.engine.rounds.trial import Trial
 from processor.environment.programs.program import free_port
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
-from processor.tools.inspect.price_list import DEFAULT
-from processor.tools.web.guard import GuardRules
+from processor.tools.inspect.prices import DEFAULT
 from processor.tools.web.serve.app import document_app
-from processor.tools.web.serve.reader import StateReader, StorePool
-from processor.tools.web.serve.views import PlanView
+from processor.tools.web.serve.reader import PlanView, StateReader, StorePool
+from processor.tools.web.server import GuardRules
 from processor.values import canonical_json
 from processor.values.record import Record
 from registry.model import Snapshot

@@ -27,7 +27,7 @@ from processor.job.run.prepare_plan import prepare_plan
 from processor.job.run.run_job import run_job
 from processor.language.definitions.load import load, read_directory
 from processor.values import canonical_json
-from processor.values.message import Message
+from processor.values.record import Message
 
 USER = {"id": 1, "email": "octo@example.org", "username": "octocat"}
 LAG = 0.3

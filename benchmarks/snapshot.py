@@ -18,7 +18,7 @@ from time import process_time
 from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, generate_records
 from processor.engine.rounds.trial import Trial, batches
 from processor.environment.settings.settings import Settings
-from processor.tools.inspect import price_list
+from processor.tools.inspect import prices
 from processor.values.record import Record
 from statestore.memory import MeteredStore
 
@@ -94,7 +94,7 @@ def main() -> None:
         records = generate_snapshot(given.rows, given.users, mixed=order == "mixed")
         for held in (True, False):
             cost = measure_load(records, held=held)
-            dollars = price_list.DEFAULT.dollars(cost.written, cost.read) / 1_000_000
+            dollars = prices.DEFAULT.dollars(cost.written, cost.read) / 1_000_000
             print(
                 f"| {order} | {'once, at the end' if held else 'as they grow'} | {cost.documents:,} | {cost.written:,} | "
                 f"{cost.read:,} | {cost.requests:,} | {dollars:.3f} | {cost.cpu:.0f} |",

@@ -20,11 +20,10 @@ from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.trial import MemoryOutbox, Trial, batches
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import ENTITIES, load, read_directory
-from processor.tools.demo.source_database import RecordedLine
+from processor.tools.demo.github import RecordedLine
 from processor.values import canonical_json
 from processor.values.entity import KeepChoice
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from statestore.memory import MemoryStore
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "github"

@@ -1,7 +1,5 @@
 """A finding of a check, the check itself, and the findings that several rooms share: the way to a server, and clocks."""
 
-import socket
-import ssl
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -96,6 +94,9 @@ def is_this_machine(host: str) -> bool:
 
 def no_way(place: str, error: OSError, setting: str) -> Finding:
     """The finding for an address without a connection."""
+    import socket
+    import ssl  # only a failed connection needs them: `check` starts without
+
     match error:
         case ssl.SSLCertVerificationError():
             cure = "AWS_CA_BUNDLE names the certificates to trust; correct it, or the name of the host"

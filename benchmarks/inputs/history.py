@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from itertools import accumulate, islice
 from typing import Any
 
-from processor.tools.demo.source_database import (
+from processor.tools.demo.github import (
     DEMO_TABLES,
     PAYMENT_INFO_TABLE,
     PULL_REQUEST_TABLE,

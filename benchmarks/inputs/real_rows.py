@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from processor.tools.demo.source_database import RecordedLine
+from processor.tools.demo.github import RecordedLine
 from processor.values import canonical_json
 
 WORDS = (Path(__file__).parents[2] / "LICENSE").read_text(encoding="utf-8").split()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.steps import EXAMPLE
-from processor.environment.programs.postgres import start_postgres
+from processor.environment.programs.servers import start_postgres
 from processor.language.definitions.load import load, read_directory
 from processor.tools.inspect.oracle import oracle
 from processor.values import canonical_json

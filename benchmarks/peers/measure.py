@@ -22,7 +22,7 @@ from benchmarks.run import run_alone
 from benchmarks.steps import BATCH
 from benchmarks.tables import format_table, machine_name
 from processor.cli.options import print_progress
-from processor.tools.demo.source_database import RecordedLine
+from processor.tools.demo.github import RecordedLine
 from processor.values.recorded_topics import read_records
 
 JOB_TITLE = "statestore's job"

@@ -2,8 +2,8 @@
 
 import sys
 
-from processor.cli.glue_arguments import run_arguments
 from processor.cli.main import main
+from processor.cli.run import glue_arguments
 
-if __name__ == "__main__" and (status := main(["run", *run_arguments(sys.argv[1:])])):
+if __name__ == "__main__" and (status := main(["run", *glue_arguments(sys.argv[1:])])):
     sys.exit(status)  # Glue counts a script that returns as done, and any exit status but 0 as failed

@@ -1,1 +1,1 @@
-"""The command: the verbs by who gives them, and one room for all that prints."""
+"""The command: its verbs, a file for each subject, and one room for all that prints. `verb.py` says how a verb is declared."""

@@ -9,77 +9,59 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
+from processor.cli.verb import GROUPS, KNOWN
 from processor.errors import StatestoreError
 from processor.text import nearest, nearest_of, visible
 
 VERBS = {
-    "init": "authors.init_command",
-    "demo": "machine.demo_command",
-    "check": "authors.check_command",
-    "try": "authors.try_command",
-    "test": "authors.test_command",
-    "plan": "authors.plan_command",
-    "apply": "edits.apply_command",
-    "epoch": "edits.apply_command",
-    "slots": "edits.slots_command",
-    "remove": "edits.operator_command",
-    "republish": "edits.operator_command",
-    "pause": "edits.operator_command",
-    "resume": "edits.operator_command",
-    "retire": "edits.operator_command",
-    "move": "edits.operator_command",
-    "add-slots": "edits.add_slots_command",
-    "history": "edits.history_command",
-    "undo": "edits.undo_command",
-    "statistics": "authors.statistics_command",
-    "doctor": "operators.doctor_command",
-    "run": "operators.run_command",
-    "status": "operators.status_command",
-    "backfill": "operators.backfill_command",
-    "get": "authors.get_command",
-    "explain": "authors.explain_command",
-    "row": "authors.rows_command",
-    "rows": "authors.rows_command",
-    "keys": "authors.rows_command",
-    "schema": "authors.schema_command",
-    "catalogue": "authors.catalogue_command",
-    "verify": "operators.verify_command",
-    "land": "operators.land_command",
-    "serve": "operators.serve_command",
-    "mcp": "operators.serve_command",
-    "console": "operators.console_command",
-    "rejects": "operators.rejects_command",
-    "erase": "operators.erase_command",
-    "roles": "edits.roles_command",
-    "rebuild-registry": "edits.rebuild_registry_command",
-    "copy": "operators.copy_command",
-    "tour": "machine.tour_command",
-    "local": "machine.local_command",
-    "completion": "machine.completion_command",
+    "init": "init",
+    "check": "check",
+    "try": "trial",
+    "test": "trial",
+    "plan": "plan",
+    "apply": "edit",
+    "explain": "look",
+    "schema": "look",
+    "catalogue": "catalogue",
+    "get": "look",
+    "row": "look",
+    "rows": "look",
+    "keys": "look",
+    "statistics": "plan",
+    "epoch": "edit",
+    "slots": "status",
+    "remove": "edit",
+    "republish": "edit",
+    "pause": "edit",
+    "resume": "edit",
+    "retire": "edit",
+    "move": "edit",
+    "add-slots": "edit",
+    "history": "edit",
+    "undo": "edit",
+    "doctor": "status",
+    "run": "run",
+    "status": "status",
+    "backfill": "run",
+    "verify": "verify",
+    "land": "land",
+    "serve": "serve",
+    "mcp": "serve",
+    "console": "serve",
+    "dead-letters": "dead_letters",
+    "erase": "erase",
+    "roles": "edit",
+    "rebuild-registry": "edit",
+    "copy": "run",
+    "tour": "demo",
+    "demo": "demo",
+    "local": "local",
+    "completion": "local",
 }
-"""Each verb with its module, which the command imports for this verb only: an editor runs `check` at each save."""
-
-GROUPS = {
-    "verbs of an author of products": (
-        "init",
-        "check",
-        "try",
-        "test",
-        "plan",
-        "apply",
-        "explain",
-        "schema",
-        "catalogue",
-        "get",
-        "row",
-        "rows",
-        "keys",
-        "statistics",
-    ),
-    "verbs of this machine": ("tour", "demo", "local", "completion"),
-}
-"""The groups of verbs in the help. All other verbs are those of an operator."""
-OF_OPERATORS = "verbs of an operator"
+"""Each verb with its module, in the order of the help. The command imports the module of its verb only: an editor runs `check` at
+each save. The module declares the verb (`processor.cli.verb`)."""
+FORMER = {"rejects": "dead-letters"}
+"""The names of verbs in earlier releases, which the command takes for one release more."""
 MOST_CHOICES = 8
 """A message lists so many choices. Of more it names the nearest."""
 
@@ -117,13 +99,12 @@ class CommandParser(VerbParser):
     """The parser of the command. Its help lists the verbs in groups."""
 
     def add_verbs(self, names: Iterable[str] = tuple(VERBS)) -> None:
-        """Adds these verbs, and the others of their modules."""
+        """Adds these verbs."""
         self._verbs = self.add_subparsers(dest="verb", required=True, metavar="VERB", parser_class=VerbParser)
-        for module in dict.fromkeys(VERBS[name] for name in names):
-            import_module(f"processor.cli.{module}").add_parser(self._verbs)
-        self._lines = {action.dest: action for action in self._verbs._get_subactions()}
-        for name, parser in self._verbs.choices.items():
-            parser.description = self._lines[name].help
+        for name in names:
+            import_module(f"processor.cli.{VERBS[name]}")
+            KNOWN[name].add_to(self._verbs, *(old for old, new in FORMER.items() if new == name))
+        self.set_defaults(parsers=self._verbs.choices)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> argparse.Namespace:  # type: ignore[override]
         """As argparse does, and names the flag that is nearest to an unknown one."""
@@ -142,12 +123,12 @@ class CommandParser(VerbParser):
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)
-        grouped = {name for names in GROUPS.values() for name in names}
-        authors, machine = GROUPS.items()
-        operators = (OF_OPERATORS, [name for name in self._lines if name not in grouped])
-        for title, names in (authors, operators, machine):
+        lines = {action.dest: action for action in self._verbs._get_subactions()}
+        for name, action in lines.items():
+            action.metavar = name  # without the names of earlier releases
+        for title in GROUPS:
             formatter.start_section(title)
-            formatter.add_arguments(self._lines[name] for name in names)
+            formatter.add_arguments(lines[name] for name in lines if KNOWN[name].group == title)
             formatter.end_section()
         formatter.start_section("flags")
         formatter.add_arguments(action for action in self._actions if action.option_strings)
@@ -171,11 +152,7 @@ class PrintVersion(argparse.Action):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a verb and returns the exit status. Prints an error as one message; with `--debug` its traceback too."""
-    parser = CommandParser(prog="statestore", description="Documents from change streams, joined over one table.")
-    parser.add_argument("--version", action=PrintVersion, nargs=0, help="print the version, and exit")
-    given = sys.argv[1:] if arguments is None else arguments
-    parser.add_verbs(_needed_verbs(given))
-    options = parser.parse_args(given)
+    options = parsed(sys.argv[1:] if arguments is None else arguments)
     try:
         return int(options.run(options))
     except KeyboardInterrupt:
@@ -193,10 +170,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
 
 
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """The flags of a command line, with the function of the verb as `run`."""
+    parser = CommandParser(prog="statestore", description="Documents from change streams, joined over one table.")
+    parser.add_argument("--version", action=PrintVersion, nargs=0, help="print the version, and exit")
+    parser.add_verbs(_needed_verbs(arguments))
+    return parser.parse_args(arguments)
+
+
 def _needed_verbs(arguments: Sequence[str]) -> Iterable[str]:
     """The verb of the command line; all verbs where there is none, or where the verb itself lists them."""
     word = next((word for word in arguments if not word.startswith("-")), "")
-    return [word] if word in VERBS and word != "completion" else VERBS
+    name = FORMER.get(word, word)
+    return [name] if name in VERBS and name != "completion" else VERBS
 
 
 def _read_error(error: Exception) -> tuple[str, int]:

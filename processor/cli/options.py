@@ -1,17 +1,19 @@
-"""Flags that several verbs share, and the values that verbs make of them."""
+"""The flags of the settings, and what verbs make of their flags: the settings, the embedded parts, definitions, a reason."""
 
 import argparse
+import getpass
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from processor.environment.programs.processes import LOCAL_DIR
-from processor.environment.settings.resolve_secrets import resolve_registry
-from processor.environment.settings.settings import GROUPS, Settings, flags_of, read_settings, setting_flags
+from processor.environment.programs.program import LOCAL_DIR
+from processor.environment.settings.resolve import database_address, resolve_registry
+from processor.environment.settings.settings import FORMER, GROUPS, Settings, flags_of, read_settings, setting_flags
 from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
 from processor.errors import AddressMissing, PartError, SettingError
 from processor.language.definitions.load import load_directory
@@ -26,12 +28,6 @@ JOB = (*REGISTRY, *TABLE, *KAFKA, "job")
 
 if TYPE_CHECKING:
     from processor.environment.embedded import Addresses
-
-
-def add_definitions(parser: argparse.ArgumentParser, *, required: bool = True, otherwise: str = "") -> None:
-    """Adds `--definitions DIR`. `otherwise`: the default, for the help text."""
-    help = "directory with entities.yaml and products" + (f" (default: {otherwise})" if otherwise else "")
-    parser.add_argument("--definitions", metavar="DIR", type=Path, required=required, help=help)
 
 
 class ShowAll(argparse.Action):
@@ -63,6 +59,8 @@ def add_settings(
         for name, text in flags_of(settings):
             action = of_title.add_argument(_flag(name), dest=name, metavar="X", help=argparse.SUPPRESS)
             hidden[action] = text
+    for former, name in FORMER.items():
+        group.add_argument(_flag(former), dest=name, help=argparse.SUPPRESS)
     group.add_argument("--help-all", action=ShowAll, hidden=hidden, help="explain all settings, and exit")
     group.add_argument("--embedded", action="store_true", help="take the parts of `local up`, else start new ones")
     local = group.add_argument("--local-dir", metavar="DIR", type=Path, default=LOCAL_DIR, help=argparse.SUPPRESS)
@@ -77,6 +75,33 @@ def load_settings(options: argparse.Namespace, **otherwise: Any) -> Settings:
     """The settings of the flags, the environment and the settings file. `otherwise`: defaults in place of the usual ones."""
     given = {name: getattr(options, name, None) for name, _ in setting_flags()}
     return read_settings(given, file=getattr(options, "settings", None), otherwise=otherwise)
+
+
+def reason(options: argparse.Namespace) -> str:
+    """The reason of `--why`. Raises SettingError without one."""
+    why = str(options.why)
+    if not why.strip():
+        raise SettingError("--why is missing: give the reason, which `statestore history` shows later")
+    return why
+
+
+def user_name() -> str:
+    """The user's name for the registry's history, or the number of a user without a name, as in many containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return f"uid {os.getuid()}"
+
+
+def source_address(options: argparse.Namespace) -> str:
+    """The address of `source_flags` with its password. Raises SettingError for a password in the command itself."""
+    return database_address(options.source, options.password, ("--source", "--password"))
+
+
+def require_packages(extra: str, *modules: str) -> None:
+    """Raises SettingError where a package of the extra is not installed."""
+    if any(find_spec(module) is None for module in modules):
+        raise SettingError(f"this verb needs more packages: pip install 'statestore[{extra}]'")
 
 
 def load_definitions(options: argparse.Namespace) -> Definitions:
@@ -153,10 +178,7 @@ def _embedded_cure(local_dir: Path) -> str:
 def with_addresses(settings: Settings, addresses: "Addresses") -> Settings:
     """The settings with the addresses of the embedded parts."""
     found = replace(
-        settings,
-        bootstrap_servers=addresses.bootstrap_servers,
-        registry=addresses.registry_url,
-        registry_password="",
+        settings, bootstrap_servers=addresses.bootstrap_servers, registry=addresses.registry_url, registry_password=""
     )
     for kind in KINDS.values():
         endpoint = addresses.endpoints.get(kind.embedded.part, "")

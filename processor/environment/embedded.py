@@ -20,12 +20,10 @@ from pathlib import Path
 from types import FrameType
 
 from processor.environment.programs.downloads import ShowProgress, kafka_broker_jars, locked, silent
-from processor.environment.programs.postgres import start_store_postgres
-from processor.environment.programs.processes import Owner, PartsState
-from processor.environment.programs.program import find_open_folder, remove_folder
-from processor.environment.programs.servers import start_console, start_kafka, start_opensearch
+from processor.environment.programs.program import Owner, PartsState, find_open_folder, remove_folder
+from processor.environment.programs.servers import start_console, start_kafka, start_opensearch, start_store_postgres
+from processor.environment.stores.kind import StartPart
 from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
-from processor.environment.stores.store_kind import StartPart
 
 BROKER, SERVER = "kafka", "postgres"
 """The parts that each job needs: the server holds the registry, and the table of a store without a part of its own."""

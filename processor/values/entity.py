@@ -1,15 +1,21 @@
-"""A source table as a definition describes it: its key, its columns with their types, and its topic."""
+"""A source table as a definition describes it: its key, its columns with their types, and its topic.
 
+`parse_type` reads a column type from the text of a definition, and `str(ColumnType)` gives that text back.
+"""
+
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Final, Literal, NamedTuple, cast, get_args
 
+from processor.text import nearest
 from processor.values.placeholders import PLACEHOLDER
 
 TypeName = Literal["int", "string", "float", "decimal", "bool", "date", "timestamp", "json"]
 TimestampUnit = Literal["ms", "us", "ns"]
-RecordFormat = Literal["debezium", "flattened", "plain"]
 DecimalForm = Literal["text", "bytes"]
+DEBEZIUM_FORMATS: Final = (None, "debezium", "flattened")
+"""The formats whose decimals may be Debezium's bytes. None: a record shows its own format."""
 TruncateChoice = Literal["refuse", "ignore", "delete"]
 KeepChoice = Literal["all", "declared"]
 AbsentChoice = Literal["null", "keep"]
@@ -21,17 +27,20 @@ count."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnType:
-    """The type of a column. `decimal(12,2)` has a precision and a scale, `string[]` is an array. `timestamp(us)` has the
-    unit (ms, us or ns) of timestamps that come as bare numbers. `json(text)` has `text`: text is JSON in every record. `compare`:
-    how its text compares; the text of the type has no word of it."""
+    """The type of a column."""
 
     name: TypeName
     array: bool = False
+    """`string[]` is an array."""
     precision: int | None = None
     scale: int | None = None
+    """`decimal(12,2)` has a precision and a scale."""
     unit: TimestampUnit | None = None
+    """`timestamp(us)`: the unit of timestamps that come as bare numbers."""
     text: bool = False
+    """`json(text)`: text is JSON in every record."""
     compare: Compare = ()
+    """How its text compares; the text of the type has no word of it."""
 
     @property
     def kind(self) -> str | None:
@@ -61,33 +70,38 @@ def united(compares: Iterable[Compare]) -> Compare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """A source table. `columns` keeps the declared order, and key columns are not null. `format` None: each record shows
-    its own format. `decimals`: the form of text in number columns, or in some of them, where a record has no schema: digits, or
-    Debezium's bytes. `truncate`: when the source empties the table, the job stops (`refuse`), keeps the rows (`ignore`), or
-    deletes those that are older than the truncate (`delete`). `keep`: the columns that rows store. `source`: its table in the
-    source, `schema.table`; empty: by the topic. `transactions`: the topic of the connector that says which transactions have
-    ended; empty: the records name no transaction. `unavailable`: the connector's `unavailable.value.placeholder`. `absent`: what
-    declared columns, or some of them, have where a record lacks them: null, or the stored value; None: null, and somebody should
-    know. `not_null`: the columns in which the source has no null, so null means a value that it did not send.
-    `table`: the table whose records count, `orders` or `public.orders`; the job ignores those of other tables; empty: all count.
-    `deleted`: the members by which rows say that they are deleted."""
+    """A source table."""
 
     name: str
     topic: str
     key: tuple[str, ...]
+    """Its columns are not null."""
     columns: Mapping[str, ColumnType]
+    """In the declared order."""
     shards: int = 1
-    format: RecordFormat | None = None
+    format: str | None = None
+    """A word of `processor.values.envelopes.kinds.FORMATS`. None: each record shows its own kind."""
     truncate: TruncateChoice = "refuse"
+    """When the source empties the table: the job stops, keeps the rows (`ignore`), or deletes those that are older (`delete`)."""
     decimals: DecimalForm | Mapping[str, DecimalForm] | None = None
+    """The form of text in number columns, or in some of them, where a record has no schema: digits, or Debezium's bytes."""
     keep: KeepChoice = "all"
+    """The columns that rows store."""
     source: str = ""
+    """Its table in the source, `schema.table`; empty: by the topic."""
     transactions: str = ""
+    """The connector's topic of ended transactions; empty: the records name no transaction."""
     unavailable: str = PLACEHOLDER
+    """The connector's `unavailable.value.placeholder`."""
     absent: AbsentChoice | Mapping[str, AbsentChoice] | None = None
+    """What declared columns, or some of them, have where a record lacks them: null, or the stored value. None: null, and `doctor`
+    names them."""
     not_null: frozenset[str] = frozenset()
+    """The columns in which the source has no null: null there means a value that the source did not send."""
     table: str = ""
+    """The table whose records count, `orders` or `public.orders`; the job ignores those of other tables. Empty: all count."""
     deleted: tuple[DeleteFlag, ...] = ()
+    """The members by which rows say that they are deleted."""
 
     @property
     def keeps_undeclared(self) -> bool:
@@ -102,9 +116,77 @@ class Entity:
         """What the entity says of a column that a record lacks."""
         return self.absent.get(column) if isinstance(self.absent, Mapping) else self.absent
 
-    def settles(self, column: str) -> bool:
+    def learns(self, column: str) -> bool:
         """Whether a record settles the form of text in a column: the column has a scale, so bytes can be read, and the entity
         does not say the form. A plain row has digits."""
         column_type = self.columns.get(column)
         scaled = column_type is not None and column_type.scale is not None
-        return scaled and self.format != "plain" and self.decimal_form(column) is None
+        return scaled and self.format in DEBEZIUM_FORMATS and self.decimal_form(column) is None
+
+
+MAX_DIGITS: Final = 38
+"""The table keeps so many significant digits of a number, in every store as in DynamoDB."""
+
+_NAMES: Final = get_args(TypeName)
+_UNITS: Final = get_args(TimestampUnit)
+_TYPES: Final = (
+    f"{', '.join(_NAMES[:-1])} or {_NAMES[-1]}, also decimal(precision,scale), timestamp(ms), timestamp(us), timestamp(ns) or "
+    "json(text); [] after a type makes an array"
+)
+_SHAPE: Final = re.compile(r"([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*(\[\s*\])?", re.ASCII)
+_SQL_NAMES: Final = {
+    "integer": "int", "bigint": "int", "smallint": "int", "long": "int", "serial": "int",
+    "text": "string", "varchar": "string", "char": "string", "uuid": "string", "str": "string",
+    "numeric": "decimal", "number": "decimal", "money": "decimal", "double": "float", "real": "float",
+    "boolean": "bool", "jsonb": "json(text)", "object": "json", "array": "json[]",
+    "datetime": "timestamp", "timestamptz": "timestamp",
+}  # fmt: skip
+
+
+def parse_type(text: str) -> ColumnType:
+    """Reads a column type: `int`, `decimal(12,2)`, `timestamp(us)`, `json(text)`, `string[]`.
+
+    Raises ValueError, which names the error and the correct form.
+    """
+    shape = _SHAPE.fullmatch(text.strip())
+    if shape is None:
+        raise ValueError(f"{text!r} is not a type: expected {_TYPES}")
+    name, arguments, array = shape.group(1), shape.group(2), shape.group(3) is not None
+    if name not in _NAMES:
+        raise ValueError(f"unknown type {name!r}{_suggestion(name)}: expected {_TYPES}")
+    type_name = cast(TypeName, name)
+    if arguments is None:
+        return ColumnType(name=type_name, array=array)
+    if type_name == "decimal":
+        precision, scale = _precision_and_scale(text, arguments)
+        return ColumnType(name=type_name, array=array, precision=precision, scale=scale)
+    if type_name == "timestamp":
+        return ColumnType(name=type_name, array=array, unit=_unit(text, arguments))
+    if type_name == "json":
+        if arguments.strip() != "text":
+            raise ValueError(f"{text!r}: expected json(text), for JSON that arrives as text")
+        return ColumnType(name=type_name, array=array, text=True)
+    raise ValueError(f"{text!r}: {name} takes nothing in parentheses")
+
+
+def _precision_and_scale(text: str, arguments: str) -> tuple[int, int]:
+    parts = [part.strip() for part in arguments.split(",")]
+    if len(parts) not in (1, 2) or not all(re.fullmatch(r"[0-9]{1,4}", part) for part in parts):
+        raise ValueError(f"{text!r}: expected decimal(precision,scale), for example decimal(12,2)")
+    precision, scale = int(parts[0]), int(parts[1]) if len(parts) == 2 else 0
+    if not 1 <= precision <= MAX_DIGITS or scale > precision:
+        raise ValueError(f"{text!r}: expected a precision from 1 to {MAX_DIGITS} and a scale from 0 to the precision")
+    return precision, scale
+
+
+def _unit(text: str, arguments: str) -> TimestampUnit:
+    unit = arguments.strip()
+    if unit not in _UNITS:
+        raise ValueError(f"{text!r}: expected the unit of numbers, timestamp(ms), timestamp(us) or timestamp(ns)")
+    return cast(TimestampUnit, unit)
+
+
+def _suggestion(name: str) -> str:
+    lower = name.lower()
+    near = lower if lower in _NAMES else _SQL_NAMES.get(lower) or nearest(lower, _NAMES)
+    return f" (did you mean {near!r}?)" if near else ""

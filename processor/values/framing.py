@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 from uuid import UUID
 
 from processor.values import canonical_json
-from processor.values.mismatch import Mismatch
+from processor.values.reasons import Mismatch
 from processor.values.record import Record, Value
 
 HEAD: Final = 5

@@ -7,24 +7,19 @@ import base64
 import binascii
 import re
 from decimal import Context, Decimal, DecimalException, Inexact, Overflow, Subnormal
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from processor.values.column_types import MAX_DIGITS
-from processor.values.entity import ColumnType, DecimalForm
-from processor.values.mismatch import beyond, unexpected
-from processor.values.settled_form import SettledForm
+from processor.values.entity import MAX_DIGITS, ColumnType
+from processor.values.reasons import beyond, unexpected
 
-_NUMERIC: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+NUMERIC: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DYNAMODB: Final = Context(prec=MAX_DIGITS, Emin=-130, Emax=125, traps=[Inexact, Overflow, Subnormal])
 _TOO_LARGE: Final = 10**MAX_DIGITS
 _MAX_SCALE: Final = 1000
 _MAX_BASE64: Final = 1024
 _EXACT: Final = Context(prec=4000, traps=[Inexact, Overflow, Subnormal])
 _LIMIT: Final = f"the table keeps {MAX_DIGITS} digits and magnitudes from 1E-130 to 1E+126"
-_AMBIGUOUS: Final = (
-    "it may be a {other} or Debezium's bytes: declare `decimals: text` or `decimals: bytes`, or send schemas"
-)
-_ENDLESS: Final = re.compile(r"nan|[+-]?infinity|(?:positive|negative)_infinity", re.IGNORECASE)
+ENDLESS: Final = re.compile(r"nan|[+-]?infinity|(?:positive|negative)_infinity", re.IGNORECASE)
 _INFINITE: Final = "no finite number; declare json to pass it through as it comes"
 _BYTES: Final = "for Debezium's bytes: declare `decimals: bytes` and decimal(precision,scale), or send schemas"
 _NO_SCALE: Final = "the entity has `decimals: bytes`: declare decimal(precision,scale), or send schemas"
@@ -33,14 +28,6 @@ _OTHER_SCALE: Final = (
     "source, or send schemas"
 )
 _NO_BYTES: Final = "not Debezium's bytes"
-_ONLY_BASE64: Final = re.compile(r"[+/=]")
-_OTHER_FORM: Final = (
-    "the column has `decimals: {form}` since the record {since}: declare the form that the connector writes, "
-    "`decimals: text` or `decimals: bytes`, or send schemas"
-)
-TextForm = DecimalForm | Literal["either", "letters"]
-"""`text`: digits. `bytes`: base64 of Debezium's bytes, by a character that only base64 has. Nobody can tell the others: `either`
-may be digits or bytes, and `letters` may be bytes or a word, which is no number."""
 
 
 def to_int(value: Any, column_type: ColumnType) -> int:
@@ -97,7 +84,7 @@ def to_number(value: Any, column_type: ColumnType) -> int | Decimal:
             return value
         case float():
             return _from_float(value, column_type)
-        case str() if _NUMERIC.fullmatch(value):
+        case str() if NUMERIC.fullmatch(value):
             try:
                 return Decimal(value)
             except DecimalException:
@@ -111,7 +98,7 @@ def decode_decimal(value: str, scale: int | None, column_type: ColumnType, *, st
     """Decodes a Decimal of Debezium (Kafka Connect): base64 of the unscaled value, two's-complement, big-endian. `scale` None:
     nobody says it, and the text is refused. `stated`: the record says the scale. Else it is that of the declared type, and more
     digits than this type has show that the source has another one."""
-    unscaled = _unscaled(value)
+    unscaled = unscaled_of(value)
     if unscaled is None or scale is None:
         raise unexpected(column_type, value, _NO_BYTES if unscaled is None else _NO_SCALE)
     if not stated and column_type.precision is not None and abs(unscaled) >= 10**column_type.precision:
@@ -119,48 +106,16 @@ def decode_decimal(value: str, scale: int | None, column_type: ColumnType, *, st
     return Decimal(unscaled).scaleb(-scale, _EXACT)
 
 
-def text_form(text: str, column_type: ColumnType) -> TextForm | None:
-    """The form that a text shows in a column with a precision. None: of no number. Bytes of more digits than the precision are
-    none."""
-    digits, unscaled = _NUMERIC.fullmatch(text) is not None, _unscaled(text)
-    if (
-        unscaled is not None
-        and abs(unscaled) < 10 ** (column_type.precision or MAX_DIGITS)
-        and not _ENDLESS.fullmatch(text)
-    ):
-        return "either" if digits else "bytes" if _ONLY_BASE64.search(text) else "letters"
-    return "text" if digits else None
-
-
-def read_unsaid(value: str, column_type: ColumnType, settled: SettledForm | None) -> int | Decimal:
-    """The number in text of a Debezium record without a schema, in a column with a scale whose entity does not say the form.
-
-    The source writes digits (`decimal.handling.mode=string`: "12.34") or, by default, bytes ("BNI="). Nobody can tell the digits
-    "1000" from the bytes of -2667212, nor the word "free" from the bytes of 8304542. `settled`: the form that the column has;
-    None: the first text with one meaning settles it, and a text with two is refused."""
-    digits = _NUMERIC.fullmatch(value) is not None
-    if settled is not None and digits == (settled.form == "text"):
-        return to_number(value, column_type) if digits else decode_decimal(value, column_type.scale, column_type)
-    form = text_form(value, column_type)
-    if settled is None and form in ("either", "letters"):
-        raise unexpected(column_type, value, _AMBIGUOUS.format(other="number" if digits else "word"))
-    if settled is not None and form not in ("either", None):
-        raise unexpected(column_type, value, _OTHER_FORM.format(form=settled.form, since=settled.since))
-    if form in ("bytes", "either"):
-        return decode_decimal(value, column_type.scale, column_type)
-    return to_number(value, column_type)
-
-
 def _cure(value: Any) -> str:
     """What to do about text that is not read as a number here. A word of letters is hardly ever bytes."""
-    if not isinstance(value, str) or _NUMERIC.fullmatch(value):
+    if not isinstance(value, str) or NUMERIC.fullmatch(value):
         return ""
-    if _ENDLESS.fullmatch(value):
+    if ENDLESS.fullmatch(value):
         return _INFINITE
-    return _BYTES if not value.isalpha() and _unscaled(value) is not None else ""
+    return _BYTES if not value.isalpha() and unscaled_of(value) is not None else ""
 
 
-def _unscaled(text: str) -> int | None:
+def unscaled_of(text: str) -> int | None:
     """The integer in base64 of Java's BigInteger: padded, and in as few bytes as possible. None for other text."""
     if not 0 < len(text) <= _MAX_BASE64:
         return None

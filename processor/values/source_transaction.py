@@ -15,7 +15,7 @@ from math import inf
 from typing import Any, Final, NamedTuple, Protocol
 
 _POSTGRES_ID: Final = re.compile(r"([0-9]+):[0-9]+")
-_PLACE: Final = ("db", "schema", "table")
+PLACE: Final = ("db", "schema", "table")
 
 
 class SourceTransaction(NamedTuple):
@@ -58,17 +58,6 @@ class NoTransactionFeed:
         return None
 
 
-def read_transaction(payload: Any) -> SourceTransaction | None:
-    """The transaction in the value of a record, which comes without the envelope of its schema. None: the value names none."""
-    if type(payload) is not dict:
-        return None
-    block, source = payload.get("transaction"), payload.get("source")
-    if type(block) is dict and type(source) is dict:
-        return _transaction(block.get("id"), block.get("data_collection_order"), source)
-    order = payload.get("__transaction_data_collection_order")
-    return None if order is None else _transaction(payload.get("__transaction_id"), order, _flattened_source(payload))
-
-
 def read_transaction_end(payload: Any) -> TransactionEnd | None:
     """The end in the value of a record of the transaction topic. None: the value is no end."""
     if type(payload) is not dict or payload.get("status") != "END":
@@ -88,7 +77,8 @@ def read_transaction_end(payload: Any) -> TransactionEnd | None:
     return TransactionEnd(name, counts)
 
 
-def _transaction(name: Any, order: Any, source: Mapping[str, Any]) -> SourceTransaction | None:
+def named_transaction(name: Any, order: Any, source: Mapping[str, Any]) -> SourceTransaction | None:
+    """The transaction of a record: its id, the place of the record in it, and Debezium's `source`. None: they name none."""
     known, collection = _transaction_id(name), _collection(source)
     return SourceTransaction(known, collection, order) if known and collection and _is_count(order) else None
 
@@ -103,14 +93,9 @@ def _transaction_id(name: Any) -> str:
 
 def _collection(source: Mapping[str, Any]) -> str:
     """The table, as ends name it: with its schema in Postgres, with its database in MariaDB and MySQL."""
-    place = _PLACE[1:] if source.get("connector") == "postgresql" else _PLACE
+    place = PLACE[1:] if source.get("connector") == "postgresql" else PLACE
     names = [name for part in place if type(name := source.get(part)) is str and name]
     return ".".join(names) if source.get("table") else ""
-
-
-def _flattened_source(payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The members of `source` that ExtractNewRecordState puts into a row: `source.table`, or `table`."""
-    return {name: payload.get(f"__source_{name}", payload.get(f"__{name}")) for name in ("connector", *_PLACE)}
 
 
 def _is_count(value: Any) -> bool:

@@ -2,28 +2,133 @@
 
 Promises: equal values give the same canonical value, and a value that does not fit is refused with a reason, never changed.
 This module does not know records, keys or names of columns.
+
+Dates and timestamps are `2026-11-20` and `2026-11-20T22:38:37.758449Z`, in the years 0001 to 9999.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache, partial
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from processor.values import canonical_json
+from processor.values.decimal_forms import LearnedForm, read_undeclared
 from processor.values.entity import ColumnType, TimestampUnit
-from processor.values.mismatch import unexpected, within
 from processor.values.numbers import (
     canonical_decimal,
     decode_decimal,
-    read_unsaid,
     to_decimal,
     to_float,
     to_int,
 )
+from processor.values.reasons import beyond, unexpected, within
 from processor.values.record import Value
-from processor.values.settled_form import SettledForm
-from processor.values.times import to_date, to_timestamp
+
+_DATE: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})Z?")
+_TIMESTAMP: Final = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]((?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])(?:\.([0-9]+))?"
+    r"(?:[Zz]|([+-])([01][0-9]|2[0-3])(?::?([0-5][0-9]))?)?"
+)
+_FRACTION_DIGITS: Final = {"ms": 3, "us": 6, "ns": 9}
+_EPOCH: Final = datetime(1970, 1, 1)
+_FIRST_SECOND: Final = int((datetime.min - _EPOCH).total_seconds())
+_LAST_SECOND: Final = (datetime.max - _EPOCH) // timedelta(seconds=1)  # a float of it rounds up, out of the years
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_NO_UNIT: Final = "a number without a unit: declare timestamp(ms), timestamp(us) or timestamp(ns)"
+_YEARS: Final = "outside the years 0001 to 9999; declare json to pass it through as it comes"
+_INFINITE: Final = "Debezium's number for infinity; declare json to pass it through as it comes"
+_INFINITE_NANOSECONDS: Final = (-(2**63), 2**63 - 1)
+_NO_YEAR: Final = re.compile(r"-?infinity|[+-][0-9]{4,}-.*")
+"""Texts of Debezium for PostgreSQL's infinity, for years before 0001 and for years after 9999."""
+
+
+def to_date(value: Any, column_type: ColumnType) -> str:
+    """The canonical date of ISO text (Debezium's isostring mode appends a Z), or of days since 1970. Raises ValueError."""
+    if isinstance(value, str):
+        match = _DATE.fullmatch(value)
+        if match is None:
+            raise _unread_time(value, column_type)
+        return _check_day(match.group(1), value, column_type)
+    days = to_int(value, column_type)
+    if not date.min.toordinal() <= _EPOCH_DAY + days <= date.max.toordinal():
+        raise beyond(column_type, value, _YEARS)
+    return date.fromordinal(_EPOCH_DAY + days).isoformat()
+
+
+def to_timestamp(value: Any, column_type: ColumnType, unit: TimestampUnit | None) -> str:
+    """The canonical timestamp of RFC 3339 text, or of a number of `unit`s since 1970.
+
+    Raises ValueError; a number without a `unit` is refused, too."""
+    if isinstance(value, str):
+        return _timestamp_of_text(value, column_type)
+    count = to_int(value, column_type)
+    if unit is None:
+        raise unexpected(column_type, value, _NO_UNIT)
+    if unit == "ns" and count in _INFINITE_NANOSECONDS:  # 64 bits of nanoseconds end in the year 2262
+        raise unexpected(column_type, value, _INFINITE)
+    digits = _FRACTION_DIGITS[unit]
+    seconds, fraction = divmod(count, 10**digits)
+    if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
+        raise beyond(column_type, value, _YEARS)
+    return _timestamp_text(_EPOCH + timedelta(seconds=seconds), f"{fraction:0{digits}d}")
+
+
+def to_microseconds(value: str) -> str:
+    """A canonical timestamp, rounded to PostgreSQL's microseconds, without its `Z`: then text order is time order."""
+    second, _, digits = value[:-1].partition(".")
+    if len(digits) <= 6:
+        return value[:-1]
+    try:
+        moment = datetime.fromisoformat(second) + timedelta(microseconds=round(float(f".{digits}") * 1_000_000))
+    except OverflowError:
+        return f"{second}.999999"
+    text = moment.isoformat()
+    return text.rstrip("0") if moment.microsecond else text
+
+
+def round_to_microseconds(value: str) -> str:
+    """A canonical timestamp, rounded to PostgreSQL's microseconds."""
+    return f"{to_microseconds(value)}Z"
+
+
+def _timestamp_of_text(text: str, column_type: ColumnType) -> str:
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        raise _unread_time(text, column_type)
+    day, clock, fraction, sign, hours, minutes = match.groups()
+    _check_day(day, text, column_type)
+    fraction = fraction.rstrip("0") if fraction else ""
+    if len(fraction) > 9:
+        raise beyond(column_type, text, "more than 9 digits of a second")
+    if sign is None:
+        return f"{day}T{clock}.{fraction}Z" if fraction else f"{day}T{clock}Z"
+    offset = timedelta(hours=int(hours), minutes=int(minutes or 0))
+    try:
+        moment = datetime.fromisoformat(f"{day}T{clock}") + (offset if sign == "-" else -offset)
+    except OverflowError:
+        raise beyond(column_type, text, _YEARS) from None
+    return _timestamp_text(moment, fraction)
+
+
+def _unread_time(text: str, column_type: ColumnType) -> ValueError:
+    return unexpected(column_type, text, _YEARS if _NO_YEAR.fullmatch(text) else "")
+
+
+def _timestamp_text(moment: datetime, fraction: str) -> str:
+    fraction = fraction.rstrip("0")
+    return f"{moment.isoformat()}.{fraction}Z" if fraction else f"{moment.isoformat()}Z"
+
+
+def _check_day(day: str, text: str, column_type: ColumnType) -> str:
+    try:
+        date.fromisoformat(day)
+    except ValueError:
+        raise beyond(column_type, text, "no such day") from None
+    return day
+
 
 Convert = Callable[[Value], Value]
 """Turns a decoded JSON value that is not null into the canonical value. Raises ValueError with the reason."""
@@ -45,7 +150,7 @@ class Reading:
     unit: TimestampUnit | None = None
     named: bool = False
     refused: str = ""
-    settled: SettledForm | None = None
+    settled: LearnedForm | None = None
 
 
 PLAIN: Final = Reading()
@@ -109,7 +214,7 @@ def _number(column_type: ColumnType, reading: Reading) -> Convert:
         return to_type(number, column_type)
 
     def from_unsaid(value: Value) -> Value:
-        number = read_unsaid(value, column_type, reading.settled) if isinstance(value, str) else value
+        number = read_undeclared(value, column_type, reading.settled) if isinstance(value, str) else value
         return to_type(number, column_type)
 
     if reading.text == "bytes":

@@ -16,7 +16,7 @@ from processor.language.definitions.describe import describe_entity, describe_pr
 from processor.language.definitions.load import load, read_directory
 from processor.language.product.product import Definitions
 from processor.tools.demo.github import build_history, load_events
-from processor.tools.demo.report import differing_keys
+from processor.tools.demo.tour import differing_keys
 from processor.tools.inspect.oracle import oracle
 from processor.values.recorded_topics import read_records
 
@@ -60,7 +60,7 @@ class Story:
             "settle-seconds": "0.2",
             "table": self.name,
             "registry-schema": self.name,
-            "rejects-topic": f"{self.name}.rejects",
+            "dead-letter-topic": f"{self.name}.rejects",
             "slots": "5",
         }
         return [word for name, value in own.items() for word in (f"--{name}", value)]

@@ -173,7 +173,7 @@ def _write_settings(given: Path, broker: SecuredBroker, registry: str, endpoint:
         "region": "us-east-1",
         "bootstrap_servers": broker.addresses["SCRAM"],
         "checkpoint": str(left / "checkpoint"),
-        "rejects_topic": "canary.rejects",
+        "dead_letter_topic": "canary.rejects",
         "slots": "2",
         "lease_seconds": "5",
         "wait_seconds": "0.2",

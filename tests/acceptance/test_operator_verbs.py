@@ -219,7 +219,7 @@ def test_watch_prints_the_board_until_it_is_interrupted(
         if len(pauses) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("processor.cli.printing.watch.sleep", pause)
+    monkeypatch.setattr("processor.cli.status.sleep", pause)
     assert main(["slots", "--watch", *stored.flags]) == 0
     boards = re.findall(r"^\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n(entity .*)\n", capsys.readouterr().out, re.MULTILINE)
     assert len(boards) == len(pauses) == 2

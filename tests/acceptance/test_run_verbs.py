@@ -11,7 +11,7 @@ import pytest
 
 from processor.cli.main import main
 from processor.job.kafka.outbox import KafkaOutbox
-from processor.values.message import Message
+from processor.values.record import Message
 
 Story = Any  # the class in conftest.py
 Printed = pytest.CaptureFixture[str]

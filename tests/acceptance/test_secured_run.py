@@ -16,7 +16,7 @@ from tests.secured.broker import CANARY, PASSWORD, VARIABLE, SecuredBroker, secu
 
 Story = Any  # the class in conftest.py
 pytestmark = pytest.mark.slow  # Spark with all its logs, while the test reads the arguments of all processes
-VERBS = (["run", "--once"], ["verify"], ["rejects", "list"], ["epoch", "some.topic", "--why", "a test"])
+VERBS = (["run", "--once"], ["verify"], ["dead-letters", "list"], ["epoch", "some.topic", "--why", "a test"])
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.environment.programs.postgres import start_postgres
+from processor.environment.programs.servers import start_postgres
 from processor.language.definitions.load import load, read_directory
 from processor.tools.demo.github import build_history, load_events
-from processor.tools.demo.report import differing_keys
+from processor.tools.demo.tour import differing_keys
 from processor.tools.inspect.oracle import oracle
 from processor.values import canonical_json
 from processor.values.recorded_topics import read_records

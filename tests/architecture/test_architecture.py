@@ -12,6 +12,7 @@ from pathlib import Path
 import grimp
 import pytest
 
+from processor.cli.main import VERBS
 from tests.architecture.files import repository_files
 
 ROOT = Path(__file__).parents[2]
@@ -87,8 +88,8 @@ def test_no_module_imports_itself_by_a_detour(graph: grimp.ImportGraph) -> None:
 
 
 def test_no_verb_imports_a_verb(graph: grimp.ImportGraph) -> None:
-    verbs = {module for module in graph.modules if module.endswith("_command")}
-    assert verbs, "no module is a verb: is the rule of use?"
+    verbs = {f"processor.cli.{module}" for module in VERBS.values()}
+    assert verbs <= graph.modules
     imports = {verb: sorted(graph.find_modules_directly_imported_by(verb) & verbs) for verb in verbs}
     assert {verb: found for verb, found in imports.items() if found} == {}
 

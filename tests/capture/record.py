@@ -14,8 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from processor.values.record import Record
-from processor.values.recorded_line import to_line
-from processor.values.recorded_topics import open_writer
+from processor.values.recorded_topics import open_writer, to_line
 from tests.capture import mariadb_types, postgres_types
 from tests.capture.mariadb_captures import capture_maria_types, capture_schema_changes
 from tests.capture.postgres_captures import (

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from processor.environment.programs import postgres
-from processor.environment.programs.postgres import start_postgres
+from processor.environment.programs import servers
+from processor.environment.programs.servers import start_postgres
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def running_postgres(programs: Path | None = None, more: Mapping[str, str] | Non
         Path(directory).chmod(0o755)  # under root the server is another user
         with pytest.MonkeyPatch.context() as patched:
             if programs is not None:
-                patched.setattr(postgres, "_binaries", lambda: programs)
+                patched.setattr(servers, "_binaries", lambda: programs)
             part = start_postgres(Path(directory), more=more)
         try:
             yield str.__str__(part.endpoint)

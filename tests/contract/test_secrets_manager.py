@@ -9,8 +9,7 @@ from itertools import count
 import boto3
 import pytest
 
-from processor.environment.settings.resolve_secrets import resolve_kafka, resolve_reference, resolve_registry
-from processor.environment.settings.secrets_manager import read_secret
+from processor.environment.settings.resolve import read_secret, resolve_kafka, resolve_reference, resolve_registry
 from processor.environment.settings.settings import read_settings
 from processor.errors import SettingError
 

@@ -28,7 +28,7 @@ from time import sleep, time
 
 from benchmarks.job import start_parts
 from benchmarks.job_process import STATESTORE, background, environment, run_command
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.stores.kinds import open_store
 from processor.errors import StatestoreError
 from processor.job.kafka.admin import Admin

@@ -9,7 +9,7 @@ from typing import Any
 
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.values import canonical_json
-from processor.values.message import Message
+from processor.values.record import Message
 from tests.simulator.check import KEYS
 
 USERS, REPOS, STARS, LABELS = 60, 30, 400, 60

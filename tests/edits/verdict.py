@@ -8,7 +8,7 @@ from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_topic
 from processor.language.product.product import Definitions
-from processor.tools.demo.report import differing_keys
+from processor.tools.demo.tour import differing_keys
 from processor.tools.inspect.oracle import oracle
 from processor.values.record import Record, Value
 from registry.repository import Registry

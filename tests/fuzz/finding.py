@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from processor.cli.chosen_plan import empty_registry
-from processor.cli.printing.plan_details import detail_lines
-from processor.cli.printing.plan_text import plan_lines
+from processor.cli.choices import empty_registry
+from processor.cli.printing.plan import detail_lines, plan_lines
 from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
@@ -17,7 +16,7 @@ from processor.language.product.product import Definitions
 from processor.language.product.sql_printer import product_sql
 from processor.tools.inspect.explain import explain, explanation_lines
 from processor.tools.inspect.preview import preview
-from processor.tools.inspect.price_list import DEFAULT
+from processor.tools.inspect.prices import DEFAULT
 from processor.values import canonical_json
 from processor.values.record import Record
 from registry.errors import RegistryError

@@ -8,7 +8,7 @@ from random import Random
 
 from processor.cli.main import main
 from processor.environment.settings.settings import read_settings
-from processor.values.recorded_line import to_line
+from processor.values.recorded_topics import to_line
 from tests.fuzz.examples import NAMES, definitions_of, records_of, texts_of
 from tests.fuzz.finding import Finding, readable_errors
 from tests.fuzz.mutations import WORDS, mutate_bytes, mutate_text

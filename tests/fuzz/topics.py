@@ -11,8 +11,7 @@ from processor.language.definitions.load import load
 from processor.values import canonical_json
 from processor.values.dead_letters import read_dead_letters, reject_message
 from processor.values.record import Change, Ignored, Record, Rejected, Truncated
-from processor.values.recorded_line import to_line
-from processor.values.recorded_topics import read_records
+from processor.values.recorded_topics import read_records, to_line
 from tests.fuzz.examples import NAMES, definitions_of, records_of
 from tests.fuzz.finding import Finding, readable_errors, try_records
 from tests.fuzz.mutations import mutate_bytes, mutate_json

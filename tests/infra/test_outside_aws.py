@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from processor.cli.operators.stop_signals import END_SECONDS
+from processor.cli.process import END_SECONDS
 from processor.environment.settings.settings import read_settings
 from processor.job.metrics.status_page import CONNECTION_SECONDS
 from tests.support.required import required_program

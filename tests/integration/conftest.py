@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine, event, make_url, text
 
-from processor.environment.programs.postgres import start_postgres
 from processor.environment.programs.program import SecretUrl
+from processor.environment.programs.servers import start_postgres
 from registry.repository import Registry
 from tests.capture.servers import mariadb
 from tests.support.migrated_schemas import drop_schema, schema_maker

@@ -17,11 +17,10 @@ from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_topic
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions
-from processor.tools.demo.report import differing_keys
+from processor.tools.demo.tour import differing_keys
 from processor.tools.inspect.oracle import oracle
 from processor.values import canonical_json
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from tests.edits.source import DELETES, DRAW, EditedSource
 from tests.edits.verdict import disordered
 from tests.simulator.edit_shapes import CONTENTS, texts

@@ -14,9 +14,8 @@ from pathlib import Path
 from time import sleep
 from urllib.parse import urlsplit, urlunsplit
 
-from processor.environment.programs.postgres import start_store_postgres
 from processor.environment.programs.program import LOOPBACK, EmbeddedPart, SecretUrl, free_port
-from processor.environment.programs.servers import start_dynamodb_local, start_kafka
+from processor.environment.programs.servers import start_dynamodb_local, start_kafka, start_store_postgres
 from tests.outages.cut_connections import CutConnections
 from tests.support.registry_stub import RegistryStub
 

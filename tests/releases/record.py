@@ -23,9 +23,8 @@ from processor.engine.plan.planning import plan_of, requirements_of
 from processor.engine.protocol.replays import drop
 from processor.engine.rounds.job_event import JobEvent
 from processor.environment.programs.downloads import spark_kafka_jars
-from processor.environment.settings.installed_release import statestore_version
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.settings import Settings
+from processor.environment.settings.resolve import open_registry
+from processor.environment.settings.settings import Settings, statestore_version
 from processor.environment.stores.kinds import open_store
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.kafka.reader import read_topic
@@ -34,8 +33,7 @@ from processor.job.run.job import Job
 from processor.job.run.open_job import open_job
 from processor.job.run.run_job import run_job
 from processor.language.definitions.load import load
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from registry.repository import Registry
 from registry.tables import metadata
 from tests.integration.job.plain_client import plain_client

@@ -13,8 +13,7 @@ from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from processor.values.recorded_topics import read_records
 from registry.repository import Registry
 from registry.repository import schema as schema_module

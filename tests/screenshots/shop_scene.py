@@ -18,7 +18,7 @@ from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
 from processor.language.definitions.load import load, read_directory
-from processor.tools.inspect.statistics import take_statistics
+from processor.tools.inspect.estimate import take_statistics
 from processor.tools.web.console.screen import SlotWidening
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Record, Rejected

@@ -19,13 +19,14 @@ from unittest.mock import patch
 
 import pytest
 
-from processor.environment.programs.postgres import start_postgres
 from processor.environment.programs.program import SecretUrl
+from processor.environment.programs.servers import start_postgres
 from processor.job.landing.landing_states import LandingState
 from processor.tools.web.console import documents
-from processor.tools.web.console.caches import KnownLandings, LandingCache
+from processor.tools.web.console.app import OwnUser
 from processor.tools.web.console.documents import PublishedMessage
-from processor.tools.web.console.people import OwnUser
+from processor.tools.web.console.overview import LandingCache
+from processor.tools.web.console.screen import KnownLandings
 from tests.integration.web.console.conftest import ConsoleScene, at
 from tests.screenshots.shop_scene import shop_scene
 from tests.support.browser import chromium, served

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from processor.values.message import Message
+from processor.values.record import Message
 from registry.model import Lease, LetterOutcome, Snapshot, WaitingLetters
 from statestore.keys import Key
 from statestore.store import (

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from processor.environment.settings.settings import Settings
 from processor.errors import Fenced, KafkaError
-from processor.values.message import Message
+from processor.values.record import Message
 
-REJECTS = Settings().rejects_topic
+REJECTS = Settings().dead_letter_topic
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from processor.engine.protocol.segment import open_items
 from processor.values import canonical_json
 from processor.values.dead_letters import rejected_record
-from processor.values.message import Message
+from processor.values.record import Message
 from statestore import keys
 from tests.simulator.oracle import documents
 from tests.simulator.shapes import STAMP

@@ -14,7 +14,7 @@ import processor.job.run.worker
 from processor.engine.rounds.round import PublishSetup
 from processor.errors import TopicRefused
 from processor.language.product.document import Gone, Match, Renderer
-from processor.values.message import Message
+from processor.values.record import Message
 from tests.simulator.actor import ProducerClient
 from tests.simulator.run import Simulation
 from tests.simulator.without.switch import replacing

@@ -13,7 +13,7 @@ from processor.engine.rounds.round import PublishSetup
 from processor.errors import TopicRefused
 from processor.values import canonical_json
 from processor.values.dead_letters import message_bytes
-from processor.values.message import MAX_MESSAGE_BYTES, Message
+from processor.values.record import MAX_MESSAGE_BYTES, Message
 from statestore import keys
 from tests.simulator.actor import ProducerClient
 from tests.simulator.broker import REJECTS

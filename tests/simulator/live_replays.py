@@ -12,7 +12,7 @@ from processor.engine.protocol.replays import PARTITION, ended_replays, letter_p
 from processor.engine.rounds.live_replays import AGAIN_SECONDS, LiveReplays, RequestedLetters
 from processor.errors import KafkaError
 from processor.values.dead_letters import DeadLetter
-from processor.values.message import Message
+from processor.values.record import Message
 from registry.model import LetterOutcome, LetterPosition
 from statestore import keys
 from tests.simulator.check import KEYS, shown_versions

@@ -13,7 +13,7 @@ from processor.engine.protocol.erasures import Erasure
 from processor.engine.rounds.round import PublishSetup
 from processor.job.run import publish_preparation
 from processor.values.dead_letters import DeadLetter
-from processor.values.message import Message
+from processor.values.record import Message
 from registry.edits.edit import find_product
 from registry.edits.operations import move, remove
 from registry.errors import RegistryError
@@ -162,7 +162,9 @@ class MixedEditSimulation(EditSimulation, MixedSimulation):
         return self.world.actor.remember(lambda: [message for _, message in log if message.topic == topic])
 
     def fit(self, plan: Plan) -> Plan:
-        return self.with_gates(plan if self._is_drawn else with_odd_column(plan, as_text=self.as_text))
+        world = self.world  # an actor remembers what it read, so a playback works by the same plan
+        as_text = world.actor.remember(lambda: self.as_text) if world.actors else self.as_text
+        return self.with_gates(plan if self._is_drawn else with_odd_column(plan, as_text=as_text))
 
     def _declare(self, *, as_text: bool) -> None:
         self.as_text = as_text

@@ -16,7 +16,7 @@ from processor.engine.rounds.round import PublishSetup
 from processor.engine.rounds.steward import Steward
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions, Product
-from processor.values.message import Message
+from processor.values.record import Message
 from registry.edits.apply import apply
 from registry.edits.edit import find_product
 from registry.edits.operations import pause, remove, republish, retire

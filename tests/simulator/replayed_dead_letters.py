@@ -48,7 +48,7 @@ class ReplaySimulation(Simulation):
         return super()._act()
 
     def _replay(self, letters: Sequence[DeadLetter]) -> None:
-        """Does the work of `statestore rejects replay`: a separate run, with the column declared as text."""
+        """Does the work of `statestore dead-letters replay`: a separate run, with the column declared as text."""
         self.end_job()
         self.facts["replays"] += 1
         self._declare(as_text=True)

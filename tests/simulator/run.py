@@ -26,8 +26,7 @@ from processor.job.run.lease import lease_check
 from processor.job.run.source import OffsetRanges
 from processor.job.run.spark_executor import BatchFrame, SparkExecutor
 from processor.language.product.product import Product
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from tests.simulator.actor import Actor, Crash, JobFailed, RegistryClient, Stuck, TableClient
 from tests.simulator.batches import draw_ends, draw_tasks
 from tests.simulator.check import find_problem

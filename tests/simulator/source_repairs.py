@@ -14,9 +14,8 @@ from typing import Any
 from processor.engine.plan.declared_columns import declared_row
 from processor.engine.protocol.replays import letter_position
 from processor.values.canonical_json import equal
-from processor.values.dead_letters import DeadLetter
+from processor.values.dead_letters import REPAIR, DeadLetter, repair_record
 from processor.values.record import Record, Rejected
-from processor.values.repair_record import REPAIR, repair_record
 from registry.model import LetterOutcome
 from statestore import keys
 from statestore.items import decode_version, version_of_item

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from processor.errors import Fenced, KafkaError
-from processor.values.message import Message
+from processor.values.record import Message
 from registry.errors import LeaseLost, SnapshotOutdated
 from statestore.errors import FencedWrite, Transient
 from statestore.keys import Key

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from processor.environment.programs.downloads import Ivy, Module, fetch_once, find_java, jars_of_pyspark, silent
-from processor.environment.programs.processes import start_owned
-from processor.environment.programs.program import Program, start_and_wait
+from processor.environment.programs.program import Program, start_and_wait, start_owned
 
 WORKER = [Module("org.apache.kafka", f"connect-{name}", "4.1.0") for name in ("runtime", "json", "transforms")]
 LOG = Module("org.slf4j", "slf4j-simple", "1.7.36")

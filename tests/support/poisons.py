@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from processor.values.reasons import ReasonCode
 from processor.values.record import Record
-from processor.values.reject_reasons import ReasonCode
 
 THING = {
     "id": "int", "name": "string", "size": "int", "price": "decimal(12,2)", "ratio": "float", "active": "bool",

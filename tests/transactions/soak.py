@@ -38,8 +38,7 @@ from processor.tools.demo.live import (
     finish,
     live_parts,
 )
-from processor.values.recorded_line import to_line
-from processor.values.recorded_topics import open_writer
+from processor.values.recorded_topics import open_writer, to_line
 from tests.live.kills import kill_in_turn
 from tests.outages.outage_table import markdown
 from tests.transactions.freshness import commits_of

@@ -22,11 +22,11 @@ from processor.engine.plan.planning import plan_alone
 from processor.engine.plan.root_key import root_of
 from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.trial import batches
-from processor.environment.programs.postgres import start_postgres
+from processor.environment.programs.servers import start_postgres
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions
-from processor.tools.inspect import price_list
+from processor.tools.inspect import prices
 from processor.tools.inspect.oracle import oracle
 from processor.values.record import Record, Value
 
@@ -51,7 +51,7 @@ class WayCost:
     @property
     def dollars(self) -> Decimal:
         """Dollars a million events for request units on demand."""
-        return price_list.DEFAULT.dollars(self.used.written, self.used.read) / self.events
+        return prices.DEFAULT.dollars(self.used.written, self.used.read) / self.events
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.inputs.history import RECORD_INTERVAL, generate_history
 from benchmarks.steps import EXAMPLE, number_records
 from processor.language.definitions.load import ENTITIES, read_directory
-from processor.tools.demo.source_database import RecordedLine, recorded_line
+from processor.tools.demo.github import RecordedLine, recorded_line
 from processor.values.record import Record
 
 DEMO_JOINS = 4

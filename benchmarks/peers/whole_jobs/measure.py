@@ -22,7 +22,7 @@ from processor.engine.plan.planning import plan_alone
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin
 from processor.language.definitions.load import load
-from processor.tools.demo.source_database import TOPIC_PARTITIONS
+from processor.tools.demo.github import TOPIC_PARTITIONS
 from processor.values.record import Record
 
 JOINS = 3

@@ -41,15 +41,16 @@ locals {
 
 # Kafka: only where its clients use IAM.
 locals {
-  kafka  = var.kafka[*]
-  writes = [for kafka in local.kafka : concat(kafka.product_topics, [kafka.rejects_topic])]
+  kafka        = var.kafka[*]
+  dead_letters = [for kafka in local.kafka : coalesce(kafka.dead_letter_topic, kafka.rejects_topic, "statestore.rejects")]
+  writes       = [for n, kafka in local.kafka : concat(kafka.product_topics, [local.dead_letters[n]])]
 
   kafka_rights = {
     job = flatten([for n, kafka in local.kafka : [
       { kind = "cluster", names = [], actions = ["Connect", "WriteDataIdempotently"] },
       { kind = "topic", names = kafka.source_topics, actions = ["DescribeTopic", "ReadData"] },
       { kind = "topic", names = local.writes[n], actions = ["CreateTopic", "DescribeTopic", "ReadData", "WriteData"] },
-      { kind = "topic", names = [kafka.rejects_topic], actions = ["DescribeTopicDynamicConfiguration"] },
+      { kind = "topic", names = [local.dead_letters[n]], actions = ["DescribeTopicDynamicConfiguration"] },
       { kind = "group", names = ["statestore-reader"], actions = ["AlterGroup", "DescribeGroup"] },
       { kind = "transactional-id", names = ["${kafka.job}-*"], actions = ["AlterTransactionalId", "DescribeTransactionalId"] },
     ]])

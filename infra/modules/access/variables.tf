@@ -32,13 +32,14 @@ variable "job_makes_table" {
 }
 
 variable "kafka" {
-  description = "The MSK cluster whose clients use IAM. `job` is the setting `job`: the transactional ids begin with it. A topic may end in `*`. null: the job proves to Kafka who it is in another way."
+  description = "The MSK cluster whose clients use IAM. `job` is the setting `job`: the transactional ids begin with it. A topic may end in `*`. `dead_letter_topic` (statestore.rejects by default) is the setting of this name, `rejects_topic` its former name. null: the job proves to Kafka who it is in another way."
   type = object({
-    cluster_arn    = string
-    job            = optional(string, "statestore")
-    source_topics  = list(string)
-    product_topics = list(string)
-    rejects_topic  = optional(string, "statestore.rejects")
+    cluster_arn       = string
+    job               = optional(string, "statestore")
+    source_topics     = list(string)
+    product_topics    = list(string)
+    dead_letter_topic = optional(string)
+    rejects_topic     = optional(string)
   })
   default = null
   validation {

@@ -6,9 +6,9 @@ from typing import Any
 
 from processor.engine.plan.access import index_groups, required_access
 from processor.engine.plan.compile_plan import compile_plan
+from processor.engine.plan.dead_letter_topic import check_dead_letter_topic
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.product_plan import ProductPlan
-from processor.engine.plan.rejects_topic import check_rejects_topic
 from processor.errors import PlanError
 from processor.language.definitions.describe import describe_entity, describe_product
 from processor.language.definitions.load import ENTITIES, load_stored
@@ -95,14 +95,14 @@ def plan_after(snapshot: stored.Snapshot, given: Definitions) -> Plan:
         ) from None
 
 
-def check_after(given: Definitions, rejects_topic: str) -> Callable[[stored.Snapshot, stored.Snapshot], object]:
+def check_after(given: Definitions, dead_letter_topic: str) -> Callable[[stored.Snapshot, stored.Snapshot], object]:
     """The check of `Registry.apply`: no product loses a column, and jobs can run the whole registry as an apply of `given` would
-    leave it, with their dead letters in `rejects_topic`: at once, and when the products that wait are live."""
+    leave it, with their dead letters in `dead_letter_topic`: at once, and when the products that wait are live."""
 
     def check(before: stored.Snapshot, after: stored.Snapshot) -> None:
         check_dropped(before, after)
         for snapshot in (after, completed(after)):
-            check_rejects_topic(plan_after(snapshot, given), rejects_topic)
+            check_dead_letter_topic(plan_after(snapshot, given), dead_letter_topic)
 
     return check
 

@@ -15,7 +15,7 @@ sends.
 from collections.abc import Generator
 from typing import Any, NamedTuple, TypeVar
 
-from processor.values.message import Message
+from processor.values.record import Message
 from statestore.keys import Key
 from statestore.store import Delete, Query, Write
 

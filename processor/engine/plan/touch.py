@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from processor.values.reasons import ReasonCode
 from processor.values.record import Change
-from processor.values.reject_reasons import ReasonCode
 from statestore.items import JoinKey, Row
 
 OVERSIZED = "the row does not fit into an item of the table: its columns, and twice its join keys and edges, have room in 400 KB"

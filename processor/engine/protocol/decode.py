@@ -18,19 +18,15 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from processor.values import canonical_json
-from processor.values.change_formats import (
-    DebeziumImage,
-    NoImage,
-    check_row,
-    key_schemas,
-    read_image,
-    unwrap,
-)
+from processor.values.avro_schema import adjusted_names, with_columns
+from processor.values.connect_schema import Schemas, schema_reading
+from processor.values.decimal_forms import NO_FORMS, ColumnForms, shown_form
 from processor.values.entity import ColumnType, DecimalForm, Entity
+from processor.values.envelopes.kind import Images, RowImage, RowImages
+from processor.values.envelopes.kinds import check_row, key_schemas, read_image, read_transaction, unwrap
 from processor.values.framing import NO_SCHEMAS, FramedReader, Part, SchemedValue, is_framed, refuse_other_registry
-from processor.values.mismatch import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
-from processor.values.numbers import text_form
 from processor.values.placeholders import placeholder_of
+from processor.values.reasons import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
 from processor.values.record import (
     UNAVAILABLE,
     AbsentColumns,
@@ -42,10 +38,6 @@ from processor.values.record import (
     Truncated,
     Value,
 )
-from processor.values.schemas.adjusted_names import adjusted_names, with_columns
-from processor.values.schemas.schema_readings import Schemas, schema_reading
-from processor.values.settled_form import NO_FORMS, ColumnForms
-from processor.values.source_transaction import read_transaction
 from processor.values.values import DEBEZIUM, PLAIN, Convert, Reading, converter
 
 MAX_ROW_BYTES: Final = 400_000
@@ -59,6 +51,7 @@ _JSON_KEY: Final = "key: a tombstone whose key is JSON within a text: let the pr
 _STRUCT_KEY: Final = (
     "key: text that Kafka Connect made of a struct (`Struct{...}`): let the connector write keys with JsonConverter"
 )
+_SEVERAL_ROWS: Final = "several rows in one record: this release stores one row of each record"
 _TEXT: Final = converter(ColumnType(name="string"))
 _MAX_DECODERS: Final = 1024
 _decoders: Final[dict[tuple[int, int], "Decoder"]] = {}
@@ -107,10 +100,10 @@ class Decoder:
 
     def __init__(self, entity: Entity, forms: ColumnForms = NO_FORMS) -> None:
         self.entity, self.forms = entity, forms
-        self._open = tuple(name for name in entity.columns if entity.settles(name) and name not in forms)
+        self._open = tuple(name for name in entity.columns if entity.learns(name) and name not in forms)
         self._plain, self._debezium = (
             {
-                name: converter(column, _untold_reading(entity, name, reading, forms))
+                name: converter(column, _undeclared_reading(entity, name, reading, forms))
                 for name, column in entity.columns.items()
             }
             for reading in (PLAIN, DEBEZIUM)
@@ -134,7 +127,9 @@ class Decoder:
             image = read_image(value, self.entity)
             if image == "truncate" and self.entity.truncate != "ignore":
                 return Truncated(record=record, entity=self.entity.name, transaction=transaction)
-            if not isinstance(image, DebeziumImage):
+            if not isinstance(image, RowImage):
+                if isinstance(image, RowImages):
+                    raise Mismatch(_SEVERAL_ROWS, "other")
                 return Ignored(record=record, why=image, transaction=transaction)
             if type(value) is SchemedValue and value.avro and self._adjusted:
                 image = self._with_columns(image)
@@ -168,13 +163,13 @@ class Decoder:
             row |= {name: UNAVAILABLE for name in self._not_null if row[name] is None}
         return Change(self.entity.name, key, row, record, {}, shows, None, transaction, absent, former)
 
-    def _with_columns(self, image: DebeziumImage) -> DebeziumImage:
+    def _with_columns(self, image: RowImage) -> RowImage:
         """The image under the names of the columns, where Debezium adjusted them to Avro."""
         schemas = with_columns(image.schemas, self._adjusted) if image.schemas else image.schemas
         before = with_columns(image.before, self._adjusted) if image.before else image.before
         return image._replace(row=with_columns(image.row, self._adjusted), schemas=schemas, before=before)
 
-    def _absent(self, image: DebeziumImage, row: dict[str, Value]) -> AbsentColumns | None:
+    def _absent(self, image: RowImage, row: dict[str, Value]) -> AbsentColumns | None:
         """The declared columns that the record lacks, without those of the key. The row keeps the stored values of those of
         which the entity says it."""
         names = [name for name in self._values if name not in image.row]
@@ -186,7 +181,7 @@ class Decoder:
         return AbsentColumns(tuple(names), sure) if names else None
 
     def _former_key(
-        self, before: Mapping[str, Value], image: DebeziumImage, key: tuple[Value, ...]
+        self, before: Mapping[str, Value], image: RowImage, key: tuple[Value, ...]
     ) -> tuple[Value, ...] | None:
         """The key that the row had before the record, if it is another one. None where the old image does not show it: it lacks
         what the table's replica identity lacks."""
@@ -210,9 +205,9 @@ class Decoder:
                 reason = f"column {name!r} holds {self.entity.unavailable!r} inside: the source did not send a part of the value"
                 raise Mismatch(reason, "not-sent")
 
-    def compare(self, image: DebeziumImage | NoImage) -> ComparedColumns | None:
+    def compare(self, image: Images) -> ComparedColumns | None:
         """Compares the columns of an image with the declared ones."""
-        if not isinstance(image, DebeziumImage) or image.deleted:
+        if not isinstance(image, RowImage) or image.deleted:
             return None
         refused = []
         for name in self.entity.columns:
@@ -224,7 +219,7 @@ class Decoder:
         undeclared = tuple(name for name in image.row if name not in self.entity.columns)
         return ComparedColumns(tuple(refused), missing, undeclared)
 
-    def _key_parts(self, parsed: Value, image: DebeziumImage) -> Mapping[str, Value]:
+    def _key_parts(self, parsed: Value, image: RowImage) -> Mapping[str, Value]:
         """The parts of the key that the Kafka key has."""
         value, schema = unwrap(parsed, self.entity)
         if value is None:
@@ -267,7 +262,7 @@ class Decoder:
                 _refuse_whole_key(value)
         return value
 
-    def _row(self, image: DebeziumImage) -> dict[str, Value]:
+    def _row(self, image: RowImage) -> dict[str, Value]:
         """The image with canonical values: declared columns in their order, then the others as they came; of a delete
         only the key."""
         source, row, name = image.row, dict[str, Value](), ""
@@ -293,7 +288,7 @@ class Decoder:
                     row[name] = UNAVAILABLE if is_unavailable(value) else value
         return row
 
-    def _key(self, parts: Mapping[str, Value], row: dict[str, Value], image: DebeziumImage) -> tuple[Value, ...]:
+    def _key(self, parts: Mapping[str, Value], row: dict[str, Value], image: RowImage) -> tuple[Value, ...]:
         """The key; parts that the row lacks are put into it. The old image of a delete may hold nothing but the key of
         the table: there a null says nothing."""
         key = []
@@ -316,18 +311,18 @@ class Decoder:
 
     def _converts(self, schemas: Schemas | None, reading: Reading, columns: Collection[str]) -> Mapping[str, Convert]:
         """The functions for the columns: by their schemas, and by `reading` where a column has none."""
-        untold, types = self._debezium if reading is DEBEZIUM else self._plain, self.entity.columns
+        undeclared, types = self._debezium if reading is DEBEZIUM else self._plain, self.entity.columns
         if schemas is None:
-            return untold
+            return undeclared
         return {
             name: converter(types[name], schema_reading(schemas[name], types[name]))
             if name in schemas
-            else untold[name]
+            else undeclared[name]
             for name in columns
         }
 
 
-def _untold_reading(entity: Entity, column: str, reading: Reading, forms: ColumnForms) -> Reading:
+def _undeclared_reading(entity: Entity, column: str, reading: Reading, forms: ColumnForms) -> Reading:
     """How to read a column whose record has no schema. `reading`: that of the record's format. `forms`: of the columns whose form
     is settled."""
     match entity.decimal_form(column):
@@ -338,31 +333,23 @@ def _untold_reading(entity: Entity, column: str, reading: Reading, forms: Column
     return replace(reading, settled=forms[column]) if reading is DEBEZIUM and column in forms else reading
 
 
-def _shown_forms(columns: Sequence[str], key: Value, image: DebeziumImage, entity: Entity) -> Mapping[str, DecimalForm]:
+def _shown_forms(columns: Sequence[str], key: Value, image: RowImage, entity: Entity) -> Mapping[str, DecimalForm]:
     """The forms that the text of these columns shows in a record of Debezium, where no schema says how to read it. `key`: the
     value of its Kafka key. Decode has read each text, so none has two meanings."""
     found: dict[str, DecimalForm] = {}
     if image.reading is not DEBEZIUM:
         return found
+    parts, schema = unwrap(key, entity)
     for name in columns:
+        values = [(image.row.get(name), image.schemas)]
         if name in entity.key:
-            parts, schema = unwrap(key, entity)
             part = parts.get(name) if type(parts) is dict else parts
-            _note_form(found, name, part, entity.columns[name], key_schemas(schema, entity.key))
-        _note_form(found, name, image.row.get(name), entity.columns[name], image.schemas)
+            values.insert(0, (part, key_schemas(schema, entity.key)))
+        for value, schemas in values:
+            form = None if schemas is not None and name in schemas else shown_form(value, entity.columns[name])
+            if form is not None:
+                found.setdefault(name, form)
     return found
-
-
-def _note_form(
-    found: dict[str, DecimalForm], name: str, value: Value, column_type: ColumnType, schemas: Schemas | None
-) -> None:
-    """Notes the form of a value: of the first text in an array that shows one."""
-    if type(value) not in (str, list) or (schemas is not None and name in schemas):
-        return
-    for text in value if type(value) is list else [value]:
-        form = text_form(text, column_type) if type(text) is str else None
-        if form == "text" or form == "bytes":
-            found.setdefault(name, form)
 
 
 def _refuse_whole_key(text: str) -> None:

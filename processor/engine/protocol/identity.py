@@ -14,7 +14,7 @@ give this number to another product.
 from collections.abc import Iterable
 
 from processor.engine.protocol.segment import PARTITIONS
-from processor.environment.stores.places import kind_and_table
+from processor.environment.stores.kinds import kind_and_table
 from processor.errors import ForeignPart
 from registry.model import Binding
 from statestore.keys import Key, progress_partition

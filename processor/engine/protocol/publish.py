@@ -37,11 +37,10 @@ from processor.engine.protocol.ledger import (
     run_key,
     turn_of,
 )
-from processor.language.product.encoded_document import EncodedDocument
+from processor.language.product.avro import EncodedDocument
 from processor.values.dead_letters import RefusedBy, message_bytes, reject_message
-from processor.values.message import MAX_MESSAGE_BYTES, Message
-from processor.values.record import Record, Rejected
-from processor.values.reject_reasons import ReasonCode
+from processor.values.reasons import ReasonCode
+from processor.values.record import MAX_MESSAGE_BYTES, Message, Record, Rejected
 from statestore.keys import Key
 from statestore.store import Done, Item
 
@@ -69,7 +68,7 @@ class PublishContext:
     """The facts that all messages of a product share in one task. `partition`, `number`: the product's place in the ledger;
     `version`: the product's. `earlier`: the highest sequence of the topic before the product's first message. `limit`: the most
     bytes of a message of the topic; `envelope`: the most bytes of a message next to its key and its value. The dead letter of a
-    document that does not fit goes to `rejects_topic`, whose messages have at most `letter_bytes`, and names `refused_by`."""
+    document that does not fit goes to `dead_letter_topic`, whose messages have at most `letter_bytes`, and names `refused_by`."""
 
     topic: str
     product: str
@@ -79,7 +78,7 @@ class PublishContext:
     headers: tuple[tuple[str, bytes], ...]
     earlier: int = 0
     limit: int = MAX_MESSAGE_BYTES
-    rejects_topic: str = ""
+    dead_letter_topic: str = ""
     letter_bytes: int | None = None
     refused_by: RefusedBy | None = None
     envelope: int = field(init=False)
@@ -251,7 +250,7 @@ def _letter(
         value=None,
     )
     rejected = Rejected(record=record, reason=unfit.reason, code=unfit.code, entity=task.entity)
-    return reject_message(rejected, context.rejects_topic, context.letter_bytes, context.refused_by)
+    return reject_message(rejected, context.dead_letter_topic, context.letter_bytes, context.refused_by)
 
 
 def unpublishable(error: Exception, root: str | None) -> Unpublishable:

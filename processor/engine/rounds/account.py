@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from processor.counts import DEAD_LETTERS_OF, IN_TOPIC, OUTCOMES, Count, Outcome
-from processor.environment.settings.setting_groups import BatchSettings
+from processor.environment.settings.settings import BatchSettings
 from processor.errors import AccountError, TooManyRejects
 
 REASONS_SHOWN = 5
@@ -35,6 +35,6 @@ def check_account(tally: Mapping[str, int], letters: Mapping[str, str], settings
         raise TooManyRejects(
             f"{dead} of {read} records of a batch are dead letters, more than max_reject_share = {settings.max_reject_share} "
             f"allows: {shown}{more}. The job does not commit the batch, and the next start reads it again. Look at one "
-            f"(`statestore rejects show {example}`; of `try`: in its rejects file). Then correct the definitions (`statestore "
-            "apply`) or the source, or raise max_reject_share"
+            f"(`statestore dead-letters show {example}`; of `try`: in its file of dead letters). Then correct the definitions "
+            "(`statestore apply`) or the source, or raise max_reject_share"
         )

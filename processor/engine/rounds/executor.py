@@ -15,7 +15,7 @@ from processor.engine.rounds.publish_stage import AskLimit, publish_lane
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.engine.rounds.stage_times import stage_time
 from processor.engine.rounds.step_runner import OpenWriter, Outbox, StepRunner
-from processor.environment.settings.setting_groups import FAN_OUT_PAGE
+from processor.environment.settings.settings import FAN_OUT_PAGE
 from processor.values.framing import NO_SCHEMAS, FramedReader
 from statestore.store import Store
 

@@ -39,17 +39,11 @@ from processor.engine.rounds.freshness import UNKNOWN, RootTimes
 from processor.engine.rounds.round import CHUNK, LaneResult, Round
 from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import TopicRefused
+from processor.language.product.avro import DocumentEncoder, Encode, EncodedDocument, framed_avro, json_of_avro
 from processor.language.product.document import Match, Renderer, SharedLevel
-from processor.language.product.encoded_document import (
-    DocumentEncoder,
-    Encode,
-    EncodedDocument,
-    framed_avro,
-    json_of_avro,
-)
 from processor.language.product.product import Product
 from processor.values.entity import Entity
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.record import MAX_MESSAGE_BYTES
 
 VERSION_HEADER = "statestore.product_version"
 TOMBSTONE = EncodedDocument("", None)
@@ -277,7 +271,7 @@ def _context(round_: Round, product: ProductPlan) -> PublishContext:
         ),
         earlier=round_.setup.earlier_sequences.get(name, 0),
         limit=min(round_.setup.message_limits.get(name, MAX_MESSAGE_BYTES), MAX_MESSAGE_BYTES),
-        rejects_topic=round_.rejects_topic,
+        dead_letter_topic=round_.dead_letter_topic,
         letter_bytes=round_.setup.letter_bytes,
         refused_by=round_.refused_by,
     )

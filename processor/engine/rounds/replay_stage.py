@@ -23,11 +23,10 @@ from processor.engine.rounds.round import Round, StageResult
 from processor.engine.rounds.settled_decode import SettledDecode
 from processor.engine.rounds.split_erased import split_erased
 from processor.engine.rounds.step_runner import StepRunner
-from processor.values.dead_letters import DeadLetter
+from processor.values.dead_letters import REPAIR, DeadLetter, seen_version
 from processor.values.entity import Entity
+from processor.values.reasons import OF_DOCUMENTS
 from processor.values.record import Change, Decoded, Ignored, Record, Rejected, Truncated
-from processor.values.reject_reasons import OF_DOCUMENTS
-from processor.values.repair_record import REPAIR, seen_version
 from statestore.items import decode_version
 
 TOO_OLD = (

@@ -20,7 +20,6 @@ from processor.engine.protocol.committed import Committed
 from processor.engine.protocol.epochs import Incarnations
 from processor.engine.protocol.erasures import Erased
 from processor.engine.protocol.fan_outs import FanOut, ResumedFanOut
-from processor.engine.protocol.form_notes import FormNote, Forms
 from processor.engine.protocol.held_portion import HeldPortion, SeenRecords, TransactionName
 from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.open_changes import SettledSegment
@@ -32,7 +31,8 @@ from processor.engine.rounds.freshness import RootTimes
 from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.update_counts import AbsentCounts, UpdateCounts
 from processor.values.dead_letters import RefusedBy
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.decimal_forms import FormNote, Forms
+from processor.values.record import MAX_MESSAGE_BYTES
 
 CHUNK = 500
 """Steps that run side by side: enough to fill batched reads, few enough to bound the memory of a task. Reads are shared
@@ -97,7 +97,7 @@ class Round:
     committed: Committed
     expires_at: int
     oldest: float
-    rejects_topic: str
+    dead_letter_topic: str
     setup: PublishSetup
     stopped: frozenset[str]
     unfit: frozenset[Root] = frozenset()

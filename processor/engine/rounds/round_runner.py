@@ -25,7 +25,7 @@ from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.engine.rounds.row_reads import RowReads
 from processor.engine.rounds.run_progress import RunProgress
 from processor.engine.rounds.spending import spending
-from processor.environment.settings.installed_release import statestore_version
+from processor.environment.settings.settings import statestore_version
 from processor.errors import Fenced, LostWrites
 from statestore.store import Refused
 
@@ -101,7 +101,7 @@ class RoundRunner:
             committed=committed,
             expires_at=int(date) + settings.marker_days * DAY,
             oldest=date - settings.marker_days * DAY + HOUR,
-            rejects_topic=settings.rejects_topic,
+            dead_letter_topic=settings.dead_letter_topic,
             setup=progress.setup,
             stopped=frozenset(progress.backlog.stopped),
             unfit=frozenset(progress.unfit),

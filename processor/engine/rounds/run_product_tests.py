@@ -12,8 +12,8 @@ from processor.language.definitions.product_tests import Case, ExpectedDocument
 from processor.language.definitions.shape import MOST_SECONDS
 from processor.values import canonical_json
 from processor.values.dead_letters import rejected_record
+from processor.values.reasons import OF_DOCUMENTS
 from processor.values.record import Value
-from processor.values.reject_reasons import OF_DOCUMENTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

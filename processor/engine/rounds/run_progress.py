@@ -16,15 +16,7 @@ from processor.engine.protocol.erasures import PARTITION as ERASED
 from processor.engine.protocol.erasures import Erased, erased_in
 from processor.engine.protocol.fan_outs import FanOuts
 from processor.engine.protocol.form_notes import PARTITION as FORMS
-from processor.engine.protocol.form_notes import (
-    FormNote,
-    Forms,
-    forget_form,
-    obsolete_notes,
-    read_form,
-    with_notes,
-    without_notes,
-)
+from processor.engine.protocol.form_notes import forget_form, read_form
 from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.open_changes import OpenChanges
 from processor.engine.protocol.segment import open_items
@@ -38,6 +30,7 @@ from processor.engine.rounds.job_event import JobEvent, Level, Report, no_report
 from processor.engine.rounds.round import LaneResult, PublishSetup, StageResult
 from processor.environment.settings.settings import Settings
 from processor.errors import Fenced
+from processor.values.decimal_forms import FormNote, Forms, obsolete_notes, with_notes, without_notes
 from statestore.store import Delete, Done, Item, Store, Write
 
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from processor.engine.protocol.decode import decode
-from processor.engine.protocol.form_notes import FormNote, Forms, read_form, with_notes, write_form
+from processor.engine.protocol.form_notes import read_form, write_form
+from processor.values.decimal_forms import NO_FORMS, FormNote, Forms, learned_at, with_notes
 from processor.values.entity import Entity
 from processor.values.framing import FramedReader, schema_ids
 from processor.values.record import Change, Decoded, Record, Rejected
-from processor.values.settled_form import NO_FORMS, settled_at
 from statestore.store import Refused, Store
 
 
@@ -45,7 +45,7 @@ class SettledDecode:
         decoded = self._decoded(record, entity)
         if isinstance(decoded, Change) and decoded.shows:
             for column, form in decoded.shows.items():
-                self._settle(FormNote(decoded.entity, column, settled_at(record, form)))
+                self._settle(FormNote(decoded.entity, column, learned_at(record, form)))
             decoded = self._decoded(record, entity)
         return decoded
 

@@ -9,13 +9,14 @@ from contextlib import suppress
 from dataclasses import replace
 
 from processor.engine.protocol.decode import Decoder
-from processor.values.broken_json import read_beginning
-from processor.values.change_formats import DebeziumImage, read_image, unwrap
+from processor.values.canonical_json import read_beginning
+from processor.values.decimal_forms import NO_FORMS, ColumnForms
 from processor.values.entity import Entity
-from processor.values.foreign.foreign_formats import foreign_format, foreign_rows
+from processor.values.envelopes.foreign import foreign_format, foreign_rows
+from processor.values.envelopes.kind import RowImage, RowImages
+from processor.values.envelopes.kinds import read_image, unwrap
 from processor.values.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, is_framed
 from processor.values.record import UNAVAILABLE, Record, Value
-from processor.values.settled_form import NO_FORMS, ColumnForms
 
 RowKey = tuple[Value, ...]
 
@@ -44,13 +45,13 @@ class _KeyReader(Decoder):
                 if len(parts) == len(self.entity.key):
                     yield tuple(parts[name] for name in self.entity.key)
 
-    def _kafka_parts(self, record: Record, image: DebeziumImage, schemas: FramedReader) -> Mapping[str, Value]:
+    def _kafka_parts(self, record: Record, image: RowImage, schemas: FramedReader) -> Mapping[str, Value]:
         with suppress(ValueError):
             found = self._key_parts(self._key_value(record, schemas), image)
             return {name: part for name, part in found.items() if part is not None}
         return {}
 
-    def _parts(self, image: DebeziumImage) -> Mapping[str, Value]:
+    def _parts(self, image: RowImage) -> Mapping[str, Value]:
         """The parts of the key that an image has, each read alone."""
         parts = {}
         for name in self.entity.key:
@@ -70,19 +71,21 @@ def _value(data: bytes | None, schemas: FramedReader) -> Value:
     return read_beginning(data[HEAD:])  # a body of JSON Schema is JSON
 
 
-def _images(value: Value, entity: Entity) -> Iterator[DebeziumImage]:
+def _images(value: Value, entity: Entity) -> Iterator[RowImage]:
     """The images in a value: the new one and the old one of an envelope, also of an envelope that breaks its contract, and that
     of a record in another format than the entity pins. First of all the image of no value."""
     unpinned = replace(entity, format=None)
     forms: list[Value] = [None, value]
     payload, schema = unwrap(value, entity)
     if type(payload) is dict and (foreign := foreign_format(payload, entity.columns)) is not None:
-        yield from (DebeziumImage(row) for row in foreign_rows(payload, foreign))
+        yield from (RowImage(row) for row in foreign_rows(payload, foreign))
     if type(payload) is dict and not payload.keys().isdisjoint(("before", "after")):
         forms += [SchemedValue({**payload, "op": op}, schema) for op in ("c", "d")]
     for form in forms:
         for reader in (entity, unpinned):
             with suppress(ValueError):
                 image = read_image(form, reader)
-                if isinstance(image, DebeziumImage):
+                if isinstance(image, RowImage):
                     yield image
+                elif isinstance(image, RowImages):
+                    yield from image.images

@@ -5,12 +5,11 @@ from collections.abc import Iterable
 from processor.engine.plan.row_image import version_of
 from processor.engine.protocol.epochs import UNKNOWN, Incarnations
 from processor.engine.protocol.erasures import Erased, erasure_key, name_of, read_erasure
-from processor.engine.protocol.form_notes import Forms
 from processor.engine.rounds.shown_keys import shown_keys
+from processor.values.decimal_forms import NO_FORMS, Forms
 from processor.values.entity import Entity
 from processor.values.framing import FramedReader
 from processor.values.record import Change, Record
-from processor.values.settled_form import NO_FORMS
 from statestore import keys
 from statestore.store import Store
 

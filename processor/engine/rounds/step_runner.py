@@ -23,9 +23,9 @@ from typing import Any, Protocol, TypeVar
 from processor.engine.plan.step import Lookup, Request, Send, Step, WeakKey
 from processor.engine.protocol.overlay import OpenRow, Overlay, Sight, open_rows, sights_of
 from processor.engine.protocol.segment import IndexKey
-from processor.environment.settings.setting_groups import FAN_OUT_PAGE
+from processor.environment.settings.settings import FAN_OUT_PAGE
 from processor.values.framing import NO_SCHEMAS, FramedReader
-from processor.values.message import Message
+from processor.values.record import Message
 from statestore.items import by_key, replace_older, version_shown
 from statestore.keys import Key
 from statestore.store import Delete, Item, Page, Query, Read, Store, Write

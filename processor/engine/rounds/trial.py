@@ -22,8 +22,7 @@ from processor.engine.rounds.make_driver import make_driver
 from processor.engine.rounds.recorded_ends import RecordedEnds
 from processor.environment.settings.settings import Settings
 from processor.values.framing import NO_SCHEMAS, FramedReader
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from statestore.memory import MemoryStore
 from statestore.store import Store
 
@@ -148,7 +147,7 @@ class LaneOutbox:
 
     def send(self, message: Message) -> None:
         trial = self.trial
-        (trial.rejects if message.topic == trial.settings.rejects_topic else trial.published).send(message)
+        (trial.rejects if message.topic == trial.settings.dead_letter_topic else trial.published).send(message)
 
     def flush(self) -> None:
         return None

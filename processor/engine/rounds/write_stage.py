@@ -207,7 +207,7 @@ def _reject(
     shown = rejected.reason if round_.log_values else rejected.plain or rejected.reason
     letters.pop(code, None)  # so that the last letter of all comes last
     letters[code] = f"{record.topic}/{record.partition} offset {record.offset}: {shown}"
-    rejects.send(reject_message(rejected, round_.rejects_topic, round_.setup.letter_bytes, round_.refused_by))
+    rejects.send(reject_message(rejected, round_.dead_letter_topic, round_.setup.letter_bytes, round_.refused_by))
 
 
 def _check_truncate(record: Record, entity: Entity, round_: Round) -> None:

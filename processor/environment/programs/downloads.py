@@ -295,40 +295,31 @@ def silent(_: str) -> None:
     """A `ShowProgress` that shows nothing."""
 
 
-def kafka_broker_jars(progress: ShowProgress = silent) -> Path:
-    """The jars of the Kafka broker: 46 jars, 43 MB."""
+def _jars(name: str, title: str, megabytes: int, modules: list[Module], types: str, progress: ShowProgress) -> Path:
+    """The set of these modules, and of all that they need. The version of the first module is in its name."""
 
     def fill(directory: Path) -> None:
-        progress("Kafka broker: fetching 43 MB of jars, once (about 40 s)")
-        ivy = Ivy("kafka-broker", jars_of_pyspark(), progress)
-        ivy.fetch([KAFKA_MODULE, KAFKA_LOG_MODULE], directory, types="jar bundle")
+        progress(f"{title}: fetching {megabytes} MB of jars, once (about 40 s)")
+        ivy = Ivy(name, jars_of_pyspark(), progress)
+        ivy.fetch(modules, directory, types=types)
         ivy.clear()
 
-    return fetch_once(f"kafka-broker-{KAFKA_MODULE.version}", fill, progress)
+    return fetch_once(f"{name}-{modules[0].version}", fill, progress)
+
+
+def kafka_broker_jars(progress: ShowProgress = silent) -> Path:
+    """The jars of the Kafka broker: 46 jars, 43 MB."""
+    return _jars("kafka-broker", "Kafka broker", 43, [KAFKA_MODULE, KAFKA_LOG_MODULE], "jar bundle", progress)
 
 
 def dynamodb_local_jars(progress: ShowProgress = silent) -> Path:
     """The files of DynamoDB Local: 85 files, 51 MB, with native libraries. Its licence allows use, not redistribution."""
-
-    def fill(directory: Path) -> None:
-        progress("DynamoDB Local: fetching 51 MB of jars, once (about 40 s)")
-        ivy = Ivy("dynamodb-local", jars_of_pyspark(), progress)
-        ivy.fetch([DYNAMODB_LOCAL_MODULE], directory)
-        ivy.clear()
-
-    return fetch_once(f"dynamodb-local-{DYNAMODB_LOCAL_MODULE.version}", fill, progress)
+    return _jars("dynamodb-local", "DynamoDB Local", 51, [DYNAMODB_LOCAL_MODULE], "", progress)
 
 
 def opensearch_jars(progress: ShowProgress = silent) -> Path:
     """The jars of OpenSearch: 53 jars, 44 MB."""
-
-    def fill(directory: Path) -> None:
-        progress("OpenSearch: fetching 44 MB of jars, once (about 40 s)")
-        ivy = Ivy("opensearch", jars_of_pyspark(), progress)
-        ivy.fetch(OPENSEARCH_MODULES, directory, types="jar bundle")
-        ivy.clear()
-
-    return fetch_once(f"opensearch-{OPENSEARCH_MODULES[0].version}", fill, progress)
+    return _jars("opensearch", "OpenSearch", 44, OPENSEARCH_MODULES, "jar bundle", progress)
 
 
 def spark_kafka_jars(progress: ShowProgress = silent) -> Path:

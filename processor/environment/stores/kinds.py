@@ -1,12 +1,27 @@
-"""All kinds of store. No other room tells them apart."""
+"""All kinds of store, and the names of their tables in the registry. No other room tells the kinds apart."""
 
 from typing import Any
 
-from processor.environment.stores.dynamodb_kind import DYNAMODB, DynamoSettings
-from processor.environment.stores.postgres_kind import POSTGRES, PostgresSettings
-from processor.environment.stores.store_kind import Effort, StoreKind
+from processor.environment.stores.dynamodb import DYNAMODB, DynamoSettings
+from processor.environment.stores.kind import RetryBudget, StoreKind
+from processor.environment.stores.postgres import POSTGRES, PostgresSettings
 from processor.errors import SettingError
 from statestore.store import FencingToken, Store
+
+FIRST = "dynamodb"
+"""The kind whose tables have no prefix: the registry knew only this kind when it got the column."""
+
+
+def place_of(kind: str, table: str) -> str:
+    """The name of a table in the registry."""
+    return table if kind == FIRST else f"{kind}:{table}"
+
+
+def kind_and_table(place: str) -> tuple[str, str]:
+    """The kind and the table that the registry names."""
+    kind, _, table = place.rpartition(":")
+    return kind or FIRST, table
+
 
 KINDS: dict[str, StoreKind[Any]] = {kind.name: kind for kind in (POSTGRES, DYNAMODB)}
 """By name. The first is the default with embedded parts."""
@@ -35,6 +50,6 @@ def embedded_kind() -> StoreKind[Any]:
     return next(iter(KINDS.values()))
 
 
-def open_store(settings: Any, effort: Effort = Effort.VERB, fence: FencingToken | None = None) -> Store:
-    """The table's store, which writes in the right of `fence`."""
-    return kind_of(settings.store).open(settings, effort, fence)
+def open_store(settings: Any, budget: RetryBudget = RetryBudget.VERB, fence: FencingToken | None = None) -> Store:
+    """The table's store, which writes under this fencing token."""
+    return kind_of(settings.store).open(settings, budget, fence)

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from processor.job.kafka.check_access import check_access
 from processor.job.kafka.client import TIMEOUT, client_error, list_partitions, make_consumer, setting_errors, settings
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.record import MAX_MESSAGE_BYTES
 
 ATTEMPTS = 5
 """So often the broker is asked about a topic that it does not know, or that has no leader; a second apart."""

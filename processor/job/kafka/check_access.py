@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from processor.environment.settings.kafka_security import credentials
+from processor.environment.settings.kafka import credentials
 from processor.errors import KafkaError, SettingError, StatestoreError
 from processor.job.kafka.client import setting_errors, settings
 

@@ -8,8 +8,8 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import KafkaError as ClientError
 
-from processor.environment.settings.kafka_security import MSK, for_librdkafka
-from processor.environment.settings.resolve_secrets import resolve_kafka
+from processor.environment.settings.kafka import MSK, for_librdkafka
+from processor.environment.settings.resolve import resolve_kafka
 from processor.errors import Fenced, KafkaError
 from processor.job.kafka.msk_token import token_source
 

@@ -16,11 +16,10 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer
 from processor.job.kafka.protobuf_values import protobuf_reader
 from processor.job.kafka.registry_client import RegistryClient, SchemaMissing, WriterSchema
 from processor.values import canonical_json
+from processor.values.avro_schema import read_avro_schema
+from processor.values.connect_schema import connect_schema, with_branches
 from processor.values.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, framed_id, refuse_long_id
-from processor.values.mismatch import Mismatch
-from processor.values.schemas.avro_schema import read_avro_schema
-from processor.values.schemas.chosen_branches import with_branches
-from processor.values.schemas.connect_json_schema import connect_schema
+from processor.values.reasons import Mismatch
 
 ReadFramed = Callable[[bytes], SchemedValue]
 """Reads data of one schema, framing included. Raises any error for data that does not fit."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from processor.engine.plan.plan import Plan
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.record import MAX_MESSAGE_BYTES
 
 KAFKA_DEFAULT_BYTES = 1_048_588
 """Kafka's own default of `max.message.bytes`."""

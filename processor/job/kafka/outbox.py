@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, Producer
 
 from processor.errors import KafkaError, SettingError, StatestoreError, TopicRefused, TransactionTimedOut
 from processor.job.kafka.client import TIMEOUT, client_error, setting_errors, settings
-from processor.values.message import MAX_MESSAGE_BYTES, Message
+from processor.values.record import MAX_MESSAGE_BYTES, Message
 
 BATCH_BYTES = 1_000_000
 """The most bytes that a producer sends as one batch: librdkafka's default. A topic measures a batch, not each message."""

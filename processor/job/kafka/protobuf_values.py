@@ -26,9 +26,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from processor.job.kafka.protobuf_schema import compiled_schema
-from processor.values.framing import SchemedValue
-from processor.values.record import Value
-from processor.values.schemas.connect_values import (
+from processor.values.connect_schema import (
     CONNECT,
     DECIMAL,
     VARIABLE_DECIMAL,
@@ -38,6 +36,8 @@ from processor.values.schemas.connect_values import (
     shortest_float,
     unscaled_text,
 )
+from processor.values.framing import SchemedValue
+from processor.values.record import Value
 
 _FREE_FORM: Final = {f"google.protobuf.{name}" for name in ("Struct", "Value", "ListValue")}
 _WRAPPERS: Final = {

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 import orjson
 import simplejson
 
-from processor.values.message import HIGHEST_SEQUENCE, read_sequence
-from processor.values.record import Record
+from processor.values.record import HIGHEST_SEQUENCE, Record, read_sequence
 
 HEADER: Final = "statestore."
 HIGHEST_VERSION: Final = 2**31 - 1

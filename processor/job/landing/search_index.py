@@ -20,7 +20,7 @@ import simplejson
 from processor.job.landing.landed_message import LandedMessage, is_object, shortened
 from processor.job.landing.search_client import IndexWrite
 from processor.job.landing.target import LandedDocument, LandedTopic, RefusedDocument
-from processor.values.message import HIGHEST_SEQUENCE
+from processor.values.record import HIGHEST_SEQUENCE
 
 OWN: Final = "statestore"
 """The member in which an entry keeps what is not of the document."""

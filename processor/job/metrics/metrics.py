@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 from processor.counts import BATCH, DEAD_LETTERS_OF, IN_TOPIC, OUTCOMES, REQUEST, STAGE, STAGES, Count
 from processor.engine.rounds import freshness
 from processor.engine.rounds.index_lag import LAG_BOUNDS, LAG_BUCKETS, LAG_SUM
-from processor.values.reject_reasons import REASONS
+from processor.values.reasons import REASONS
 from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
 Kind = Literal["counter", "gauge", "histogram"]
@@ -247,7 +247,7 @@ METRICS = (
         alarm=_alarm(
             "dead_letters",
             "warning",
-            "Records break their contract: `statestore rejects list` shows them.",
+            "Records break their contract: `statestore dead-letters list` shows them.",
             limit_name="dead_letters",
         ),
     ),
@@ -503,7 +503,7 @@ METRICS = (
         alarm=_alarm(
             "unfit_documents",
             "critical",
-            "Documents do not fit their topic: `statestore rejects list --each` says why.",
+            "Documents do not fit their topic: `statestore dead-letters list --each` says why.",
         ),
     ),
     _metric(

@@ -3,7 +3,7 @@ the freshness of documents, and what waits at gates. Pure.
 
 A state is wrong if it stays until a person acts: a job died, or ended itself with an error, a product or a walk stopped, records
 lack a column that a product reads, the job refuses a registry version, none of its topics exists, or the job reports nothing any
-more. Dead letters are counted and are not wrong: `rejects list` shows those that wait.
+more. Dead letters are counted and are not wrong: `dead-letters list` shows those that wait.
 
 A record that its producer wrote long before the job began does not wait for the job: an old topic is read from its first record.
 Such a record is old, and the words say its age.
@@ -55,8 +55,8 @@ def wrong_in_report(state: Mapping[str, Any]) -> Iterator[str]:
         yield f"product {product} stopped: {why}"
     for product, count in state.get("unfit_documents", {}).items():
         yield (
-            f"product {product}: {count:,} documents do not fit its topic, which shows earlier ones: `statestore rejects list "
-            "--each` says why and what to do; then start the job again"
+            f"product {product}: {count:,} documents do not fit its topic, which shows earlier ones: `statestore "
+            "dead-letters list --each` says why and what to do; then start the job again"
         )
     for walk, why in state.get("stopped_walks", {}).items():
         yield f"{walk} stopped: {why}"

@@ -25,8 +25,15 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from processor.engine.rounds.freshness import read_freshness
-from processor.environment.listeners.connections import ConnectionLimits, ConnectionTable, listen
-from processor.environment.listeners.host import LOCAL_NAMES, is_loopback, is_named, plain_name
+from processor.environment.listeners import (
+    LOCAL_NAMES,
+    ConnectionLimits,
+    ConnectionTable,
+    is_loopback,
+    is_named,
+    listen,
+    plain_name,
+)
 from processor.job.metrics.metrics import Histogram, Values, read_metrics
 from processor.job.metrics.prometheus_text import CONTENT_TYPE, prometheus_text
 from processor.job.metrics.status import document_age, gate_lines, lag_text, missing_text, oldest_text

@@ -22,8 +22,8 @@ from processor.engine.protocol.identity import (
     write_identity,
 )
 from processor.environment.settings.settings import Settings
+from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
-from processor.environment.stores.store_kind import Effort
 from processor.errors import ForeignPart
 from processor.job.run.checkpoint import Checkpoint
 from processor.job.run.forget_progress import forget_progress, messages_in
@@ -87,7 +87,7 @@ def readable_store(settings: Settings, registry: Registry) -> Iterator[Store]:
 def look_up_stores(settings: Settings, registry: Registry, count: int) -> Iterator[list[Store]]:
     """So many stores inside the block, for look-ups, which soon give up a silent store. Raises as `readable_store`."""
     with readable_store(settings, registry), ExitStack() as stack:
-        yield [stack.enter_context(closing(open_store(settings, Effort.LOOK_UP))) for _ in range(count)]
+        yield [stack.enter_context(closing(open_store(settings, RetryBudget.LOOK_UP))) for _ in range(count)]
 
 
 def widen_table(settings: Settings, registry: Registry, slots: int, progress: ReportIndex) -> None:

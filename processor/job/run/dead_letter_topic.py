@@ -9,7 +9,7 @@ from processor.job.kafka.admin import Admin
 from processor.job.kafka.message_limits import KAFKA_DEFAULT_BYTES
 from processor.job.kafka.reader import read_record
 from processor.values.dead_letters import SMALLEST_LIMIT, DeadLetter, record_hash
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.record import MAX_MESSAGE_BYTES
 
 PORTION_LETTERS = 500
 PORTION_BYTES = 64 * 1024 * 1024
@@ -18,7 +18,7 @@ PORTION_BYTES = 64 * 1024 * 1024
 def letter_bytes(admin: Admin, settings: Settings) -> int:
     """The most bytes of a dead letter. Takes Kafka's default for a topic whose configuration the job may not read. Raises
     KafkaError where not even a cut dead letter fits."""
-    topic = settings.rejects_topic
+    topic = settings.dead_letter_topic
     limit = min(admin.max_message_bytes(topic) or KAFKA_DEFAULT_BYTES, MAX_MESSAGE_BYTES)
     if limit < SMALLEST_LIMIT:
         raise KafkaError(

@@ -10,8 +10,7 @@ from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.kafka.reader import read_topic
 from processor.values.dead_letters import read_dead_letters
-from processor.values.message import Message
-from processor.values.record import Record, Rejected
+from processor.values.record import Message, Record, Rejected
 from processor.values.recorded_topics import read_records
 
 
@@ -83,7 +82,7 @@ def _check_fresh(admin: Admin, topics: Iterable[str]) -> None:
 def read_back(settings: Settings, plan: Plan) -> tuple[list[Record], list[Rejected]]:
     """The messages of the products' topics, each key in order, and the dead letters, each once."""
     published = [record for product in plan.products.values() for record in _read(settings, product.product.topic)]
-    return published, [letter.rejected for letter in read_dead_letters(_read(settings, settings.rejects_topic))]
+    return published, [letter.rejected for letter in read_dead_letters(_read(settings, settings.dead_letter_topic))]
 
 
 def _read(settings: Settings, topic: str) -> Iterable[Record]:

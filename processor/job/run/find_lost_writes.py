@@ -14,8 +14,7 @@ from processor.engine.protocol.lost_writes import RUNS, ShownMessage, later_run,
 from processor.environment.settings.settings import Settings
 from processor.errors import ForeignPart
 from processor.job.kafka.reader import read_last
-from processor.values.message import read_sequence, sequence_of
-from processor.values.record import Record
+from processor.values.record import Record, read_sequence, sequence_of
 from registry.repository import Registry
 from statestore.errors import NoTable
 from statestore.items import key_of_item

@@ -22,8 +22,7 @@ from processor.engine.protocol.walk import read_walk, write_walk
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_topic
-from processor.values.message import Message, sequence_of
-from processor.values.record import Record
+from processor.values.record import Message, Record, sequence_of
 from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.store import Delete, Item, Store, Write

@@ -5,7 +5,7 @@ from threading import Event, Thread
 from time import monotonic
 
 from processor.engine.rounds.job_event import JobEvent, Report
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import Stopped
 from processor.job.run.worker import lease_lost

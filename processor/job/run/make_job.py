@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
+from processor.engine.plan.dead_letter_topic import check_dead_letter_topic
 from processor.engine.plan.plan import Plan
-from processor.engine.plan.rejects_topic import check_rejects_topic
 from processor.engine.protocol.ledger import Run
 from processor.engine.rounds.clock import SystemClock
 from processor.engine.rounds.driver import Driver
@@ -49,7 +49,7 @@ def make_job(
 ) -> Job:
     """The job, which has yet to begin. Creates the topic of dead letters, and starts the workers."""
     admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
-    admin.ensure([settings.rejects_topic], partitions=1, compacted=False)
+    admin.ensure([settings.dead_letter_topic], partitions=1, compacted=False)
     preparation = PublishPreparation(
         settings=settings,
         store=store,
@@ -107,7 +107,7 @@ class _Readiness:
 
     def prepare(self, plan: Plan) -> PublishSetup:
         """Makes the topics and the schemas of the plan's products ready."""
-        check_rejects_topic(plan, self.settings.rejects_topic)
+        check_dead_letter_topic(plan, self.settings.dead_letter_topic)
         topics = [p.product.topic for p in plan.products.values()]
         self.admin.ensure(topics, partitions=self.settings.partitions, compacted=True)
         return self.preparation.setup(plan)

@@ -25,9 +25,8 @@ from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.job_event import JobEvent
 from processor.engine.rounds.steward import Steward
 from processor.engine.rounds.troubles import Troubles
-from processor.environment.settings.installed_release import statestore_version
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.settings import Settings
+from processor.environment.settings.resolve import open_registry
+from processor.environment.settings.settings import Settings, statestore_version
 from processor.errors import KafkaError
 from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.metrics.count_window import CountWindow

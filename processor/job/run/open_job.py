@@ -7,15 +7,14 @@ import threading
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from processor.engine.plan.dead_letter_topic import check_dead_letter_topic
 from processor.engine.plan.plan import Plan
-from processor.engine.plan.rejects_topic import check_rejects_topic
 from processor.engine.rounds.job_event import JobEvent, Report
 from processor.engine.rounds.troubles import Troubles
-from processor.environment.settings.installed_release import statestore_version
-from processor.environment.settings.resolve_secrets import resolve_tables
-from processor.environment.settings.settings import Settings
+from processor.environment.settings.resolve import resolve_tables
+from processor.environment.settings.settings import Settings, statestore_version
+from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
-from processor.environment.stores.store_kind import Effort
 from processor.job.kafka.check_access import check_access
 from processor.job.kafka.open_schemas import open_schemas
 from processor.job.run.binding import (
@@ -95,13 +94,13 @@ def prepare_job(
         ForeignPart: table, job name and checkpoint do not belong to this registry; nothing is written.
         Stopped: an operator stopped the job before it was open.
     """
-    check_rejects_topic(plan, settings.rejects_topic)
+    check_dead_letter_topic(plan, settings.dead_letter_topic)
     stopping, troubles = stopping or threading.Event(), troubles or Troubles(report)
     settings = resolve_tables(settings)
     open_schemas(settings.schema_registry)
     check_access(settings.bootstrap_servers, dict(settings.kafka))
     with stops_cleanly(stopping), ExitStack() as failing:
-        store = open_store(settings, Effort.JOB)
+        store = open_store(settings, RetryBudget.JOB)
         failing.callback(store.close)
         check_parts(settings, registry, store, None, adopt=adopt)
         lost = find_lost_writes(settings, plan, registry, store)

@@ -1,11 +1,10 @@
 """The plan of a run: that of the registry, after the definitions that the run brings."""
 
+from processor.engine.plan.dead_letter_topic import check_dead_letter_topic
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import check_after, plan_of, requirements_of
-from processor.engine.plan.rejects_topic import check_rejects_topic
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.owner_name import owner_name
-from processor.environment.settings.settings import Settings
+from processor.environment.settings.resolve import open_registry
+from processor.environment.settings.settings import Settings, owner_name
 from processor.job.run.binding import check_new_registry
 from processor.language.product.product import Definitions
 
@@ -16,8 +15,8 @@ def prepare_plan(settings: Settings, definitions: Definitions | None) -> Plan:
         check_new_registry(settings, registry)
         registry.migrate(settings.slots)
         if definitions is not None:
-            required, check = requirements_of(definitions), check_after(definitions, settings.rejects_topic)
+            required, check = requirements_of(definitions), check_after(definitions, settings.dead_letter_topic)
             registry.apply(required, who=owner_name(), why="run", check=check)
         plan = plan_of(registry.snapshot())
-    check_rejects_topic(plan, settings.rejects_topic)
+    check_dead_letter_topic(plan, settings.dead_letter_topic)
     return plan

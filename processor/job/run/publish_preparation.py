@@ -19,7 +19,7 @@ from processor.errors import ForeignPart
 from processor.job.kafka.document_schemas import SchemaRegistration
 from processor.job.kafka.message_limits import message_limits
 from processor.job.kafka.reader import read_topic
-from processor.values.message import sequence_of
+from processor.values.record import sequence_of
 from statestore.store import Store
 
 

@@ -10,8 +10,7 @@ from processor.job.kafka.reader import read_topic
 from processor.job.run.dead_letter_topic import portions, with_whole_record
 from processor.job.run.job import Job
 from processor.values.dead_letters import read_dead_letters, rejected_record
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from registry.model import LetterPosition
 
 
@@ -29,7 +28,7 @@ def live_replays(job: Job) -> LiveReplays:
 def read_requested(job: Job, places: Sequence[LetterPosition]) -> RequestedLetters:
     """The dead letters at these places, in portions: those that are still in their topic. Keeps no others in memory."""
     settings, wanted = job.settings, frozenset(places)
-    records = read_topic(settings.bootstrap_servers, dict(settings.kafka), settings.rejects_topic)
+    records = read_topic(settings.bootstrap_servers, dict(settings.kafka), settings.dead_letter_topic)
     found = read_dead_letters(record for record in records if _is_at(record, wanted))
     topics = sorted({place.topic for place in places})
     return RequestedLetters(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from threading import Event
 
 from processor.engine.rounds.job_event import JobEvent, Report
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import Fenced, StatestoreError, Stopped
 from registry.errors import LeaseLost, RegistryError, RegistryMissing

@@ -9,9 +9,8 @@ from threading import Event
 from processor.engine.plan.plan import Plan
 from processor.engine.rounds.job_event import Report
 from processor.engine.rounds.troubles import Troubles
-from processor.environment.settings.open_registry import open_registry
-from processor.environment.settings.owner_name import owner_name
-from processor.environment.settings.settings import Settings
+from processor.environment.settings.resolve import open_registry
+from processor.environment.settings.settings import Settings, owner_name
 from processor.job.run.feed import Feed
 from processor.job.run.job import Job
 from processor.job.run.open_job import prepare_job

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
 from processor.engine.protocol.epochs import Partition
-from processor.environment.settings.kafka_security import SPARK_REDACTION, for_java
+from processor.environment.settings.kafka import SPARK_REDACTION, for_java
 from processor.environment.settings.settings import Settings
 from processor.job.run.checkpoint import START, Checkpoint
 

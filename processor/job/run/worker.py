@@ -23,10 +23,10 @@ from processor.engine.rounds.round import SMALL, LaneResult, Round, Stage, Stage
 from processor.engine.rounds.spending import spending
 from processor.engine.rounds.stage_times import stage_time
 from processor.engine.rounds.step_runner import StepRunner, tune_garbage_collector
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
+from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
-from processor.environment.stores.store_kind import Effort
 from processor.errors import Fenced, TransactionTimedOut
 from processor.job.kafka.message_limits import ask_limit
 from processor.job.kafka.open_schemas import open_avro_writer, open_schemas
@@ -86,7 +86,7 @@ def clients(settings: Settings, letter_bytes: int | None, fence: FencingToken | 
     _opened.close()
     keep_zip_directories()
     made = Clients(
-        store=open_store(settings, Effort.JOB, fence),
+        store=open_store(settings, RetryBudget.JOB, fence),
         rejects=KafkaOutbox(
             settings.bootstrap_servers,
             dict(settings.kafka),

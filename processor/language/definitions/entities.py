@@ -9,6 +9,7 @@ from processor.language.definitions.shape import (
     COLUMN,
     ENTITY,
     FLAG,
+    MOST_SHARDS,
     as_count,
     as_flag,
     as_map,
@@ -21,7 +22,6 @@ from processor.language.definitions.shape import (
 )
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
 from processor.language.product.join_fields import parse_compared, parse_element
-from processor.values.column_types import parse_type
 from processor.values.entity import (
     AbsentChoice,
     ColumnType,
@@ -31,20 +31,22 @@ from processor.values.entity import (
     DeleteFlag,
     Entity,
     KeepChoice,
-    RecordFormat,
     TruncateChoice,
+    parse_type,
     united,
 )
-from processor.values.foreign.delete_flags import flag_text
+from processor.values.envelopes.delete_flags import flag_text
+from processor.values.envelopes.kinds import FORMATS
 from processor.values.placeholders import PLACEHOLDER, placeholder_of
 from statestore.values import MAX_COLUMNS
 
 Choice = TypeVar("Choice", bound=str)
-MOST_SHARDS = 100
-KEEP, TRANSACTIONS, UNAVAILABLE = "keep", "transactions", "unavailable"
+KEEP, TRANSACTIONS, UNAVAILABLE, DECIMALS = "keep", "transactions", "unavailable", "decimals"
 FILE_WORDS = (KEEP, TRANSACTIONS, UNAVAILABLE)
 _KEEPS: tuple[KeepChoice, ...] = get_args(KeepChoice)
 _ABSENT: tuple[AbsentChoice, ...] = get_args(AbsentChoice)
+_FORMS: tuple[DecimalForm, ...] = get_args(DecimalForm)
+_TRUNCATES: tuple[TruncateChoice, ...] = get_args(TruncateChoice)
 _PATTERN = frozenset("*+?()[]{}|^$,\\")
 """The signs of patterns, and of lists in a text."""
 
@@ -106,12 +108,10 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
     columns_read = len(problems) == before
     key_columns = _read_key(name, key, body, columns if columns_read else None, problems)
     topic, shards = _read_options(name, body, problems)
-    formats: tuple[RecordFormat, ...] = get_args(RecordFormat)
-    truncates: tuple[TruncateChoice, ...] = get_args(TruncateChoice)
-    record_format = _read_choice(body.get("format"), "format", formats, problems)
-    decimals = _read_decimals(name, body, columns if columns_read else None, problems)
-    truncate = _read_choice(body.get("truncate"), "truncate", truncates, problems) or "refuse"
-    absent = _read_absent(name, body, columns if columns_read else None, problems)
+    record_format = _read_choice(body.get("format"), "format", tuple(FORMATS), problems)
+    decimals = _read_by_column(name, body, DECIMALS, _FORMS, columns if columns_read else None, problems)
+    truncate = _read_choice(body.get("truncate"), "truncate", _TRUNCATES, problems) or "refuse"
+    absent = _read_by_column(name, body, "absent", _ABSENT, columns if columns_read else None, problems)
     not_null = _read_not_null(body, problems)
     own = _read_words({name: value for name, (_, value) in body.entries.items()}, problems)
     flags = _read_flags(name, body.get("deleted"), record_format, problems)
@@ -254,48 +254,34 @@ def _read_topic(name: str, body: Map, problems: Problems) -> str | None:
     return as_topic(node, problems)
 
 
-def _read_decimals(
-    name: str, body: Map, columns: Mapping[str, ColumnType] | None, problems: Problems
-) -> DecimalForm | Mapping[str, DecimalForm] | None:
-    """The form of all decimals, or of the named columns. `columns` None: they have problems, and the names are not checked."""
-    forms: tuple[DecimalForm, ...] = get_args(DecimalForm)
-    node = body.get("decimals")
+def _read_by_column(
+    name: str,
+    body: Map,
+    word: str,
+    choices: tuple[Choice, ...],
+    columns: Mapping[str, ColumnType] | None,
+    problems: Problems,
+) -> Choice | Mapping[str, Choice] | None:
+    """The choice of all columns, or of the named ones. `columns` None: they have problems, and the names are not checked."""
+    node = body.get(word)
     if not isinstance(node, Map):
-        return _read_choice(node, "decimals", forms, problems)
-    found: dict[str, DecimalForm] = {}
+        return _read_choice(_null_word(node, choices), word, choices, problems)
+    found: dict[str, Choice] = {}
     for column, (key, value) in node.entries.items():
-        form = _read_choice(value, "decimals", forms, problems)
+        choice = _read_choice(_null_word(value, choices), word, choices, problems)
         if columns is not None and column not in columns:
-            problems.add(key, f"entity `{name}` has no column `{column}` for its `decimals`", suggest(column, columns))
-        elif columns is not None and columns[column].name not in ("decimal", "float"):
+            problems.add(key, f"entity `{name}` has no column `{column}` for its `{word}`", suggest(column, columns))
+        elif columns is not None and word == DECIMALS and columns[column].name not in ("decimal", "float"):
             what = f"column `{column}` of entity `{name}` is {columns[column]}, which takes no text of numbers"
             problems.add(key, what, "name columns of type decimal or float in `decimals`")
-        if form is not None:
-            found[column] = form
-    return found
-
-
-def _read_absent(
-    name: str, body: Map, columns: Mapping[str, ColumnType] | None, problems: Problems
-) -> AbsentChoice | Mapping[str, AbsentChoice] | None:
-    """What all columns have that a record lacks, or the named ones. `columns` None: they have problems, and the names are not
-    checked."""
-    node = body.get("absent")
-    if not isinstance(node, Map):
-        return _read_choice(_null_word(node), "absent", _ABSENT, problems)
-    found: dict[str, AbsentChoice] = {}
-    for column, (key, value) in node.entries.items():
-        choice = _read_choice(_null_word(value), "absent", _ABSENT, problems)
-        if columns is not None and column not in columns:
-            problems.add(key, f"entity `{name}` has no column `{column}` for its `absent`", suggest(column, columns))
         if choice is not None:
             found[column] = choice
     return found
 
 
-def _null_word(node: YamlNode | None) -> YamlNode | None:
-    """The node; the word `null` for YAML's null."""
-    is_null = isinstance(node, Scalar) and node.value is None and node.text == "null"
+def _null_word(node: YamlNode | None, choices: tuple[str, ...]) -> YamlNode | None:
+    """The node; the word `null` for YAML's null, where it is a choice."""
+    is_null = isinstance(node, Scalar) and node.value is None and node.text == "null" and "null" in choices
     return Scalar(file=node.file, line=node.line, value="null", text="null") if node and is_null else node
 
 
@@ -307,13 +293,15 @@ def _read_table(body: Map, key: str, problems: Problems) -> str:
 
 
 def _read_flags(
-    name: str, node: YamlNode | None, record_format: RecordFormat | None, problems: Problems
+    name: str, node: YamlNode | None, record_format: str | None, problems: Problems
 ) -> tuple[DeleteFlag, ...]:
     """The members that say a delete: one, or a list of them."""
     if node is None:
         return ()
-    if record_format == "debezium":
-        problems.add(node, f"entity `{name}` pins `format: debezium`, whose `op` says the deletes", "remove `deleted`")
+    member = FORMATS[record_format].operation if record_format else ""
+    if member:
+        what = f"entity `{name}` pins `format: {record_format}`, whose `{member}` says the deletes"
+        problems.add(node, what, "remove `deleted`")
     flags = []
     for item in node.items if isinstance(node, Sequence) else [node]:
         cure = "write `deleted: {column: op_type, values: [D]}`"

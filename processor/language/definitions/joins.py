@@ -18,6 +18,7 @@ from processor.language.definitions.names import NameScope, read_own_column
 from processor.language.definitions.problems import Location, Problems, WrongDefinition, suggest
 from processor.language.definitions.shape import (
     JOIN,
+    MAX_LIMIT,
     as_count,
     as_flag,
     as_map,
@@ -277,9 +278,6 @@ def _check_arrays(on: list[tuple[str, str]], node: YamlNode, problems: Problems)
     if len(arrays) > 1:
         names = " and ".join(f"`{column}[]`" for _, column in sorted(arrays))
         problems.add(node, f"`on` names the elements of several arrays, {names}", "join on the elements of one array")
-
-
-MAX_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,235 +5,58 @@ the readers' own: `statestore check` names their mistakes.
 
 From the root of a checkout, `python -m processor.language.definitions.json_schemas` writes the files that the package ships. The
 rest of the module is pure.
+
+`write_schemas` copies the shipped files into a directory of definitions, whose files name them: a path into the package would be
+another one on each machine.
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import fields
+from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
-from processor.environment.settings import schema_registry_access
-from processor.environment.settings.kafka_security import MECHANISMS, NAMES, PROTOCOLS
-from processor.environment.settings.settings import GROUPS
-from processor.language.definitions.entities import KEEP, MOST_SHARDS, TRANSACTIONS, UNAVAILABLE
-from processor.language.definitions.joins import MAX_LIMIT
-from processor.language.definitions.products import DURATIONS
-from processor.language.definitions.shape import (
-    COLUMN,
-    DURATION,
-    ENTITY,
-    FLAG,
-    JOIN,
-    NAME,
-    NOTE,
-    PAUSE,
-    PRODUCT,
-    PUBLISH,
-    TEST,
-    TOPIC,
-    Members,
-)
-from processor.language.product.product import DocumentFormat
-from processor.values.entity import (
-    AbsentChoice,
-    CompareWord,
-    DecimalForm,
-    KeepChoice,
-    RecordFormat,
-    TimestampUnit,
-    TruncateChoice,
-    TypeName,
-)
-from statestore.values import MAX_COLUMNS
+from processor.environment.settings import schema_registry
+from processor.environment.settings.kafka import MECHANISMS, NAMES, PROTOCOLS
+from processor.environment.settings.settings import FORMER, GROUPS
+from processor.language.definitions.shape import ENTITY, FILE, JOIN, NAME_TEXT, PRODUCT, TEST, JsonSchema, mapping
 
-JsonSchema = dict[str, Any]
 DRAFT: Final = "http://json-schema.org/draft-07/schema#"
 """The editors' language servers know this draft best."""
-
-_TEXT: Final[JsonSchema] = {"type": "string", "minLength": 1}
-_NOTE: Final[Mapping[str, JsonSchema]] = {name: {"type": "string"} for name in NOTE}
-_FLAG: Final[JsonSchema] = {"type": "boolean", "default": False}
-_NAME: Final[JsonSchema] = {"type": "string", "pattern": f"^{NAME.pattern}$"}
-_TOPIC: Final[JsonSchema] = {"type": "string", "pattern": f"^{TOPIC.pattern}$"}
-_DURATION: Final[JsonSchema] = {"type": "string", "pattern": f"^{DURATION.pattern}$"}
-_EXPRESSION: Final[JsonSchema] = {"type": ["string", "number", "boolean", "null"]}
-_COLUMNS: Final[JsonSchema] = {"type": "array", "items": _TEXT}
-_KEEP_TEXT: Final = "The columns that rows of all entities store, where an entity does not say it. Default: all."
-_TRANSACTIONS_TEXT: Final = (
-    "The topic of the transaction metadata of all entities that do not name another. Default: none."
-)
-_UNAVAILABLE_TEXT: Final = (
-    "The unavailable.value.placeholder of the connector, of all entities that do not say it. Default: Debezium's."
-)
 _ENTITY: Final[JsonSchema] = {"$ref": "#/definitions/entity"}
-_COMPARE: Final[JsonSchema] = {
-    "anyOf": [
-        {"enum": list(get_args(CompareWord))},
-        {"type": "array", "items": {"enum": list(get_args(CompareWord))}},
-    ]
-}
-_COMPARES: Final[JsonSchema] = {
-    "type": "object",
-    "additionalProperties": {"type": "object", "minProperties": 1, "additionalProperties": _COMPARE},
-}
-_JOINS: Final[JsonSchema] = {"$ref": "#/definitions/joins"}
-_SELECTION: Final[Mapping[str, JsonSchema]] = {
-    "where": _EXPRESSION,
-    "fields": {"anyOf": [{**_COLUMNS, "uniqueItems": True}, {"type": "object", "additionalProperties": _EXPRESSION}]},
-    "value": _EXPRESSION,
-    "join": _JOINS,
-    "embed": _JOINS,
-}
 _NOT_BOTH: Final[JsonSchema] = {"not": {"required": ["fields", "value"]}}
 
 
 def entities_schema() -> JsonSchema:
     """Of entities.yaml."""
-    columns = {
+    words = {name: {"anyOf": [word.schema, _ENTITY], "description": word.meaning} for name, word in FILE.items()}
+    entities = {
         "type": "object",
         "minProperties": 1,
-        "maxProperties": MAX_COLUMNS,
-        "additionalProperties": _column(),
+        "propertyNames": NAME_TEXT,
+        "properties": words,
+        "additionalProperties": _ENTITY,
     }
-    form, keep = {"enum": list(get_args(DecimalForm))}, {"enum": list(get_args(KeepChoice))}
-    absent: JsonSchema = {"enum": [*get_args(AbsentChoice), None]}
-    value = {"type": ["string", "number", "boolean"]}
-    flag = _mapping(
-        FLAG, {"column": _TEXT, "values": {"type": "array", "minItems": 1, "items": value}}, required=("column",)
-    )
-    entity = _mapping(
-        ENTITY,
-        {
-            "topic": _TOPIC,
-            "key": {**_COLUMNS, "minItems": 1, "uniqueItems": True},
-            "columns": columns,
-            "shards": {"type": "integer", "minimum": 1, "maximum": MOST_SHARDS, "default": 1},
-            "format": {"enum": list(get_args(RecordFormat))},
-            "decimals": {"anyOf": [form, {"type": "object", "additionalProperties": form}]},
-            "truncate": {"enum": list(get_args(TruncateChoice)), "default": "refuse"},
-            "source": _TEXT,
-            "table": _TEXT,
-            "deleted": {"anyOf": [flag, {"type": "array", "items": flag}]},
-            **_NOTE,
-            KEEP: keep,
-            TRANSACTIONS: _TOPIC,
-            UNAVAILABLE: _TEXT,
-            "absent": {"anyOf": [absent, {"type": "object", "additionalProperties": absent}]},
-        },
-        required=("key", "columns"),
-    )
-    return _file(
-        "entities.yaml: the tables of the source",
-        {
-            "type": "object",
-            "minProperties": 1,
-            "propertyNames": _NAME,
-            "properties": {
-                KEEP: {"anyOf": [keep, _ENTITY], "description": _KEEP_TEXT},
-                TRANSACTIONS: {"anyOf": [_TOPIC, _ENTITY], "description": _TRANSACTIONS_TEXT},
-                UNAVAILABLE: {"anyOf": [_TEXT, _ENTITY], "description": _UNAVAILABLE_TEXT},
-            },
-            "additionalProperties": _ENTITY,
-        },
-    ) | {"definitions": {"entity": entity}}
+    entity = mapping(ENTITY, "key", "columns")
+    return _file("entities.yaml: the tables of the source", entities) | {"definitions": {"entity": entity}}
 
 
 def product_schema() -> JsonSchema:
     """Of a product file."""
-    shapes = {
-        "product": _NAME,
-        "root": _TEXT,
-        "topic": _TOPIC,
-        "format": {"enum": list(get_args(DocumentFormat)), "default": "json"},
-        "publish": _publish(),
-        "compare": _COMPARES,
-        "sql": _TEXT,
-        **_NOTE,
-        **_SELECTION,
-    }
-    product = _mapping(PRODUCT, shapes, required=("product",)) | {
+    of_sql = ("root", "where", "fields", "value", "join", "embed")
+    product = mapping(PRODUCT, "product") | {
         "oneOf": [{"required": ["root"]}, {"required": ["sql"]}],
-        "allOf": [_NOT_BOTH, *({"not": {"required": ["sql", name]}} for name in ("root", *_SELECTION))],
+        "allOf": [_NOT_BOTH, *({"not": {"required": ["sql", name]}} for name in of_sql)],
     }
-    joins = {"type": "object", "minProperties": 1, "additionalProperties": _join()}
+    join = mapping(JOIN, "on") | {"oneOf": [{"required": ["one"]}, {"required": ["many"]}]} | _NOT_BOTH
+    joins = {"type": "object", "minProperties": 1, "additionalProperties": join}
     return _file("a product: one document for each row of its root", product) | {"definitions": {"joins": joins}}
 
 
 def tests_schema() -> JsonSchema:
     """Of a file of tests."""
-    row = {"type": "object", "minProperties": 1}
-    change = {
-        "type": "object",
-        "properties": {"topic": _TEXT},
-        "required": ["topic"],
-        "anyOf": [{"required": ["value"]}, {"required": ["value_base64"]}],
-    }
-    pause = _mapping(PAUSE, {"after": _DURATION}, required=("after",))
-    shapes: dict[str, JsonSchema] = {
-        "test": _TEXT,
-        "product": _TEXT,
-        "given": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "array", "items": row}},
-        "changes": {"type": "array", "items": {"anyOf": [change, pause]}},
-        "expect": {"type": "object", "minProperties": 1},
-        "contains": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "object"}},
-    }
     expects = {"anyOf": [{"required": ["expect"]}, {"required": ["contains"]}]}
-    test = _mapping(TEST, shapes, required=("test",)) | expects
-    return _file("tests of products", {"type": "array", "items": test})
-
-
-def _publish() -> JsonSchema:
-    shapes: dict[str, JsonSchema] = {"transactions": {"enum": ["whole"]}, **dict.fromkeys(DURATIONS, _DURATION)}
-    return _mapping(PUBLISH, shapes, required=()) | {"minProperties": 1}
-
-
-def _join() -> JsonSchema:
-    shapes: dict[str, JsonSchema] = {
-        "one": _TEXT,
-        "many": _TEXT,
-        "on": {"type": "object", "minProperties": 1, "additionalProperties": _TEXT},
-        "strong": _FLAG,
-        "required": _FLAG,
-        "order_by": {"anyOf": [_TEXT, _COLUMNS]},
-        "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT},
-        "total": _FLAG,
-        **_SELECTION,
-    }
-    kinds = {"oneOf": [{"required": ["one"]}, {"required": ["many"]}]}
-    return _mapping(JOIN, shapes, required=("on",)) | kinds | _NOT_BOTH
-
-
-def _column() -> JsonSchema:
-    """A column: its type, or a mapping with it. The common types to choose from, and all that the reader of types takes."""
-    names, units = "|".join(get_args(TypeName)), "|".join(get_args(TimestampUnit))
-    arguments = rf"decimal\s*\(\s*\d+\s*(,\s*\d+\s*)?\)|timestamp\s*\(\s*({units})\s*\)|json\s*\(\s*text\s*\)|({names})"
-    common = [
-        *get_args(TypeName),
-        "decimal(12,2)",
-        "timestamp(ms)",
-        "timestamp(us)",
-        "json(text)",
-        "string[]",
-        "int[]",
-        "json[]",
-    ]
-    every = {"type": "string", "pattern": rf"^\s*({arguments})\s*(\[\s*\])?\s*$"}
-    alone = {"anyOf": [{"enum": common}, every], "description": COLUMN["type"]}
-    shapes = {"type": alone, "compare": _COMPARE, "not_null": _FLAG, "description": _NOTE["description"]}
-    described = _mapping(COLUMN, shapes, required=("type",))
-    return {"anyOf": [*alone["anyOf"], described], "description": alone["description"]}
-
-
-def _mapping(members: Members, shapes: Mapping[str, JsonSchema], required: tuple[str, ...]) -> JsonSchema:
-    """The schema of a mapping with exactly these members. Raises KeyError for a member without a shape."""
-    properties = {name: {**shapes[name], "description": text} for name, text in members.items()}
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
+    return _file("tests of products", {"type": "array", "items": mapping(TEST, "test") | expects})
 
 
 def _file(title: str, schema: JsonSchema) -> JsonSchema:
@@ -246,10 +69,12 @@ _CHOICES: Final = {"security.protocol": list(PROTOCOLS), "sasl.mechanism": list(
 
 def settings_schema() -> JsonSchema:
     """Of the settings file. Secrets are references, and the reader checks them."""
-    found = {f.name: _setting(f) for group in GROUPS.values() for f in fields(group)}
+    settings = {f.name: f for group in GROUPS.values() for f in fields(group)}
+    found = {name: _setting(f) for name, f in settings.items()}
+    found |= {old: _setting(settings[new]) | {"description": f"now `{new}`"} for old, new in FORMER.items()}
     kafka = "How the clients of Kafka connect; [kafka.librdkafka] and [kafka.java] are for one client."
     registry = "The registry of schemas of records, and how a client proves who it is."
-    found |= {"kafka": _table(kafka, NAMES), "schema_registry": _table(registry, schema_registry_access.NAMES)}
+    found |= {"kafka": _table(kafka, NAMES), "schema_registry": _table(registry, schema_registry.NAMES)}
     return {
         "$schema": DRAFT,
         "title": "statestore: the settings file",
@@ -300,3 +125,25 @@ def generated_schemas() -> dict[str, str]:
 if __name__ == "__main__":
     for name, text in generated_schemas().items():
         (FILES / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+FOLDER: Final = ".schemas"
+SCHEMAS: Final = ("entities", "product", "tests", "settings")
+
+
+def schema_text(name: str) -> str:
+    """The text of a schema that the package ships."""
+    return (files("processor.language.definitions") / "schemas" / f"{name}.json").read_text(encoding="utf-8")
+
+
+def schema_line(name: str) -> str:
+    """The first line of a file in the directory, by which the YAML language server of an editor finds its schema."""
+    return f"# yaml-language-server: $schema={FOLDER}/{name}.json"
+
+
+def write_schemas(directory: Path) -> None:
+    """Puts the copies of this release into the directory."""
+    folder = directory / FOLDER
+    folder.mkdir(exist_ok=True)
+    for name in SCHEMAS:
+        (folder / f"{name}.json").write_text(schema_text(name), encoding="utf-8")

@@ -18,7 +18,6 @@ from typing import Final
 
 from processor.language.definitions.names import NameScope, scope_at_path, write_path
 from processor.language.definitions.problems import WrongDefinition, suggest
-from processor.language.product.expressions.arithmetic import to_float, without_exponent
 from processor.language.product.expressions.catalogue import (
     FUNCTIONS,
     OVERLOADS,
@@ -37,6 +36,7 @@ from processor.language.product.expressions.expression import (
     Type,
     node_of,
 )
+from processor.language.product.expressions.functions import to_float, without_exponent
 from processor.language.product.product import BareValue
 from processor.values.entity import ColumnType, Compare, TypeName, united
 from processor.values.values import canonical_value
@@ -346,20 +346,8 @@ def _list_types(args: Sequence[TypedNode]) -> str:
 Reader = typing.Literal["text", "quotient"] | None
 """What reads the scale of a node's value. None: nothing does."""
 _PASS: Final = (
-    "+",
-    "-",
-    "*",
-    "%",
-    "mod",
-    "unary -",
-    "abs",
-    "coalesce",
-    "greatest",
-    "least",
-    "case",
-    "nullif",
-    "to decimal",
-)
+    "+", "-", "*", "%", "mod", "unary -", "abs", "coalesce", "greatest", "least", "case", "nullif", "to decimal",
+)  # fmt: skip
 """Functions whose result has a scale by the scales of their decimals."""
 _WITHOUT_ZONE: Final = "without zone(timestamp)"
 _WHOLE: Final = ("round", "trunc", "floor", "ceil")

@@ -26,10 +26,10 @@ from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode,
 from processor.language.product.document import read_root_key
 from processor.language.product.product import Definitions, Product
 from processor.values import canonical_json
-from processor.values.change_formats import row_value
 from processor.values.entity import Entity
+from processor.values.envelopes.kinds import row_value
 from processor.values.record import Record, Value
-from processor.values.recorded_line import read_record
+from processor.values.recorded_topics import read_record
 
 _CASE = "write a list of `{test: name, given: ..., expect: ...}`"
 _EXPECT = "write documents by their key, null for none"

@@ -1,115 +1,289 @@
-"""What authors may write: the keys of each mapping with their meaning, the form of a value, and durations.
+"""What authors may write: the words of each mapping with their meaning and schema, the form of a value, and durations.
 
-`Members` are the keys of one mapping. The readers know no other keys, and the JSON Schemas that editors use (json_schemas.py)
+`Members` are the words of one mapping. The readers know no other words, and the JSON Schemas that editors use (json_schemas.py)
 have exactly these. The checks say whether a node is a mapping, text, a list of text, a number or a name. In each of them,
 `subject` names the node in a problem's text ("`on`", "a test"), and `cure` says what would be right. A duration has a unit:
 `500 ms`, `2 s`, `5 min`, `1 h`.
 """
 
 import re
-from collections.abc import Collection, Mapping
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, NamedTuple, get_args
 
 from processor.language.definitions.problems import Problems, suggest
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
+from processor.language.product.product import DocumentFormat
+from processor.values.entity import (
+    AbsentChoice,
+    CompareWord,
+    DecimalForm,
+    KeepChoice,
+    TimestampUnit,
+    TruncateChoice,
+    TypeName,
+)
+from processor.values.envelopes.kinds import FORMATS
+from statestore.values import MAX_COLUMNS
 
-Members = Mapping[str, str]
-"""The keys of a mapping, in their order: key -> meaning, with the default."""
+JsonSchema = dict[str, Any]
+
+
+class Word(NamedTuple):
+    """A key of a mapping."""
+
+    meaning: str
+    """With the default."""
+    schema: JsonSchema
+    """What its value may be, for editors."""
+
+
+Members = Mapping[str, Word]
+"""The keys of a mapping, in their order."""
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+TOPIC = re.compile(r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}")
+DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?(ms|s|min|h)")
+MOST_SHARDS: Final = 100
+MAX_LIMIT: Final = 2**31 - 1
+
+
+def _one_of(choices: Iterable[str | None], **more: Any) -> JsonSchema:
+    return {"enum": list(choices), **more}
+
+
+def _map_of(values: JsonSchema, least: int = 1, **more: Any) -> JsonSchema:
+    limits = {"minProperties": least} if least else {}
+    return {"type": "object", **limits, **more, "additionalProperties": values}
+
+
+def _by_column(choice: JsonSchema) -> JsonSchema:
+    """The choice of all columns, or of the named ones."""
+    return {"anyOf": [choice, _map_of(choice, 0)]}
+
+
+def mapping(members: Members, *required: str) -> JsonSchema:
+    """The schema of a mapping with exactly these members."""
+    properties = {name: {**word.schema, "description": word.meaning} for name, word in members.items()}
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+def _column_type() -> JsonSchema:
+    """The common types to choose from, and all that the reader of types takes."""
+    names, units = "|".join(get_args(TypeName)), "|".join(get_args(TimestampUnit))
+    arguments = rf"decimal\s*\(\s*\d+\s*(,\s*\d+\s*)?\)|timestamp\s*\(\s*({units})\s*\)|json\s*\(\s*text\s*\)|({names})"
+    more = ("decimal(12,2)", "timestamp(ms)", "timestamp(us)", "json(text)", "string[]", "int[]", "json[]")
+    every = {"type": "string", "pattern": rf"^\s*({arguments})\s*(\[\s*\])?\s*$"}
+    return {"anyOf": [_one_of((*get_args(TypeName), *more)), every]}
+
+
+TEXT: Final[JsonSchema] = {"type": "string", "minLength": 1}
+NAME_TEXT: Final[JsonSchema] = {"type": "string", "pattern": f"^{NAME.pattern}$"}
+TOPIC_TEXT: Final[JsonSchema] = {"type": "string", "pattern": f"^{TOPIC.pattern}$"}
+DURATION_TEXT: Final[JsonSchema] = {"type": "string", "pattern": f"^{DURATION.pattern}$"}
+KEEPS: Final = _one_of(get_args(KeepChoice))
+EXPRESSION: Final[JsonSchema] = {"type": ["string", "number", "boolean", "null"]}
+_PROSE: Final[JsonSchema] = {"type": "string"}
+_IS: Final[JsonSchema] = {"type": "boolean", "default": False}
+_COLUMNS: Final[JsonSchema] = {"type": "array", "items": TEXT}
+_WORDS: Final = _one_of(get_args(CompareWord))
+_COMPARE: Final[JsonSchema] = {"anyOf": [_WORDS, {"type": "array", "items": _WORDS}]}
+_JOINS: Final[JsonSchema] = {"$ref": "#/definitions/joins"}
+_DOCUMENTS: Final[JsonSchema] = {"type": "object", "minProperties": 1}
 
 NOTE: Final[Members] = {
-    "description": "Words for readers; the pages of `statestore catalogue` show them.",
-    "owner": "The team or the person that answers for it, for readers.",
-}
-ENTITY: Final[Members] = {
-    "topic": "The Kafka topic of the changes. Default: the name of the entity.",
-    "key": "The columns of the primary key, in order. Each is a declared column, not json and not an array.",
-    "columns": "Columns with their types, or with `{type: T, compare: ci, description: text}`. The job stores "
-    "other columns too, and passes them through as they came.",
-    "shards": "The number of partitions of the table for the rows; it never changes later. Default: 1.",
-    "format": "The form of the values. Default: each record shows its own form.",
-    "table": "The table whose records count, `orders` or `public.orders`; the job ignores other tables in the topic. Default: "
-    "all records of the topic.",
-    "deleted": "The member of plain and flattened rows that says a delete, `{column: op_type, values: [D]}`, or several of them. "
-    "Default: a null value, and Debezium's own members.",
-    "decimals": "The form of text in decimal and float columns without a schema, for all or by column: text is digits "
-    "(decimal.handling.mode string), bytes is Base64 (precise). Default: the first clear record of a decimal(p,s) decides.",
-    "truncate": "What the job does when the source empties the table. Default: refuse, which stops the job.",
-    "keep": "The columns that rows store: all, or only the declared ones. Default: that of the file, else all.",
-    "source": "The table in the source database, `schema.table`, for `verify --source`. Default: the end of the topic's name.",
-    "transactions": "The topic of the connector's transaction metadata: how many records each transaction has. Default: that of "
-    "the file, else none.",
-    "unavailable": "The unavailable.value.placeholder of the connector. Default: that of the file, else Debezium's.",
-    "absent": "What declared columns have that a record lacks, for all or by column: null, or keep for the stored value. "
-    "Default: null, and `status` names them.",
-    **NOTE,
+    "description": Word("Words for readers; the pages of `statestore catalogue` show them.", _PROSE),
+    "owner": Word("The team or the person that answers for it, for readers.", _PROSE),
 }
 COLUMN: Final[Members] = {
-    "type": "The type of the column. `[]` makes an array.",
-    "compare": "How its text compares: ci (upper and lower case are one), trimmed (spaces at the end do not count), or a list of "
-    "both. Default: by code point.",
-    "not_null": "true: the source has no null in the column, so null means a value that it did not send, and the stored value "
-    "stays. Default: false.",
+    "type": Word("The type of the column. `[]` makes an array.", _column_type()),
+    "compare": Word(
+        "How its text compares: ci (upper and lower case are one), trimmed (spaces at the end do not count), or a list of "
+        "both. Default: by code point.",
+        _COMPARE,
+    ),
+    "not_null": Word(
+        "true: the source has no null in the column, so null means a value that it did not send, and the stored value "
+        "stays. Default: false.",
+        _IS,
+    ),
     "description": NOTE["description"],
 }
 FLAG: Final[Members] = {
-    "column": "The member: a column, or a path below one, `_cdc.op`.",
-    "values": "The values that say a delete. Default: every value but null, empty text and false.",
+    "column": Word("The member: a column, or a path below one, `_cdc.op`.", TEXT),
+    "values": Word(
+        "The values that say a delete. Default: every value but null, empty text and false.",
+        {"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean"]}},
+    ),
 }
+
+
+def _columns() -> JsonSchema:
+    """Each column is its type, or a mapping with it."""
+    alone = COLUMN["type"]
+    column = {"anyOf": [*alone.schema["anyOf"], mapping(COLUMN, "type")], "description": alone.meaning}
+    return _map_of(column, maxProperties=MAX_COLUMNS)
+
+
+_DELETED: Final = mapping(FLAG, "column")
+ENTITY: Final[Members] = {
+    "topic": Word("The Kafka topic of the changes. Default: the name of the entity.", TOPIC_TEXT),
+    "key": Word(
+        "The columns of the primary key, in order. Each is a declared column, not json and not an array.",
+        {**_COLUMNS, "minItems": 1, "uniqueItems": True},
+    ),
+    "columns": Word(
+        "Columns with their types, or with `{type: T, compare: ci, description: text}`. The job stores "
+        "other columns too, and passes them through as they came.",
+        _columns(),
+    ),
+    "shards": Word(
+        "The number of partitions of the table for the rows; it never changes later. Default: 1.",
+        {"type": "integer", "minimum": 1, "maximum": MOST_SHARDS, "default": 1},
+    ),
+    "format": Word("The form of the values. Default: each record shows its own form.", _one_of(FORMATS)),
+    "table": Word(
+        "The table whose records count, `orders` or `public.orders`; the job ignores other tables in the topic. Default: "
+        "all records of the topic.",
+        TEXT,
+    ),
+    "deleted": Word(
+        "The member of plain and flattened rows that says a delete, `{column: op_type, values: [D]}`, or several of them. "
+        "Default: a null value, and Debezium's own members.",
+        {"anyOf": [_DELETED, {"type": "array", "items": _DELETED}]},
+    ),
+    "decimals": Word(
+        "The form of text in decimal and float columns without a schema, for all or by column: text is digits "
+        "(decimal.handling.mode string), bytes is Base64 (precise). Default: the first clear record of a decimal(p,s) decides.",
+        _by_column(_one_of(get_args(DecimalForm))),
+    ),
+    "truncate": Word(
+        "What the job does when the source empties the table. Default: refuse, which stops the job.",
+        _one_of(get_args(TruncateChoice), default="refuse"),
+    ),
+    "keep": Word(
+        "The columns that rows store: all, or only the declared ones. Default: that of the file, else all.", KEEPS
+    ),
+    "source": Word(
+        "The table in the source database, `schema.table`, for `verify --source`. Default: the end of the topic's name.",
+        TEXT,
+    ),
+    "transactions": Word(
+        "The topic of the connector's transaction metadata: how many records each transaction has. Default: that of "
+        "the file, else none.",
+        TOPIC_TEXT,
+    ),
+    "unavailable": Word(
+        "The unavailable.value.placeholder of the connector. Default: that of the file, else Debezium's.", TEXT
+    ),
+    "absent": Word(
+        "What declared columns have that a record lacks, for all or by column: null, or keep for the stored value. "
+        "Default: null, and `status` names them.",
+        _by_column(_one_of((*get_args(AbsentChoice), None))),
+    ),
+    **NOTE,
+}
+FILE: Final[Members] = {
+    "keep": Word("The columns that rows of all entities store, where an entity does not say it. Default: all.", KEEPS),
+    "transactions": Word(
+        "The topic of the transaction metadata of all entities that do not name another. Default: none.", TOPIC_TEXT
+    ),
+    "unavailable": Word(
+        "The unavailable.value.placeholder of the connector, of all entities that do not say it. Default: Debezium's.",
+        TEXT,
+    ),
+}
+"""What entities.yaml may say for all its entities."""
 _WHERE: Final[Members] = {
-    "where": "The rows that count: an SQL condition. At the root: the rows that have a document.",
+    "where": Word("The rows that count: an SQL condition. At the root: the rows that have a document.", EXPRESSION),
 }
 _SHOWN: Final[Members] = {
-    "fields": "The members of the object: a list of columns, or a mapping `name: expression`. Default: the whole row.",
-    "value": "One expression in place of an object; for a list, a list of values; an aggregate such as count(*).",
-    "join": "Joins that `fields`, `value`, `where` and `order_by` of this level use, and that show nothing themselves.",
-    "embed": "Joins that the document shows under their names.",
+    "fields": Word(
+        "The members of the object: a list of columns, or a mapping `name: expression`. Default: the whole row.",
+        {"anyOf": [{**_COLUMNS, "uniqueItems": True}, _map_of(EXPRESSION, 0)]},
+    ),
+    "value": Word(
+        "One expression in place of an object; for a list, a list of values; an aggregate such as count(*).", EXPRESSION
+    ),
+    "join": Word(
+        "Joins that `fields`, `value`, `where` and `order_by` of this level use, and that show nothing themselves.",
+        _JOINS,
+    ),
+    "embed": Word("Joins that the document shows under their names.", _JOINS),
+}
+PUBLISH: Final[Members] = {
+    "transactions": Word(
+        "whole: wait until each source transaction that touched the root is complete. Its tables name the topic "
+        "of the connector's transaction metadata with `transactions`.",
+        _one_of(("whole",)),
+    ),
+    "quiet": Word("Wait until the root has not changed for so long, e.g. `2 s`.", DURATION_TEXT),
+    "every": Word("At most one message of a root in so long, e.g. `30 s`.", DURATION_TEXT),
+    "at_most": Word(
+        "No document waits longer, whatever the others say. Default: 60 s, or `every` where that is longer.",
+        DURATION_TEXT,
+    ),
 }
 PRODUCT: Final[Members] = {
-    "product": "The name of the product.",
-    "root": "The entity at the top: one document for each of its rows.",
-    "topic": "The Kafka topic of the documents. Default: the name of the product.",
-    "format": "The form of the documents in the topic. Default: json.",
-    "publish": "When a document goes out, once its root has changed. Default: with the batch of the change.",
-    "compare": "How columns compare in this product, `{entity: {column: ci}}`, whatever entities.yaml says. Default: as it says.",
+    "product": Word("The name of the product.", NAME_TEXT),
+    "root": Word("The entity at the top: one document for each of its rows.", TEXT),
+    "topic": Word("The Kafka topic of the documents. Default: the name of the product.", TOPIC_TEXT),
+    "format": Word(
+        "The form of the documents in the topic. Default: json.", _one_of(get_args(DocumentFormat), default="json")
+    ),
+    "publish": Word(
+        "When a document goes out, once its root has changed. Default: with the batch of the change.",
+        {**mapping(PUBLISH), "minProperties": 1},
+    ),
+    "compare": Word(
+        "How columns compare in this product, `{entity: {column: ci}}`, whatever entities.yaml says. Default: as it says.",
+        _map_of(_map_of(_COMPARE), 0),
+    ),
     **NOTE,
     **_WHERE,
     **_SHOWN,
-    "sql": "The whole product as one SELECT, in place of root, fields, join and embed.",
+    "sql": Word("The whole product as one SELECT, in place of root, fields, join and embed.", TEXT),
 }
 JOIN: Final[Members] = {
-    "one": "The joined entity: an object, or null without a match.",
-    "many": "The joined entity: a list, empty without a match.",
-    "on": "Child column: parent column, for one or several. `column[]` on one side joins by the elements of an array.",
-    "strong": "true: read the join without an index. Default: false.",
+    "one": Word("The joined entity: an object, or null without a match.", TEXT),
+    "many": Word("The joined entity: a list, empty without a match.", TEXT),
+    "on": Word(
+        "Child column: parent column, for one or several. `column[]` on one side joins by the elements of an array.",
+        _map_of(TEXT),
+    ),
+    "strong": Word("true: read the join without an index. Default: false.", _IS),
     **_WHERE,
-    "required": "true: without a match the row above is left out. Default: false, a left join.",
-    "order_by": "The order of the rows: columns or expressions, `-` before one for descending. Default: the primary key.",
-    "limit": "The longest list. Default: all rows.",
-    "total": "true: add NAME_total, the number of rows before the limit. Default: false.",
+    "required": Word("true: without a match the row above is left out. Default: false, a left join.", _IS),
+    "order_by": Word(
+        "The order of the rows: columns or expressions, `-` before one for descending. Default: the primary key.",
+        {"anyOf": [TEXT, _COLUMNS]},
+    ),
+    "limit": Word("The longest list. Default: all rows.", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT}),
+    "total": Word("true: add NAME_total, the number of rows before the limit. Default: false.", _IS),
     **_SHOWN,
 }
-PUBLISH: Final[Members] = {
-    "transactions": "whole: wait until each source transaction that touched the root is complete. Its tables name the topic "
-    "of the connector's transaction metadata with `transactions`.",
-    "quiet": "Wait until the root has not changed for so long, e.g. `2 s`.",
-    "every": "At most one message of a root in so long, e.g. `30 s`.",
-    "at_most": "No document waits longer, whatever the others say. Default: 60 s, or `every` where that is longer.",
+PAUSE: Final[Members] = {
+    "after": Word(
+        "So much time passes, e.g. `2 s`, before the next changes come, or before the test looks at the documents.",
+        DURATION_TEXT,
+    ),
+}
+_LINE: Final[JsonSchema] = {
+    "type": "object",
+    "properties": {"topic": TEXT},
+    "required": ["topic"],
+    "anyOf": [{"required": ["value"]}, {"required": ["value_base64"]}],
 }
 TEST: Final[Members] = {
-    "test": "The name of the test.",
-    "product": "The product. Default: the only one.",
-    "given": "Rows by entity, stored first.",
-    "changes": "Then lines of recorded topics, in order. Between them and at the end, `after: 2 s` lets time pass.",
-    "expect": "Whole documents by their keys; null for no document.",
-    "contains": "Some members of documents by their keys.",
-}
-PAUSE: Final[Members] = {
-    "after": "So much time passes, e.g. `2 s`, before the next changes come, or before the test looks at the documents.",
+    "test": Word("The name of the test.", TEXT),
+    "product": Word("The product. Default: the only one.", TEXT),
+    "given": Word("Rows by entity, stored first.", _map_of({"type": "array", "items": _DOCUMENTS})),
+    "changes": Word(
+        "Then lines of recorded topics, in order. Between them and at the end, `after: 2 s` lets time pass.",
+        {"type": "array", "items": {"anyOf": [_LINE, mapping(PAUSE, "after")]}},
+    ),
+    "expect": Word("Whole documents by their keys; null for no document.", _DOCUMENTS),
+    "contains": Word("Some members of documents by their keys.", _map_of({"type": "object"})),
 }
 
-
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-TOPIC = re.compile(r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CONTROL_IN_PROSE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _MAX_SHOWN = 60
@@ -220,7 +394,6 @@ def describe_node(node: YamlNode) -> str:
 
 
 _SECONDS: Final = {"ms": 0.001, "s": 1, "min": 60, "h": 3_600}
-DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?(ms|s|min|h)")
 MOST_SECONDS: Final = 86_400.0
 
 

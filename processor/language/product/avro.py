@@ -1,4 +1,4 @@
-"""The Avro schema of a product's documents, and the values that an Avro writer takes by it. Pure.
+"""A document as the product's topic has it, JSON or framed Avro; the Avro schema of the documents, and its values. Pure.
 
     an object                    a record; its namespace is the way to it, so that a new member changes no other name
     a list of rows               an array, empty by default
@@ -22,15 +22,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from processor.language.product.document import GONE, Match, Renderer
 from processor.language.product.document_type import DocumentType, ListType, ObjectType, ValueType, document_type
 from processor.language.product.product import Product
 from processor.values import canonical_json
+from processor.values.avro_schema import adjust_name
 from processor.values.entity import ColumnType, Entity
-from processor.values.mismatch import beyond, within
+from processor.values.framing import framed
+from processor.values.reasons import Mismatch, beyond, within
 from processor.values.record import Value
-from processor.values.schemas.adjusted_names import adjust_name
 from processor.values.values import PLAIN, Reading, converter
 
 AvroSchema = Any
@@ -143,7 +145,7 @@ _EXACT: Final = Context(prec=400)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroDatum:
     """The functions of a product's documents. `write` gives an Avro writer's value of a document, and raises ValueError.
-    `read` gives the document of a value as the reader of framed records makes it (`processor.values.schemas.avro_schema`)."""
+    `read` gives the document of a value as the reader of framed records makes it (`processor.values.avro_schema`)."""
 
     write: ConvertMember
     read: ConvertMember
@@ -305,3 +307,59 @@ def _single_reader(column: ColumnType) -> ConvertMember:
         case _:
             reading = PLAIN
     return converter(ColumnType(name=column.name), reading)
+
+
+Encode = Callable[[Value], bytes]
+"""Encodes a document. Raises ValueError or TypeError for one that the format does not hold."""
+
+
+class EncodedDocument(NamedTuple):
+    """A document as it goes out: the message's key and value; value None where there is no document. `misfit`: why Avro does not
+    hold the document, without values of rows; then the value is JSON, and does not go out."""
+
+    key: str
+    value: bytes | None
+    misfit: str = ""
+
+
+class DocumentEncoder(NamedTuple):
+    """Makes the documents of a product, and encodes them. `encode`: None for JSON."""
+
+    renderer: Renderer
+    encode: Encode | None = None
+
+    def encoded(self, top: Match, key: str) -> EncodedDocument:
+        """The document of a root row. `key`: of its message."""
+        if self.encode is None:
+            text = self.renderer.text(top)
+            return EncodedDocument(key, None if text is GONE else text.encode())
+        document = self.renderer.document(top)
+        if document is GONE:
+            return EncodedDocument(key, None)
+        try:
+            return EncodedDocument(key, self.encode(document))
+        except (ValueError, TypeError) as error:
+            misfit = error.plain if isinstance(error, Mismatch) else type(error).__name__
+            return EncodedDocument(key, canonical_json.encode(document), misfit)
+
+
+def framed_avro(
+    product: Product,
+    entities: Mapping[str, Entity],
+    number: int,
+    open_writer: Callable[[str], Callable[[Any], bytes]],
+) -> Encode:
+    """Avro behind the number of its schema. `open_writer`: makes the function that writes bodies by the text of a schema."""
+    to_datum, write = avro_datum(product, entities).write, open_writer(avro_schema_text(product, entities))
+    return lambda document: framed(number, write(to_datum(document)))
+
+
+def json_of_avro(product: Product, entities: Mapping[str, Entity]) -> Encode:
+    """JSON of the documents that Avro holds, for readers without a schema registry."""
+    to_datum = avro_datum(product, entities).write
+
+    def encode(document: Value) -> bytes:
+        to_datum(document)
+        return canonical_json.encode(document)
+
+    return encode

@@ -42,8 +42,7 @@ from processor.values import canonical_json
 from processor.values.canonical_json import dumps
 from processor.values.entity import Entity
 from processor.values.record import Value
-from processor.values.times import to_microseconds
-from processor.values.values import canonical_value
+from processor.values.values import canonical_value, to_microseconds
 from registry.model import column_of
 
 Rank = Callable[[Value], Any]

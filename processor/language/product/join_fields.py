@@ -19,10 +19,10 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
-from processor.language.product.expressions.text_functions import FOLDS
+from processor.language.product.expressions.functions import FOLDS
 from processor.values.entity import ColumnType, Compare, Entity
 from processor.values.record import Value
-from processor.values.times import round_to_microseconds
+from processor.values.values import round_to_microseconds
 from registry.model import column_of
 from statestore import keys
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox
-from processor.values.message import Message
+from processor.values.record import Message
 
 PREFIX = "shop"
 """The first word of every topic: prefix, schema, table."""

@@ -22,10 +22,8 @@ from urllib.parse import urlsplit
 
 from processor.environment.embedded import owned_home
 from processor.environment.programs.downloads import ShowProgress, find_java, silent, spark_kafka_jars
-from processor.environment.programs.postgres import STORE_SETTINGS, start_postgres
-from processor.environment.programs.processes import Owner
-from processor.environment.programs.program import Process, Program, SecretUrl, log_tail, log_text
-from processor.environment.programs.servers import start_kafka
+from processor.environment.programs.program import Owner, Process, Program, SecretUrl, log_tail, log_text
+from processor.environment.programs.servers import STORE_SETTINGS, start_kafka, start_postgres
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import kind_of
 from processor.errors import KafkaError, PartError
@@ -33,7 +31,7 @@ from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_topic
 from processor.language.definitions.load import load, read_directory
 from processor.tools.demo.debezium import DATABASE, PREFIX, PROPERTIES, connector_properties
-from processor.tools.demo.report import differing_keys
+from processor.tools.demo.tour import differing_keys
 from processor.tools.inspect.oracle import source_oracle
 from processor.values import canonical_json
 from processor.values.record import Record, Value
@@ -217,7 +215,7 @@ class LiveDocuments:
 
     def dead_letters(self) -> int:
         """How many records the job refused."""
-        return self._count(Settings().rejects_topic)
+        return self._count(Settings().dead_letter_topic)
 
     def compare(self) -> tuple[int, list[str]]:
         """How many documents the products' SQL gives over the application's own tables, and which published ones differ."""

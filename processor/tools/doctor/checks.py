@@ -13,14 +13,14 @@ from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from processor.environment.settings.resolve_secrets import resolve_tables
-from processor.environment.settings.secret_references import Secret
+from processor.environment.settings.resolve import resolve_tables
+from processor.environment.settings.secrets import Secret
 from processor.environment.settings.settings import PASSWORDS, Settings
-from processor.environment.stores.store_kind import StoreKind
+from processor.environment.stores.kind import StoreKind
 from processor.errors import PartError, StatestoreError
 from processor.finding import DoctorCheck, Finding, NothingToCheck, failure, skipped
-from processor.tools.doctor import checkpoint, machine, network, records, registry, schemas, topics
-from processor.tools.doctor.surroundings import Surroundings
+from processor.tools.doctor import context, kafka, machine, records, registry
+from processor.tools.doctor.context import CheckContext
 from processor.tools.doctor.table import table_checks
 from registry.errors import RegistryError
 from statestore.errors import StoreError
@@ -36,16 +36,16 @@ SHORTEST_SECRET = 8
 def all_checks(kind: StoreKind[Any]) -> tuple[DoctorCheck, ...]:
     """The checks for a table of this kind of store."""
     return (
-        *machine.CHECKS,
+        *machine.MACHINE,
         *kind.checks.way,
-        *network.CHECKS,
+        *context.WAYS,
         *registry.CHECKS,
         *table_checks(kind),
-        *topics.READ,
+        *kafka.READ,
         *records.CHECKS,
-        *topics.WRITTEN,
-        *schemas.CHECKS,
-        *checkpoint.CHECKS,
+        *kafka.WRITTEN,
+        *kafka.FORMATS,
+        *machine.CHECKPOINT,
     )
 
 
@@ -70,7 +70,7 @@ class CheckedFinding(NamedTuple):
     finding: Finding
 
 
-def examine(checks: Sequence[DoctorCheck], around: Surroundings) -> Iterator[CheckedFinding]:
+def examine(checks: Sequence[DoctorCheck], around: CheckContext) -> Iterator[CheckedFinding]:
     """The findings of all checks, in their order."""
     secrets = [*_secrets(around.settings), *(() if around.embedded else map(os.environ.get, SECRETS))]
     blocked: dict[str, str] = {}
@@ -83,7 +83,7 @@ def examine(checks: Sequence[DoctorCheck], around: Surroundings) -> Iterator[Che
             yield CheckedFinding(check, _without(finding, secrets))
 
 
-def _look(check: DoctorCheck, around: Surroundings) -> list[Finding]:
+def _look(check: DoctorCheck, around: CheckContext) -> list[Finding]:
     """The findings of a check, from a thread that nobody waits for after the time limit."""
     found: Queue[list[Finding]] = Queue()
     Thread(target=lambda: found.put(_findings(check, around)), name=check.name, daemon=True).start()
@@ -93,7 +93,7 @@ def _look(check: DoctorCheck, around: Surroundings) -> list[Finding]:
         return [failure(f"no answer within {check.seconds:g} s", check.cure)]
 
 
-def _findings(check: DoctorCheck, around: Surroundings) -> list[Finding]:
+def _findings(check: DoctorCheck, around: CheckContext) -> list[Finding]:
     try:
         return list(check.look(around))
     except NothingToCheck as why:

@@ -1,13 +1,22 @@
-"""This machine: Python, Spark, Java, the jars of Spark's Kafka connector; and settings that are valid but a risk."""
+"""This machine: Python, Spark, Java, the jars of Spark's Kafka connector, and settings that are valid but a risk.
 
+And the checkpoint, as far as this machine sees it without Spark; whether registry, table and checkpoint belong together.
+"""
+
+import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
+from processor.engine.protocol.identity import IDENTITY, IDENTITY_FILE, TRACES, check_binding, identity_in, is_restored
 from processor.environment.settings.settings import mistyped_variables
 from processor.finding import Checks, Finding, NothingToCheck, failure, ok, warning
-from processor.tools.doctor.surroundings import Surroundings
+from processor.tools.doctor.context import CheckContext
+from processor.tools.doctor.registry import existing_registry
+from registry.model import Binding
 
-CHECKS = Checks()
+MACHINE = Checks()
 OLDEST_PYTHON = (3, 11)
 NEWEST_PYTHON = (3, 13)
 """The newest Python that the tests run with."""
@@ -24,8 +33,8 @@ FEWEST_MARKER_DAYS = 7
 """A dead letter waits for a person: over a weekend, and until the definitions are correct."""
 
 
-@CHECKS.check("python", "the version of Python", cure="install Python 3.11")
-def check_python(around: Surroundings) -> Iterator[Finding]:
+@MACHINE.check("python", "the version of Python", cure="install Python 3.11")
+def check_python(around: CheckContext) -> Iterator[Finding]:
     """The version of Python, alone and with the installed Spark."""
     version, spark = around.python(), around.spark()
     shown = ".".join(map(str, version))
@@ -40,8 +49,8 @@ def check_python(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"Python {shown}")
 
 
-@CHECKS.check("spark", "the version of PySpark", cure="install PySpark 3.5 or 4")
-def check_spark(around: Surroundings) -> Iterator[Finding]:
+@MACHINE.check("spark", "the version of PySpark", cure="install PySpark 3.5 or 4")
+def check_spark(around: CheckContext) -> Iterator[Finding]:
     """The version of PySpark."""
     spark = around.spark()
     if spark is None:
@@ -57,15 +66,15 @@ def check_spark(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"Spark {spark}")
 
 
-@CHECKS.check("java", "the Java of a local Spark", cure="install Java 17, set JAVA_HOME")
-def check_java(around: Surroundings) -> Iterator[Finding]:
+@MACHINE.check("java", "the Java of a local Spark", cure="install Java 17, set JAVA_HOME")
+def check_java(around: CheckContext) -> Iterator[Finding]:
     """The Java of a local Spark."""
     _need_local_spark(around)
     yield ok(around.java())
 
 
-@CHECKS.check("jars", "Spark's Kafka connector", cure="install a released PySpark")
-def check_jars(around: Surroundings) -> Iterator[Finding]:
+@MACHINE.check("jars", "Spark's Kafka connector", cure="install a released PySpark")
+def check_jars(around: CheckContext) -> Iterator[Finding]:
     """The jars of the Kafka connector, which the first start of a local Spark fetches."""
     _need_local_spark(around)
     if around.has_connector():
@@ -75,34 +84,32 @@ def check_jars(around: Surroundings) -> Iterator[Finding]:
         yield warning("the Kafka connector of Spark is not here yet: the first start fetches 4 jars", cure)
 
 
-@CHECKS.check("variables", "names of variables", cure="correct the variables")
-def check_variables(around: Surroundings) -> Iterator[Finding]:
+@MACHINE.check("variables", "names of variables", cure="correct the variables")
+def check_variables(around: CheckContext) -> Iterator[Finding]:
     """The variables that look like settings, and are none."""
-    mistyped = mistyped_variables(around.variables())
-    for name, meant in mistyped.items():
-        yield warning(
-            f"no setting reads the variable {name}", f"did you mean {meant}? Rename the variable, or unset it"
-        )
-    if not mistyped:
-        yield ok("no variable STATESTORE_... has a mistyped name")
+    found = [
+        warning(f"no setting reads the variable {name}", f"did you mean {meant}? Rename the variable, or unset it")
+        for name, meant in mistyped_variables(around.variables()).items()
+    ]
+    yield from found or [ok("no variable STATESTORE_... has a mistyped name")]
 
 
-@CHECKS.check("waits", "W and S", cure="correct --wait-seconds")
-def check_waits(around: Surroundings) -> Iterator[Finding]:
+@MACHINE.check("waits", "W and S", cure="correct --wait-seconds")
+def check_waits(around: CheckContext) -> Iterator[Finding]:
     """The time that the job gives to the indexes of the table."""
     wait = around.settings.wait_seconds
     if wait < SHORTEST_WAIT and not around.embedded:
         text = f"W is {wait:g} s: an index may be later, and then a document stays old until its rows change again"
         yield warning(text, f"--wait-seconds {5}, or at least {SHORTEST_WAIT:g}")
     elif wait > LONGEST_WAIT:
-        text = f"W is {wait:g} s: each start after a failure waits so long, and each correction"
+        text = f"W is {wait:g} s: each start after a failure waits for W, and each correction"
         yield warning(text, f"--wait-seconds {5}, or at most {LONGEST_WAIT:g}")
     else:
         yield ok(f"W is {wait:g} s, S is {around.settings.settle_seconds:g} s")
 
 
-@CHECKS.check("markers", "marker_days", cure="correct --marker-days")
-def check_markers(around: Surroundings) -> Iterator[Finding]:
+@MACHINE.check("markers", "marker_days", cure="correct --marker-days")
+def check_markers(around: CheckContext) -> Iterator[Finding]:
     """The time for which deleted rows are remembered."""
     days = around.settings.marker_days
     if days < FEWEST_MARKER_DAYS:
@@ -112,13 +119,106 @@ def check_markers(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"deleted rows are remembered for {days} days")
 
 
-def is_cluster(around: Surroundings) -> bool:
+def is_cluster(around: CheckContext) -> bool:
     """Whether the executors are processes of other machines, as far as the settings tell."""
     return bool(around.settings.spark_master) and not around.settings.spark_master.startswith("local")
 
 
-def _need_local_spark(around: Surroundings) -> None:
+def _need_local_spark(around: CheckContext) -> None:
     if around.spark() is None:
         raise NothingToCheck("PySpark is not installed")
     if is_cluster(around) or (SUBMITTED in os.environ and not around.settings.spark_master):
         raise NothingToCheck("the platform brings Java and the connector")
+
+
+CHECKPOINT = Checks()
+BEGAN = "sources/0/0"
+FORMAT_LINE = "v1"
+"""The first line of Spark's files in `offsets` and `commits`."""
+
+
+@CHECKPOINT.check("checkpoint", "the folder of the checkpoint", cure="give another --checkpoint")
+def check_checkpoint(around: CheckContext) -> Iterator[Finding]:
+    """Whether the job can make the checkpoint, or write into it."""
+    if not around.settings.checkpoint:
+        if around.embedded:
+            raise NothingToCheck("an embedded job without --checkpoint takes a new folder")
+        yield failure("the settings name no checkpoint", "--checkpoint DIR, or STATESTORE_CHECKPOINT")
+        return
+    folder = _folder(around)
+    if is_cluster(around):
+        text = f"{folder} is a local folder, and Spark is {around.settings.spark_master}: other machines do not see it"
+        yield warning(text, "give a path that all machines see, such as s3://BUCKET/PATH")
+    present = next(place for place in (folder, *folder.parents) if place.exists())
+    if not present.is_dir():
+        yield failure(f"{present} is a file", "give another --checkpoint")
+    elif not os.access(present, os.W_OK | os.X_OK):
+        yield failure(
+            f"this user may not write in {present}", "let this user write there, or give another --checkpoint"
+        )
+    elif wrong := _unknown_format(folder):
+        yield failure(
+            f"{wrong} is not of Spark's format {FORMAT_LINE}", "give a new --checkpoint: the job reads all topics"
+        )
+    elif not is_cluster(around):
+        yield ok(f"{folder} {'is there' if folder.exists() else 'does not exist yet, and can be made'}")
+
+
+@CHECKPOINT.check(
+    "identity",
+    "whether registry, table and checkpoint belong together",
+    cure="correct --job, --table, --registry-schema or --checkpoint",
+    needs=("registry", "permissions"),
+)
+def check_identities(around: CheckContext) -> Iterator[Finding]:
+    """Whether the job's name, the table and the checkpoint belong to the registry."""
+    existing_registry(around)
+    settings, store = around.settings, around.store
+    state = around.table_state
+    item = store.get([IDENTITY]).get(IDENTITY) if state else None
+    traces = state and any(store.page(pk, None, 1).items for pk in TRACES)
+    bound = around.registry.binding()
+    check_binding(
+        bound,
+        Binding(identity="", job=settings.job, table=settings.place),
+        table=identity_in(item) if state else None,
+        used=bool(traces),
+        restored=is_restored(item, state.created if state else None),
+        checkpoint=_identity(around),
+        path=settings.checkpoint,
+    )
+    yield ok(
+        "the table and the checkpoint belong to the registry" if bound.table else "no job has run by this registry"
+    )
+
+
+def _folder(around: CheckContext) -> Path:
+    """The folder of a local checkpoint."""
+    scheme, _, path, *_ = urlsplit(around.settings.checkpoint)
+    if scheme not in ("", "file"):
+        text = (
+            f"only Spark can look at {around.settings.checkpoint}: the start of the job says if it cannot write there"
+        )
+        raise NothingToCheck(text)
+    return Path(unquote(path) if scheme else around.settings.checkpoint).absolute()
+
+
+def _unknown_format(folder: Path) -> Path | None:
+    """A file of the checkpoint that Spark does not read."""
+    for name in ("offsets", "commits"):
+        for file in sorted((folder / name).glob("[0-9]*")):
+            if file.read_text(encoding="utf-8", errors="replace").partition("\n")[0] != FORMAT_LINE:
+                return file
+    return None
+
+
+def _identity(around: CheckContext) -> str | None:
+    """The id in the checkpoint; empty for a checkpoint without one, None where no stream has begun, or only Spark sees it."""
+    try:
+        folder = _folder(around)
+    except NothingToCheck:
+        return None
+    if not around.settings.checkpoint or not (folder / BEGAN).exists():
+        return None
+    file = folder / IDENTITY_FILE
+    return str(json.loads(file.read_text(encoding="utf-8"))["id"]) if file.exists() else ""

@@ -6,24 +6,30 @@ transaction. Without a schema, nobody knows the form of its decimals: a person m
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from processor.engine.plan.plan import EntityPlan
 from processor.engine.protocol.decode import decode
-from processor.engine.protocol.form_notes import PARTITION, Forms, read_form, with_notes
+from processor.engine.protocol.form_notes import PARTITION, read_form
 from processor.finding import Checks, Finding, failure, ok, warning
-from processor.tools.doctor.network import KAFKA
+from processor.tools.doctor.context import KAFKA, CheckContext
 from processor.tools.doctor.registry import existing_registry
-from processor.tools.doctor.surroundings import Surroundings
 from processor.values import canonical_json
-from processor.values.change_formats import DebeziumImage, check_row, read_image, stated_tables, unwrap
-from processor.values.entity import ColumnType, Entity
+from processor.values.decimal_forms import (
+    NO_FORMS,
+    Forms,
+    SampledForm,
+    form_finding,
+    is_undeclared,
+    sampled_forms,
+    with_notes,
+)
+from processor.values.entity import Entity
+from processor.values.envelopes.kind import RowImage
+from processor.values.envelopes.kinds import check_row, read_image, read_transaction, stated_tables, unwrap
 from processor.values.framing import is_framed
-from processor.values.numbers import text_form
-from processor.values.record import Record, Rejected, Value
-from processor.values.reject_reasons import REASONS, ReasonCode
-from processor.values.settled_form import NO_FORMS, SettledForm
-from processor.values.source_transaction import read_transaction
+from processor.values.reasons import REASONS, ReasonCode
+from processor.values.record import Record, Rejected
 from processor.values.values import DEBEZIUM
 from statestore.errors import StoreError
 
@@ -33,11 +39,6 @@ if TYPE_CHECKING:
 CHECKS = Checks()
 SAMPLE = 50
 """Records that the check reads from each topic."""
-BYTES_CURE = "declare `decimals: bytes` in the entity, and decimal(precision,scale) with the scale of the source"
-WORDS = {"text": "digits", "bytes": "Debezium's bytes"}
-SampledForm = Literal["text", "bytes", "either", "unread"]
-"""`text` and `bytes` as `text_form` has them; `either`: nobody can tell. `unread`: bytes that decode refuses, because the column
-has no scale, or the row looks like a plain one."""
 ENOUGH = 20
 """Plain rows without a column that are a sign: one plain row may leave a column out."""
 _CODES: tuple[ReasonCode, ...] = ("other-format", "other-registry", "other-table", "delete-unsaid")
@@ -49,7 +50,7 @@ FLATTENED = "transaction.id, transaction.data_collection_order, source.schema (o
 
 
 @CHECKS.check("source records", "the last records of these topics", cure=KAFKA, needs=("source topics",))
-def check_records(around: Surroundings) -> Iterator[Finding]:
+def check_records(around: CheckContext) -> Iterator[Finding]:
     """Whether entities can store the records, and say how their decimals arrive, where a record does not. Whether records have
     all declared columns, and name their transactions, where the entity says so."""
     existing_registry(around)
@@ -57,33 +58,28 @@ def check_records(around: Surroundings) -> Iterator[Finding]:
     named = {entity.topic for entity in entities} | {entity.transactions for entity in entities} - {""}
     topics = around.kafka.topics(sorted(named))
     yield from _transaction_topic_findings(entities, topics)
-    untold = [entity for entity in entities if any(_is_untold(entity, name) for name in entity.columns)]
-    forms = _settled_forms(around) if untold else {}
-    wrong = False
+    undeclared = [entity for entity in entities if any(is_undeclared(entity, name) for name in entity.columns)]
+    forms = _settled_forms(around) if undeclared else {}
+    wrong: list[Finding] = []
     for entity in entities:
         topic, settled = topics.get(entity.topic), forms.get(entity.name, NO_FORMS)
         if topic is None or (topic.rights is not None and "READ" not in topic.rights):
             continue
         records = around.kafka.last_records(entity.topic, SAMPLE)
-        for finding in _absent_findings(records, around.plan.entities[entity.name]):
-            wrong = True
-            yield finding
-        for found_format in _format_findings(entity, records):
-            wrong = True
-            yield found_format
+        bad = [*_absent_findings(records, around.plan.entities[entity.name]), *_format_findings(entity, records)]
+        yield from bad
         yield from _transaction_findings(entity, records)
-        found = untold_forms(records, entity)
-        for column in entity.columns:
-            of_decimal = _decimal_finding(entity, column, found.get(column, frozenset()), settled.get(column))
-            if of_decimal is not None:
-                wrong = wrong or of_decimal.state != "ok"
-                yield of_decimal
+        found = undeclared_forms(records, entity)
+        forms_of = (form_finding(entity, c, found.get(c, frozenset()), settled.get(c)) for c in entity.columns)
+        decimals = [one for one in forms_of if one is not None]
+        yield from decimals
+        wrong += [*bad, *(one for one in decimals if one.state != "ok")]
     if not wrong:
         shown = "all columns, no other format, and no decimal whose form is unknown"
         yield ok(f"the last records of each topic show {shown}; looked at {SAMPLE} of each")
 
 
-def _settled_forms(around: Surroundings) -> Forms:
+def _settled_forms(around: CheckContext) -> Forms:
     """The forms that the table has; none without a table. Other checks name the failure of a table."""
     try:
         return with_notes({}, map(read_form, around.store.partition(PARTITION))) if around.table_state else {}
@@ -91,63 +87,20 @@ def _settled_forms(around: Surroundings) -> Forms:
         return {}
 
 
-def _decimal_finding(
-    entity: Entity, column: str, forms: frozenset[SampledForm], settled: SettledForm | None
-) -> Finding | None:
-    what = f"{entity.topic}: column {column} of entity {entity.name}"
-    arrives = f"{what} arrives without a schema, as"
-    if "unread" in forms:
-        return warning(f"{arrives} Debezium's bytes: these records become dead letters", BYTES_CURE)
-    if settled is not None and not entity.settles(column):
-        return None
-    if settled is not None:
-        text = f"{what} has `decimals: {settled.form}` since the record {settled.since}"
-        if not ({"text", "bytes"} & forms) - {settled.form}:
-            return ok(text)
-        cure = "declare in the entity the `decimals` that the connector writes; that replaces what the record settled"
-        return warning(f"{text}, and records of the other form become dead letters", cure)
-    if {"text", "bytes"} <= forms:
-        cure = "declare `decimals` as the newer records are; those of the other form become dead letters"
-        return warning(f"{arrives} digits in some records and as Debezium's bytes in others", cure)
-    for form in ("text", "bytes"):
-        if form in forms:
-            text = f"{arrives} {WORDS[form]}: the first such record settles the form; before, text that may be either is refused"
-            return warning(text, f"declare `decimals: {form}` in the entity")
-    if forms:
-        text = f"{arrives} text that may be digits or Debezium's bytes: these records become dead letters"
-        return warning(text, "declare `decimals: text` if decimal.handling.mode is string, else `decimals: bytes`")
-    return None
-
-
-def untold_forms(records: Iterable[Record], entity: Entity) -> Mapping[str, frozenset[SampledForm]]:
+def undeclared_forms(records: Iterable[Record], entity: Entity) -> Mapping[str, frozenset[SampledForm]]:
     """The number columns of which the entity does not say how their text arrives -> the forms of text in these records."""
-    columns = [name for name in entity.columns if _is_untold(entity, name)]
+    columns = [name for name in entity.columns if is_undeclared(entity, name)]
     found: dict[str, set[SampledForm]] = {}
     for image in _new_images(records, entity) if columns else ():
         for name in columns:
             if image.schemas is None or name not in image.schemas:
-                found.setdefault(name, set()).update(_forms(image, name, entity.columns[name]))
+                found.setdefault(name, set()).update(
+                    sampled_forms(image.row.get(name), entity.columns[name], plain=image.reading is not DEBEZIUM)
+                )
     return {name: frozenset(forms) for name, forms in found.items() if forms}
 
 
-def _is_untold(entity: Entity, column: str) -> bool:
-    """Whether a column takes text of numbers, and the entity does not say its form."""
-    return entity.columns[column].name in ("decimal", "float") and entity.decimal_form(column) is None
-
-
-def _forms(image: DebeziumImage, column: str, column_type: ColumnType) -> Iterator[SampledForm]:
-    """The forms in one row. A plain row, and a column without a scale, have numbers in their text."""
-    value: Value = image.row.get(column)
-    digits = image.reading is not DEBEZIUM or column_type.scale is None
-    for text in value if isinstance(value, list) else [value]:
-        form = text_form(text, column_type) if isinstance(text, str) else None
-        if form is not None and not digits:
-            yield "either" if form == "letters" else form
-        elif form in ("bytes", "letters"):
-            yield "unread"
-
-
-def _new_images(records: Iterable[Record], entity: Entity) -> Iterator[DebeziumImage]:
+def _new_images(records: Iterable[Record], entity: Entity) -> Iterator[RowImage]:
     """The new rows in the records that are JSON, without those that become dead letters."""
     for record in records:
         if record.value is None or is_framed(record.value):
@@ -155,7 +108,7 @@ def _new_images(records: Iterable[Record], entity: Entity) -> Iterator[DebeziumI
         try:
             value = canonical_json.loads(record.value)
             image = read_image(value, entity)
-            if not isinstance(image, DebeziumImage) or image.deleted or image.refusal:
+            if not isinstance(image, RowImage) or image.deleted or image.refusal:
                 continue
             check_row(value, image, entity)
         except ValueError:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from processor.engine.plan.rejects_topic import check_rejects_topic
-from processor.environment.stores.server_findings import commit_findings, release_finding
+from processor.engine.plan.dead_letter_topic import check_dead_letter_topic
+from processor.environment.stores.postgres import commit_findings, release_finding
 from processor.finding import (
     Checks,
     Finding,
@@ -15,8 +15,7 @@ from processor.finding import (
     warning,
 )
 from processor.text import first_of
-from processor.tools.doctor.network import POSTGRES
-from processor.tools.doctor.surroundings import Surroundings
+from processor.tools.doctor.context import POSTGRES, CheckContext
 from registry.model import RegistryState
 
 CHECKS = Checks()
@@ -25,7 +24,7 @@ SHOWN_RIGHTS = 3
 
 
 @CHECKS.check("registry login", "the user in Postgres, and TLS", cure=POSTGRES, needs=("postgres",))
-def check_login(around: Surroundings) -> Iterator[Finding]:
+def check_login(around: CheckContext) -> Iterator[Finding]:
     """Whether Postgres accepts the user, and whether the connection is encrypted."""
     state = around.registry.state()
     places = [host for host, _ in around.registry.addresses()]
@@ -39,19 +38,19 @@ def check_login(around: Surroundings) -> Iterator[Finding]:
 
 
 @CHECKS.check("server", "the release of the registry's server", cure=POSTGRES, needs=("registry login",))
-def check_registry_release(around: Surroundings) -> Iterator[Finding]:
+def check_registry_release(around: CheckContext) -> Iterator[Finding]:
     """The release of the registry's server."""
     yield release_finding(around.registry.state().release)
 
 
 @CHECKS.check("postgres clock", "the clocks of this machine and of Postgres", cure=POSTGRES, needs=("registry login",))
-def check_registry_clock(around: Surroundings) -> Iterator[Finding]:
+def check_registry_clock(around: CheckContext) -> Iterator[Finding]:
     """This machine's clock, compared with that of Postgres."""
     yield clock_finding(around.now() - around.registry.state().now, "Postgres")
 
 
 @CHECKS.check("registry", "the schema and its release", cure=POSTGRES, needs=("registry login",))
-def check_schema(around: Surroundings) -> Iterator[Finding]:
+def check_schema(around: CheckContext) -> Iterator[Finding]:
     """Whether there is a registry, and of which release."""
     state, schema = around.registry.state(), around.settings.registry_schema
     first = "statestore apply --definitions DIR --why '...'"
@@ -70,7 +69,7 @@ def check_schema(around: Surroundings) -> Iterator[Finding]:
 
 
 @CHECKS.check("rights", "the rights of the user", cure=POSTGRES, needs=("registry",))
-def check_rights(around: Surroundings) -> Iterator[Finding]:
+def check_rights(around: CheckContext) -> Iterator[Finding]:
     """The rights of the user in the tables of the registry."""
     state, schema = existing_registry(around), around.settings.registry_schema
     if state.missing:
@@ -81,16 +80,16 @@ def check_rights(around: Surroundings) -> Iterator[Finding]:
 
 
 @CHECKS.check("definitions", "entities and products", cure=DEFINITIONS, needs=("registry",))
-def check_definitions(around: Surroundings) -> Iterator[Finding]:
+def check_definitions(around: CheckContext) -> Iterator[Finding]:
     """The entities and the products by which a job runs."""
     existing_registry(around)
     plan = around.plan
-    check_rejects_topic(plan, around.settings.rejects_topic)
+    check_dead_letter_topic(plan, around.settings.dead_letter_topic)
     yield ok(f"version {plan.version}: {len(plan.entities)} entities, {len(plan.products)} products")
 
 
 @CHECKS.check("commits", "what a crash or a failover leaves", cure=POSTGRES, needs=("registry login",))
-def check_registry_commits(around: Surroundings) -> Iterator[Finding]:
+def check_registry_commits(around: CheckContext) -> Iterator[Finding]:
     """The commits on the registry's server."""
     if around.embedded:
         raise NothingToCheck("the server is embedded")
@@ -98,7 +97,7 @@ def check_registry_commits(around: Surroundings) -> Iterator[Finding]:
 
 
 @CHECKS.check("lease", "who runs the job", cure=POSTGRES, needs=("registry",))
-def check_leases(around: Surroundings) -> Iterator[Finding]:
+def check_leases(around: CheckContext) -> Iterator[Finding]:
     """Who runs the job now."""
     existing_registry(around)
     name = around.settings.job
@@ -108,11 +107,11 @@ def check_leases(around: Surroundings) -> Iterator[Finding]:
     elif lease.alive:
         yield ok(f"{lease.owner} runs the job {name}: a second start waits, or takes over with --take-over")
     else:
-        text = f"{lease.owner} ran the job {name}, gave no sign of life since {lease.renewed_at:%Y-%m-%d %H:%M:%S%z}"
+        text = f"{lease.owner} ran the job {name}, sent no heartbeat since {lease.renewed_at:%Y-%m-%d %H:%M:%S%z}"
         yield warning(f"{text}, and did not end in order", "see its log, then start the job again")
 
 
-def existing_registry(around: Surroundings) -> RegistryState:
+def existing_registry(around: CheckContext) -> RegistryState:
     """The state of the registry. Raises NothingToCheck where there is none."""
     state = around.registry.state()
     if not state.exists:

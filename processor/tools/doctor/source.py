@@ -8,25 +8,25 @@ from processor.engine.plan.plan import EntityPlan
 from processor.errors import StatestoreError
 from processor.finding import DoctorCheck, Finding, failure, ok, warning
 from processor.text import first_of
+from processor.tools.doctor.context import CheckContext
 from processor.tools.doctor.records import SAMPLE, shows_null
-from processor.tools.doctor.surroundings import Surroundings
 from processor.tools.source.column_types import ConnectorModes, declared_type
-from processor.tools.source.facts import (
+from processor.tools.source.compared_table import SourceTable
+from processor.tools.source.session import (
     ALWAYS,
     AS_IT_IS,
     Equalities,
     MysqlFacts,
     PostgresFacts,
-    SourceTable,
     TableFacts,
     read_equalities,
     read_mysql_facts,
     read_postgres_facts,
     read_source_tables,
+    source_session,
     table_of,
     unsent_as_null,
 )
-from processor.tools.source.session import source_session
 from processor.values.entity import Entity
 
 UNKNOWN_CURE = "set include.unknown.datatypes to true, and declare the column `string`; else it never has a value"
@@ -47,7 +47,7 @@ def source_check(address: str) -> DoctorCheck:
     )
 
 
-def check_source(address: str, around: Surroundings) -> Iterator[Finding]:
+def check_source(address: str, around: CheckContext) -> Iterator[Finding]:
     """Each trap in the way of the changes of the entities."""
     entities = [one.entity for _, one in sorted(around.plan.entities.items())]
     with source_session(address) as session:
@@ -201,7 +201,7 @@ def _moved_keys(entity: Entity, table: SourceTable, facts: TableFacts) -> Iterat
     yield failure(text, f"ALTER TABLE {table} REPLICA IDENTITY FULL, or make the primary key the key of the entity")
 
 
-def _defaults(around: Surroundings, tables: Mapping[str, TableFacts]) -> Iterator[Finding]:
+def _defaults(around: CheckContext, tables: Mapping[str, TableFacts]) -> Iterator[Finding]:
     """The nullable columns with a default, of which no record shows whether their nulls arrive. `tables`: by entity."""
     found: dict[str, list[str]] = {}
     for name, table in tables.items():

@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from processor.environment.stores.kind import INDEX_READS, StoreKind, existing_table
 from processor.environment.stores.kinds import kind_of
-from processor.environment.stores.store_kind import INDEX_READS, StoreKind, existing_table
 from processor.finding import Checks, DoctorCheck, Finding, failure, ok
-from processor.tools.doctor.network import POSTGRES
+from processor.tools.doctor.context import POSTGRES, CheckContext
 from processor.tools.doctor.registry import existing_registry
-from processor.tools.doctor.surroundings import Surroundings
 from statestore.errors import NewerFormat, StoreError
 from statestore.items import FORMAT, check_format
 from statestore.keys import Key, partitions
@@ -36,7 +35,7 @@ def table_checks(kind: StoreKind[Any]) -> tuple[DoctorCheck, ...]:
 
 
 @SHAPE.check("table", "the table", cure=OF_KIND)
-def check_table(around: Surroundings) -> Iterator[Finding]:
+def check_table(around: CheckContext) -> Iterator[Finding]:
     """The table and its state."""
     state = around.table_state
     if state is None:
@@ -48,7 +47,7 @@ def check_table(around: Surroundings) -> Iterator[Finding]:
 
 
 @SHAPE.check("keys", "keys, columns, indexes", cure=OF_KIND, needs=("table",))
-def check_keys(around: Surroundings) -> Iterator[Finding]:
+def check_keys(around: CheckContext) -> Iterator[Finding]:
     """The keys of the table and of its indexes, and what the indexes hold."""
     state = existing_table(around)
     for misfit in state.misfits:
@@ -59,7 +58,7 @@ def check_keys(around: Surroundings) -> Iterator[Finding]:
 
 
 @SHAPE.check("indexes", "the states of the indexes", cure=OF_KIND, needs=("table",))
-def check_indexes(around: Surroundings) -> Iterator[Finding]:
+def check_indexes(around: CheckContext) -> Iterator[Finding]:
     """The state of each index."""
     states = existing_table(around).indexes
     waiting = [f"{name} is {state}" for name, state in sorted(states.items()) if state not in ("ACTIVE", "UPDATING")]
@@ -70,7 +69,7 @@ def check_indexes(around: Surroundings) -> Iterator[Finding]:
 
 
 @USE.check("slots", "the slots of registry and table", cure=POSTGRES, needs=("table", "definitions"))
-def check_slots(around: Surroundings) -> Iterator[Finding]:
+def check_slots(around: CheckContext) -> Iterator[Finding]:
     """The number of indexes, compared with the slots of the registry."""
     existing_registry(around)
     found, wanted = existing_table(around).slots, around.registry.snapshot().slots
@@ -82,7 +81,7 @@ def check_slots(around: Surroundings) -> Iterator[Finding]:
 
 
 @USE.check("permissions", "the requests of a job", cure=OF_KIND, needs=("table", "keys"))
-def check_permissions(around: Surroundings) -> Iterator[Finding]:
+def check_permissions(around: CheckContext) -> Iterator[Finding]:
     """The requests of a job, each in a form that reads nothing and writes nothing."""
     tries = _tries(around, existing_table(around).slots)
     own, denied = kind_of(around.settings.store).checks, []
@@ -97,7 +96,7 @@ def check_permissions(around: Surroundings) -> Iterator[Finding]:
 
 
 @USE.check("items", "the format of stored rows", cure=OF_KIND, needs=("permissions", "definitions"))
-def check_items(around: Surroundings) -> Iterator[Finding]:
+def check_items(around: CheckContext) -> Iterator[Finding]:
     """The format of some items of each entity."""
     existing_table(around)
     existing_registry(around)
@@ -113,14 +112,14 @@ def check_items(around: Surroundings) -> Iterator[Finding]:
     yield ok(f"{seen} rows seen, none of a newer format than {FORMAT}" if seen else "no row yet")
 
 
-def _sample(around: Surroundings, entity: str, shards: int) -> list[Item]:
+def _sample(around: CheckContext, entity: str, shards: int) -> list[Item]:
     for partition in partitions(entity, shards):
         if found := around.store.page(partition, None, SAMPLE).items:
             return found
     return []
 
 
-def _tries(around: Surroundings, slots: int) -> dict[str, Callable[[], object]]:
+def _tries(around: CheckContext, slots: int) -> dict[str, Callable[[], object]]:
     """The requests of a job: the action in AWS's policies, and how to try it."""
     store, write, names = around.store, Write(NO_ITEM, {"doctor": 1}, when=NEVER), slot_names(slots) if slots else []
     return {

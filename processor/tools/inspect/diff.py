@@ -18,6 +18,7 @@ Join findings are joins that find nothing, and `one` joins that find several row
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from itertools import chain, islice
 from math import ceil
 from random import Random
@@ -33,10 +34,11 @@ from processor.engine.protocol.assemble import assemble_tree, shown_rows
 from processor.engine.protocol.ledger import NO_DOCUMENT, group_key, group_partition, read_entry
 from processor.engine.rounds.round import CHUNK
 from processor.engine.rounds.step_runner import StepRunner, apply_overlay
+from processor.language.product.avro import json_of_avro
 from processor.language.product.document import GONE, CompiledLevel, Match, Renderer
-from processor.language.product.encoded_document import json_of_avro
 from processor.language.product.expressions.expression import Scope
 from processor.language.product.product import Join, Product, WholeRow
+from processor.tools.inspect.prices import Prices
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.record import Value
@@ -418,6 +420,14 @@ class ProductDiff:
     def messages(self) -> int:
         """The messages that an `apply` sends; of a sample, as many as its share lets one expect."""
         return round((self.after.documents + self.tombstones) / self.share) + self.left if self.publishes else 0
+
+    def dollars(self, prices: Prices) -> Decimal:
+        """The price of the publication: the reads of its documents; for each root the row and the ledger read, for each message
+        the ledger written."""
+        if not self.publishes:
+            return Decimal(0)
+        reads = Decimal(self.read_units / self.share) + 2 * self.roots
+        return prices.dollars(self.messages, reads) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,21 +1,44 @@
-"""The access paths of a product: the tree of its joins, each with its requests both ways, and the requests for one document.
+"""How a product finds its rows, and why one of its documents is as it is.
 
-Pure: made from a compiled plan. `<user.username>` is a placeholder for the value of a row. Sends nothing and reads no state.
-`mermaid_lines` draws the tree as a Mermaid diagram, which GitHub, GitLab and many editors draw.
+The access paths are the tree of its joins, each with its requests both ways, and the requests for one document. They are made
+from a compiled plan: `<user.username>` is a placeholder for the value of a row. `mermaid_lines` draws the tree as a Mermaid
+diagram, which GitHub, GitLab and many editors draw.
+
+The lineage of a document says for each join what it looked for and found, for each row the record that wrote it, why the document
+leaves it out, and which of its columns have no value. The compiled levels that render the document also say why the document, or
+a list in it, leaves a found row out.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-from processor.engine.plan.plan import Plan
+from processor.engine.plan.plan import EntityPlan, Plan
 from processor.engine.plan.product_plan import JoinPlan, ProductPlan
+from processor.engine.plan.step import Lookup, Step
 from processor.engine.plan.tree_text import product_names
+from processor.engine.protocol.assemble import assemble
 from processor.language.definitions.describe import describe_gate, write_expression
+from processor.language.product.document import CompiledJoin, CompiledLevel, Match, Renderer
+from processor.language.product.expressions.expression import (
+    Column,
+    Evaluate,
+    Expression,
+    Path,
+    Scope,
+    compile_expression,
+    node_of,
+    references,
+)
 from processor.language.product.product import OPEN, Columns
-from registry.model import EdgePath, KeyPath, PlannedPath, SlotPath
-from statestore.keys import edge_partition, field_names, index_rows, partition, partition_prefix
+from processor.text import first_of
+from processor.tools.inspect.rows import EmptyColumn, FormerTopics, Origin, absence_text, empty_columns, origin_of
+from registry.model import EdgePath, KeyPath, PlannedPath, SlotPath, column_of
+from statestore import keys
+from statestore.items import DELETED
+from statestore.keys import Key, edge_partition, field_names, index_rows, partition, partition_prefix
+from statestore.store import Item, Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,3 +255,273 @@ def _below(product: ProductPlan, above: str, nodes: Sequence[int]) -> Iterator[s
 def _label(*lines: str) -> str:
     """The lines as one label, with codes for the signs that Mermaid reads as its own."""
     return f'"{"<br>".join(line.translate(_CODES) for line in lines)}"'
+
+
+def why_left_out(level: CompiledLevel, where: Evaluate | None, text: Expression | None, scope: Scope) -> str:
+    """Why a row does not count: the required join that has no row, or its `where`; empty where it counts."""
+    lacking = level.lacking(scope)
+    if lacking:
+        return f"the required join `{lacking[0]}` has no row that counts"
+    value = True if where is None else where(scope)
+    if value is True or text is None:
+        return ""
+    condition = f"`where: {write_expression(text)}`"
+    if value is False:
+        return f"{condition} is false"
+    columns = {write_expression(column): column for column in _single_columns(text, level)}
+    nulls = [name for name, column in columns.items() if compile_expression(column, level)(scope) is None]
+    cause = f", because {' and '.join(nulls)} {'is' if len(nulls) == 1 else 'are'} null" if nulls else ""
+    return f"{condition} is null{cause}"
+
+
+def why_row_is_left_out(joined: CompiledJoin, place: int | None, scope: Scope) -> str:
+    """Why a join leaves a found row out; empty where the document shows it. `place`: of the row among those that count, None
+    where it does not count."""
+    join = joined.join
+    if place is None:
+        return why_left_out(joined.level, joined.rows.where, join.where, scope) or "a `one` shows the first row only"
+    return "" if join.limit is None or place < join.limit else f"`limit: {join.limit}` ends the list before it"
+
+
+def _single_columns(expression: Expression, level: CompiledLevel) -> Iterator[Column]:
+    """The columns that an expression reads, without those of the rows of an aggregate: they have one value."""
+    for item in references(node_of(expression)):
+        if isinstance(item, Column) and (not item.path or (not item.up and _reaches_one(item.path, level))):
+            yield item
+
+
+def _reaches_one(path: Path, level: CompiledLevel) -> bool:
+    """Whether only `one` joins lead from the level to the row at `path`."""
+    for step in path:
+        joined = level.joins[step]
+        if joined.join.many:
+            return False
+        level = joined.level
+    return True
+
+
+Items = Mapping[Key, Item | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRow:
+    """A row that a join found, or the root. `key`: as the table encodes it; `left_out`: why the document does not show it, else
+    empty; `empty`: the columns that the product reads and that have no value."""
+
+    entity: str
+    key: str
+    origin: Origin
+    left_out: str
+    empty: tuple[EmptyColumn, ...]
+    joins: tuple["AnsweredJoin", ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredJoin:
+    """A join below a row, with the rows that it found. `requests`: its key reads or queries; `note`: why it asked nothing, or
+    found nothing by key; else empty."""
+
+    name: str
+    kind: str
+    entity: str
+    where: str | None
+    requests: tuple[str, ...]
+    note: str
+    rows: tuple[SourceRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineage:
+    """The lineage of the document of one root. `request`: the read of the root's row; `reason`: why there is no document, empty
+    where there is one; `root`: None where no such row is stored."""
+
+    request: str
+    reason: str
+    root: SourceRow | None
+
+    def origins(self) -> Iterator[Origin]:
+        """The records of the rows, from the root down."""
+        return (row.origin for row in self.rows())
+
+    def rows(self) -> Iterator[SourceRow]:
+        """The rows, from the root down."""
+        level = [] if self.root is None else [self.root]
+        while level:
+            yield from level
+            level = [below for row in level for join in row.joins for below in join.rows]
+
+
+def lineage(plan: Plan, product: ProductPlan, root: str, topics: FormerTopics) -> Step[Lineage]:
+    """The lineage of the document whose root has the encoded key `root`."""
+    entity = plan.entities[product.product.root]
+    key = entity.key(root)
+    top = yield from assemble(plan, product, root)
+    if top is None:
+        (item,) = yield (key,)
+        return Lineage(request=_request_text(key), reason=_why_absent(item, entity, root, topics), root=None)
+    entities = plan.declared_entities
+    renderer = Renderer(product=product.product, entities=entities, tally=Counter())
+    asked = list(dict.fromkeys([key, *_keys_below(plan, product, top, product.top)]))
+    answers = yield tuple(asked)
+    tracer = _Tracer(plan, product, topics, dict(zip(asked, answers, strict=True)))
+    refused = why_left_out(renderer.level, renderer.where, product.product.where, (top, None))
+    row = tracer.row(_Place(entity, product.used, renderer.level, product.top), (top, None), refused)
+    reason = "the product is being removed: the job replaces each document by a tombstone" if product.retracted else ""
+    return Lineage(request=_request_text(key), reason=reason or _why_no_document(row, refused), root=row)
+
+
+def _why_no_document(row: SourceRow | None, refused: str) -> str:
+    if row is None:
+        return "a change deleted the row of the root a moment ago"
+    return f"the row of the root is stored, but {refused}" if refused else ""
+
+
+def _why_absent(item: Item | None, entity: EntityPlan, root: str, topics: FormerTopics) -> str:
+    if item is not None and DELETED in item:
+        return f"the row {entity.name} {root} is deleted, by the record at {origin_of(item, entity, topics)}"
+    return absence_text(entity, root)
+
+
+def _keys_below(plan: Plan, product: ProductPlan, match: Match, nodes: tuple[int, ...]) -> Iterator[Key]:
+    """The keys of all found rows below a row, and those of key reads that found none."""
+    for node in (product.nodes[index] for index in nodes):
+        if isinstance(node.down, KeyPath):
+            yield from (plan.entities[node.join.entity].key(key) for key in _asked_keys(node, match))
+        for row in match.found[node.join.name]:
+            yield _key_of(plan.entities[node.join.entity], row)
+            yield from _keys_below(plan, product, row, node.below)
+
+
+class _Place(NamedTuple):
+    """A level of the product's tree: its entity, the columns that the product reads there (None: all), and its joins."""
+
+    entity: EntityPlan
+    used: frozenset[str] | None
+    level: CompiledLevel
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tracer:
+    plan: Plan
+    product: ProductPlan
+    topics: FormerTopics
+    items: Items
+
+    def row(self, place: _Place, scope: Scope, left_out: str) -> SourceRow | None:
+        """The row of a match. None where a change deleted it after the document was assembled."""
+        key = _key_of(place.entity, scope[0])
+        item = self.items[key]
+        if item is None or DELETED in item:
+            return None
+        columns = [name for name in place.entity.entity.columns if place.used is None or name in place.used]
+        return SourceRow(
+            entity=place.entity.name,
+            key=key.sk,
+            origin=origin_of(item, place.entity, self.topics),
+            left_out=left_out,
+            empty=empty_columns(item, place.entity, columns, self.topics),
+            joins=tuple(self._join(self.product.nodes[index], place.level, scope) for index in place.nodes),
+        )
+
+    def _join(self, node: JoinPlan, above: CompiledLevel, scope: Scope) -> AnsweredJoin:
+        join, match = node.join, scope[0]
+        requests = [self.plan.request(join.entity, node.down, key) for key in _asked_keys(node, match)]
+        return AnsweredJoin(
+            name=join.name,
+            kind="many" if join.many else "one",
+            entity=join.entity,
+            where=None if join.where is None else write_expression(join.where),
+            requests=tuple(map(_request_text, requests)),
+            note=self._note(node, match, requests),
+            rows=tuple(self._rows(node, above.joins[join.name], scope)),
+        )
+
+    def _rows(self, node: JoinPlan, joined: CompiledJoin, scope: Scope) -> Iterator[SourceRow]:
+        """The rows that a join found: first those that count, in order."""
+        place = _Place(self.plan.entities[node.join.entity], node.used, joined.level, node.below)
+        counted = {id(row): row for row in joined.rows.of(scope)}
+        found = {id(row): row for row in scope[0].found[node.join.name]}
+        for index, row in enumerate((counted | found).values()):
+            below = (row, scope)
+            made = self.row(place, below, why_row_is_left_out(joined, index if index < len(counted) else None, below))
+            if made is not None:
+                yield made
+
+    def _note(self, node: JoinPlan, match: Match, requests: list[Key | Lookup]) -> str:
+        """Why the join asked nothing, or what the key reads found in place of rows."""
+        if not requests:
+            columns = [column_of(field) for field in node.parent_columns]
+            nulls = [name for name in columns if match.columns.get(name) is None]
+            return f"`{nulls[0]}` of the {node.above} is null" if nulls else f"`{columns[0]}` has no elements"
+        entity = self.plan.entities[node.join.entity]
+        markers = [self.items.get(key) for key in requests if isinstance(key, Key)]
+        gone = [origin_of(item, entity, self.topics) for item in markers if item is not None and DELETED in item]
+        return f"the row is deleted, by the record at {gone[0]}" if gone else ""
+
+
+def _asked_keys(node: JoinPlan, match: Match) -> list[str]:
+    """The keys that the join looks for below a row."""
+    return [key for key in dict.fromkeys(node.parent_keys(match.columns)) if key is not None]
+
+
+def _key_of(entity: EntityPlan, match: Match) -> Key:
+    return entity.key(keys.encode([match.columns[column] for column in entity.entity.key]) or "")
+
+
+def _request_text(request: Key | Lookup) -> str:
+    match request:
+        case Key(pk, sk):
+            return f"PK = '{pk}' AND SK = '{sk}'"
+        case Lookup(source=Query(slot=slot, value=value, entity=entity)):
+            return f"{slot} = '{value}'{pin_text(entity)}"
+        case Lookup(source=partition):
+            return f"PK = '{partition}'"
+    raise TypeError(f"{request} reads no row")
+
+
+REQUESTS, LEFT_OUT, LOST = 3, 20, 5
+"""How many requests of a join, rows that it leaves out, and rows with lost values the text shows. JSON has all of them."""
+
+
+def lineage_lines(found: Lineage, came: Mapping[Origin, str]) -> Iterator[str]:
+    """The lines of a lineage, without the reason for a missing document. `came`: when records came, as far as somebody asked."""
+    if found.root is not None:
+        yield from _row_lines(found.root, came, "", f"; by {found.request}")
+
+
+def lost_lines(found: Lineage) -> Iterator[str]:
+    """The columns that the document shows as null because their entity did not store them."""
+    lost = [f"{row.entity} {row.key}: {one}" for row in found.rows() for one in row.empty if one.lost]
+    yield from lost[:LOST]
+    if len(lost) > LOST:
+        yield f"and {len(lost) - LOST} more lost values"
+
+
+def _row_lines(row: SourceRow, came: Mapping[Origin, str], margin: str, request: str = "") -> Iterator[str]:
+    time = f"; came {came[row.origin]}" if row.origin in came else ""
+    yield f"{margin}{row.entity} {row.key}; {row.origin}{time}{request}"
+    if row.left_out:
+        yield f"{margin}  left out: {row.left_out}"
+    if row.empty:
+        yield f"{margin}  without a value: {', '.join(map(str, row.empty))}"
+    for join in row.joins:
+        yield from _answered_lines(join, came, margin + "  ")
+
+
+def _answered_lines(join: AnsweredJoin, came: Mapping[Origin, str], margin: str) -> Iterator[str]:
+    asked = f"by {first_of(join.requests, REQUESTS)}" if join.requests else "looks for nothing"
+    note = f"; {join.note}" if join.note else ""
+    yield f"{margin}{join.name}: {join.kind} {join.entity}, {asked}: {_count_text(join)}{note}"
+    others = [row for row in join.rows if row.left_out]
+    for row in [one for one in join.rows if not one.left_out] + others[:LEFT_OUT]:
+        yield from _row_lines(row, came, margin + "  ")
+    if len(others) > LEFT_OUT:
+        yield f"{margin}  and {len(others) - LEFT_OUT} more rows that are left out"
+
+
+def _count_text(join: AnsweredJoin) -> str:
+    out = sum(bool(row.left_out) for row in join.rows)
+    count = len(join.rows)
+    rows = "no row" if not count else "1 row" if count == 1 else f"{count} rows"
+    return f"{rows}, {out} left out" if out else rows

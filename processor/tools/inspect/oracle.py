@@ -14,16 +14,15 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from processor.errors import OracleError
-from processor.language.product.expressions.arithmetic import of_scale
 from processor.language.product.expressions.catalogue import folded_text
+from processor.language.product.expressions.functions import of_scale
 from processor.language.product.join_fields import parse_compared
 from processor.language.product.product import Product
 from processor.language.product.sql_printer import product_sql, sql_name, table_ddl
 from processor.values import canonical_json
 from processor.values.entity import ColumnType, Entity
 from processor.values.record import Value
-from processor.values.times import round_to_microseconds
-from processor.values.values import canonical_value
+from processor.values.values import canonical_value, round_to_microseconds
 
 OracleRow = Mapping[str, Any]
 

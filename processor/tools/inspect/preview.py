@@ -6,9 +6,11 @@ row effects   the values that stored rows lose, lack, or show in no index. The j
 sizes         warnings, by statistics of the state, of values that many rows hold, of too large documents, and of rows near
               an item's limit. A document counts as large as the stored rows that it shows, so a product that selects few
               columns gets its warning too early
+prices        of events by product, in dollars, and what events would cost without a product. They are those of the estimates
+              where there are statistics, else with one row for every join. A saving tries each kind of event without the product
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -24,14 +26,14 @@ from processor.errors import PlanError
 from processor.language.definitions.problems import DefinitionError
 from processor.language.product.product import Definitions
 from processor.tools.inspect.board import board_json, joined_by, shown_value
+from processor.tools.inspect.changes import PlannedEntry, planned_entries
 from processor.tools.inspect.estimate import Estimate, StatisticsIndex, estimate_events, index_statistics
-from processor.tools.inspect.planned_entries import PlannedEntry, planned_entries
-from processor.tools.inspect.price import Cost, GatePrice, price_events, price_gates
-from processor.tools.inspect.price_list import Prices
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.tools.inspect.price import UNREAD, Cost, GatePrice, columns_of, price_events, price_gates
+from processor.tools.inspect.prices import Prices
+from processor.values.record import MAX_MESSAGE_BYTES
 from registry.edits.apply import apply
 from registry.edits.edit import Edit, edited, plan_id
-from registry.edits.operations import completed
+from registry.edits.operations import completed, remove
 from registry.model import (
     Assignment,
     EntityEntry,
@@ -167,7 +169,7 @@ def _shown_no_more(name: str, before: Plan, after: Plan) -> Iterator[str]:
 
 
 HOT_ROWS = 1_000
-"""A warning is due for a value that finds at least so many rows."""
+"""A warning is due for a value that finds at least this number of rows."""
 KAFKA_BYTES = 1024 * 1024
 """The largest message of Kafka, unless a topic or its broker is set otherwise."""
 NEAR_LIMIT = 0.75
@@ -431,3 +433,94 @@ def _warnings(plan: Plan, slots: tuple[SlotPreview, ...]) -> Iterator[str]:
     for name in plan.entities:
         if name not in plan.occurrences:
             yield f"entity {name}: no product reads it, and every change of it is stored; remove it, or use it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductPrice:
+    """The cheapest and the dearest kind of event of the entities that a product reads, in dollars a million events."""
+
+    product: str
+    low: Decimal
+    high: Decimal
+
+
+def product_prices(found: Preview, prices: Prices) -> list[ProductPrice]:
+    """The prices by product: of the estimates where there are statistics, else with one row for every join; in a batch."""
+    by_entity = _by_entity(event_prices(found.costs, found.estimates, prices))
+    priced = {
+        p: [one for name in reads for one in by_entity.get(name, {}).values()] for p, reads in found.reads.items()
+    }
+    return [ProductPrice(product=name, low=min(all), high=max(all)) for name, all in priced.items() if all]
+
+
+class EventPrice(NamedTuple):
+    """The price of a kind of event in a batch: of its estimate where there are statistics, else with one row for every join."""
+
+    entity: str
+    event: str
+    documents: float
+    write_units: float
+    read_units: float
+    dollars: Decimal
+    """A million events."""
+
+
+def event_prices(costs: Iterable[Cost], estimates: Iterable[Estimate], prices: Prices) -> Iterator[EventPrice]:
+    """The price of each kind of event."""
+    known = {(one.entity, one.event): one for one in estimates}
+    for cost in costs:
+        if one := known.get((cost.entity, cost.event)):
+            units, documents, dollars = (one.write_units, one.read_units), one.documents, estimated_dollars(one, prices)
+        else:
+            write, read = cost.batch_write_units, cost.batch_read_units
+            units, documents, dollars = (float(write), float(read)), cost.documents, prices.dollars(write, read)
+        yield EventPrice(cost.entity, cost.event, round(documents, 2), *units, dollars)
+
+
+def _by_entity(events: Iterable[EventPrice]) -> dict[str, dict[str, Decimal]]:
+    """The dollars by entity and kind of event."""
+    found: dict[str, dict[str, Decimal]] = {}
+    for one in events:
+        found.setdefault(one.entity, {})[one.event] = one.dollars
+    return found
+
+
+def estimated_dollars(estimate: Estimate, prices: Prices) -> Decimal:
+    """Dollars a million events of an estimate."""
+    return prices.dollars(Decimal(estimate.write_units), Decimal(estimate.read_units))
+
+
+class EntitySaving(NamedTuple):
+    """The dollars of a million events of an entity, now and without the product: the mean of its kinds of event, as if each came
+    as often as the others."""
+
+    entity: str
+    now: Decimal
+    without: Decimal
+
+
+def savings_without(
+    name: str, found: Preview, stored: Snapshot, settings: Settings, statistics: Statistics | None, prices: Prices
+) -> list[EntitySaving]:
+    """The savings of the entities that the product reads. `found`: the prices of now."""
+    plan = plan_of(completed(edited(stored, remove(stored, name, tombstones=False))))
+    costs = price_events(plan, settings)
+    index = index_statistics(statistics, plan) if statistics else None
+    before = _by_entity(event_prices(found.costs, found.estimates, prices))
+    estimates = estimate_events(plan, costs, index) if index and costs else ()
+    after = _by_entity(event_prices(costs, estimates, prices))
+    return [_saving(entity, before[entity], after.get(entity, {}), prices) for entity in found.reads[name]]
+
+
+def _saving(entity: str, before: Mapping[str, Decimal], after: Mapping[str, Decimal], prices: Prices) -> EntitySaving:
+    without = sum((_without(kind, after, prices) for kind in before), Decimal(0))
+    return EntitySaving(entity, sum(before.values(), Decimal(0)) / len(before), without / len(before))
+
+
+def _without(kind: str, after: Mapping[str, Decimal], prices: Prices) -> Decimal:
+    """The price of a kind of event: of the dearest kind of the same columns, else of an update that no product reads. Where no
+    product reads the entity any more, the row alone is written."""
+    if kind in after:
+        return after[kind]
+    same = [price for name, price in after.items() if columns_of(kind) & columns_of(name)]
+    return max(same, default=after.get(UNREAD, prices.write))

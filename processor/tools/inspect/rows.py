@@ -18,7 +18,7 @@ from processor.language.product.product import Columns
 from processor.text import table_lines
 from processor.values import canonical_json
 from processor.values.record import Record
-from processor.values.recorded_line import NO_TIMESTAMP
+from processor.values.recorded_topics import NO_TIMESTAMP
 from registry.model import EpochBoundary, PlannedPath
 from statestore import keys
 from statestore.items import decode_version, entity_of_item, key_of_item, read_row, slot_name, version_of_item
@@ -69,7 +69,7 @@ def absence_text(entity: EntityPlan, sk: str) -> str:
     """What can be the cause where the table has neither the row nor its delete marker. `sk`: the row's encoded key."""
     return (
         f"the table has no row {entity.name} {sk}: no record of it came from topic {entity.entity.topic}, "
-        "`statestore rejects list` has it, or a delete or an erasure is long ago"
+        "`statestore dead-letters list` has it, or a delete or an erasure is long ago"
     )
 
 

@@ -44,13 +44,14 @@ from processor.engine.protocol.stored_roots import stored_roots
 from processor.engine.rounds.publish_stage import VERSION_HEADER, encoded_document
 from processor.engine.rounds.round import CHUNK
 from processor.engine.rounds.step_runner import StepRunner
+from processor.language.product.avro import EncodedDocument
 from processor.language.product.document_type import Schema, document_schema
 from processor.language.product.join_fields import array_of
 from processor.language.product.product import Product
 from processor.values import canonical_json
 from processor.values.entity import ColumnType, Entity
 from processor.values.record import Record, Value
-from processor.values.times import round_to_microseconds, to_microseconds, to_timestamp
+from processor.values.values import round_to_microseconds, to_microseconds, to_timestamp
 from statestore import keys
 from statestore.items import DELETED, Row
 from statestore.keys import partitions
@@ -316,10 +317,7 @@ class Verifier:
 
     def _message_keys(self, product: ProductPlan, roots: Iterable[str]) -> Iterator[str]:
         """The message keys of the roots that have a document."""
-        rest = iter(roots)
-        while chunk := list(islice(rest, CHUNK)):
-            bodies = self.runner.run(encoded_document(self.plan, product, root, Counter()) for root in chunk)
-            yield from (body.key for body in bodies if body.value is not None)
+        return (body.key for _, body in self._bodies(product, roots) if body.value is not None)
 
     def _beyond_sql(self, product: ProductPlan) -> dict[str, str]:
         """The message keys of documents that may depend on a row that Postgres cannot hold, each with the row and the reason."""
@@ -328,8 +326,7 @@ class Verifier:
             reason = f"{left_out.entity} {left_out.row.key.sk}: {left_out.reason}"
             for root in self._roots_above(product, left_out):
                 roots.setdefault(root, reason)
-        bodies = self.runner.run(encoded_document(self.plan, product, root, Counter()) for root in roots)
-        return {body.key: reason for body, reason in zip(bodies, roots.values(), strict=True) if body.key}
+        return {body.key: roots[root] for root, body in self._bodies(product, roots) if body.key}
 
     def _roots_above(self, product: ProductPlan, left_out: LeftOutRow) -> set[str]:
         """The encoded keys of the roots whose documents may depend on a row."""
@@ -393,10 +390,16 @@ class Verifier:
 
     def _state_documents(self, product: ProductPlan, wanted: Iterable[str]) -> Iterator[tuple[str, bytes | None]]:
         """The documents of these message keys, assembled from the state. Keys that are not keys of the root are left out."""
-        roots = iter([(key, root) for key in wanted if (root := self._root(product, key)) is not None])
-        while chunk := list(islice(roots, CHUNK)):
-            bodies = self.runner.run(encoded_document(self.plan, product, root, Counter()) for _, root in chunk)
-            yield from zip((key for key, _ in chunk), (body.value for body in bodies), strict=True)
+        pairs = [(key, root) for key in wanted if (root := self._root(product, key)) is not None]
+        bodies = self._bodies(product, (root for _, root in pairs))
+        return ((key, body.value) for (key, _), (_, body) in zip(pairs, bodies, strict=True))
+
+    def _bodies(self, product: ProductPlan, roots: Iterable[str]) -> Iterator[tuple[str, EncodedDocument]]:
+        """The encoded keys of roots with their documents, assembled from the state in chunks."""
+        rest = iter(roots)
+        while chunk := list(islice(rest, CHUNK)):
+            steps = (encoded_document(self.plan, product, root, Counter()) for root in chunk)
+            yield from zip(chunk, self.runner.run(steps), strict=True)
 
     def _root(self, product: ProductPlan, key: str) -> str | None:
         return root_of(self.plan.entities[product.product.root].entity, key)

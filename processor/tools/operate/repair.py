@@ -20,7 +20,7 @@ from processor.engine.rounds.executor import InProcessExecutor
 from processor.engine.rounds.follow_up_stages import RootToRepair
 from processor.engine.rounds.make_driver import make_driver
 from processor.engine.rounds.round import Round
-from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
 from processor.job.kafka.admin import Admin

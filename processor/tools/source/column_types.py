@@ -11,13 +11,11 @@ from typing import Any, Final, Literal, NamedTuple
 
 from processor.tools.source.draft import DraftColumn
 from processor.values import canonical_json
-from processor.values.column_types import MAX_DIGITS
-from processor.values.entity import ColumnType
+from processor.values.connect_schema import DECIMAL, NAMED_TYPES
+from processor.values.entity import MAX_DIGITS, ColumnType
 from processor.values.placeholders import PLACEHOLDER, placeholder_of
 from processor.values.record import Value
-from processor.values.schemas.connect_values import DECIMAL
-from processor.values.schemas.schema_readings import NAMED_TYPES
-from processor.values.times import to_timestamp
+from processor.values.values import to_timestamp
 
 DecimalMode = Literal["precise", "string", "double"]
 TimeMode = Literal["adaptive", "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"]

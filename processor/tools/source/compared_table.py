@@ -15,12 +15,29 @@ from hashlib import md5
 from typing import Any, Final, NamedTuple
 
 from processor.engine.plan.plan import EntityPlan
-from processor.tools.source.facts import SourceTable
 from processor.values import canonical_json
 from processor.values.entity import ColumnType
 from processor.values.record import Value
 from processor.values.values import canonical_value
 from statestore import keys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTable:
+    """A table of the source."""
+
+    schema: str
+    name: str
+    columns: Mapping[str, str]
+    """Name -> type as the source writes it."""
+    key: tuple[str, ...]
+    """The columns of the primary key, in its order; empty: the table has none."""
+    nearby: bool
+    """Whether the table is in the schema (MySQL: database) of the connection."""
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
 
 ReadText = Callable[[str], Value]
 

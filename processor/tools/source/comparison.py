@@ -9,7 +9,7 @@
 
 Promises: reads only; pages of `PAGE` rows, at most `rate` rows a second of the source. Does not: see columns of `left_out`.
 
-The repair of a row that differs is a dead letter with the values of the source (`processor.values.repair_record`).
+The repair of a row that differs is a dead letter with the values of the source (`processor.values.dead_letters`).
 """
 
 import json
@@ -27,9 +27,9 @@ from processor.errors import SettingError
 from processor.tools.source.compared_table import ComparedTable, comparable_value, source_value
 from processor.values import canonical_json
 from processor.values.canonical_json import equal
+from processor.values.dead_letters import REPAIR, repair_record
 from processor.values.placeholders import PLACEHOLDER
 from processor.values.record import Rejected, Value
-from processor.values.repair_record import REPAIR, repair_record
 from statestore.items import Row
 from statestore.store import Store
 
@@ -211,6 +211,11 @@ class ComparedEntity:
     def of(self, kind: RowDifference) -> list[SourceDifference]:
         """The differences of one kind."""
         return [one for one in self.differences if one.kind == kind]
+
+    @property
+    def equal(self) -> bool:
+        """Whether there is no difference, and no column that the table lacks: a row that an operator erased is none."""
+        return not self.moving and not self.table.gone and len(self.differences) == len(self.of("erased"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

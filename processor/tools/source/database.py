@@ -15,8 +15,7 @@ from sqlalchemy.types import ARRAY, Enum, NullType, Numeric
 from processor.errors import SettingError
 from processor.tools.source.column_types import ConnectorModes, declared_type
 from processor.tools.source.draft import DraftColumn, DraftEntity, ForeignKey, distinct_names, fit_limits, legal_name
-from processor.tools.source.facts import read_equalities, unsent_as_null
-from processor.tools.source.session import SourceSession, connected
+from processor.tools.source.session import SourceSession, connected, read_equalities, unsent_as_null
 
 GENERATED: Final = "a generated column, which records after the snapshot lack: compute it in the product, or publish it"
 _NAMES_OF_TYPES: Final = """

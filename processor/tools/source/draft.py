@@ -1,16 +1,20 @@
-"""What a source shows of its tables: the values between the readers of sources and the writers of definitions. Pure.
+"""Drafts of definitions: what a source shows of its tables, and its text for entities.yaml and a product file. Pure.
 
 A source without foreign keys shows references by the names of its columns: `customer_id` refers to the key `id` of `customer`.
+
+Entities are YAML in block style, with guesses and suggestions of joins in comments, and the comments of the source as
+descriptions. A product is a root, and the joins between it and the entities that it refers to or that refer to it. Against
+declared entities, the text is a diff.
 """
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from processor.language.product.join_fields import parse_compared, parse_element
-from processor.values.column_types import parse_type
-from processor.values.entity import Compare, DeleteFlag
+from processor.values.entity import Compare, DeleteFlag, Entity, parse_type
 from statestore.values import MAX_COLUMNS
 
 T = TypeVar("T")
@@ -162,3 +166,256 @@ def _kind_of(entity: DraftEntity, column: str) -> str | None:
     """The kind in which the values of a column compare; None where they do not, or where nothing shows the type."""
     found = entity.columns[column].type
     return parse_type(found).kind if found else None
+
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_TYPE = re.compile(r"[a-z]+(\([a-z0-9,]+\))?(\[\])?")
+_READ_OTHERWISE = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
+WIDTH = 120
+"""Characters of a comment; a longer one is cut."""
+
+
+def word(text: str) -> str:
+    """The text as a scalar, in quotes where YAML, or an older reader of YAML, takes it for something else."""
+    plain = _PLAIN.fullmatch(text) and text.lower() not in _READ_OTHERWISE
+    return text if plain else quoted(text)
+
+
+def quoted(text: str) -> str:
+    """The text as a scalar in quotes, each sign that nobody sees as its escape."""
+    return "".join(c if c.isprintable() else _escaped(c) for c in json.dumps(text, ensure_ascii=False))
+
+
+def _escaped(character: str) -> str:
+    return f"\\U{ord(character):08x}" if ord(character) > 0xFFFF else f"\\u{ord(character):04x}"
+
+
+def type_word(text: str) -> str:
+    """A column type as a scalar in block style."""
+    return text if _TYPE.fullmatch(text) else word(text)
+
+
+def flow_list(items: Iterable[str]) -> str:
+    """`[a, b]`."""
+    return f"[{', '.join(map(word, items))}]"
+
+
+def flow_map(items: Mapping[str, str]) -> str:
+    """`{a: b}`."""
+    return f"{{{', '.join(f'{word(key)}: {word(value)}' for key, value in items.items())}}}"
+
+
+def one_line(text: str) -> str:
+    """The text in one line, with a blank for each other space and each sign that nobody sees."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def comment(text: str) -> str:
+    """`# text` in one line; without text nothing."""
+    line = one_line(text)
+    return f"# {line[:WIDTH]}{'...' if len(line) > WIDTH else ''}" if line else ""
+
+
+def with_comment(line: str, text: str) -> str:
+    """The line, and the comment behind it."""
+    return f"{line}  {comment(text)}" if comment(text) else line
+
+
+def entities_text(entities: Sequence[DraftEntity], header: Sequence[str]) -> str:
+    """The text of the file. `header`: lines of comments at its top."""
+    known = {entity.name: entity for entity in entities}
+    blocks = ["\n".join(entity_lines(entity, known)) for entity in entities]
+    return "\n".join(header) + "\n\n" + "\n\n".join(blocks) + "\n"
+
+
+def entity_lines(entity: DraftEntity, known: Mapping[str, DraftEntity]) -> Iterator[str]:
+    """The lines of an entity. One that cannot be declared is a comment. `known`: the entities that joins may name."""
+    if line := comment(entity.note):
+        yield line
+    if not entity.is_whole:
+        if line := comment(entity.comment):
+            yield line
+        if entity.refusal:
+            yield comment(f"{entity.name}: not declared, because {entity.refusal}.")
+            yield comment(
+                f"Its topic is {entity.topic}. Let the connector leave out all of them but one (table.exclude.list)."
+            )
+            return
+        why = "its key has a column without a type" if entity.key else "nothing shows its key"
+        yield comment(f"{entity.name}, topic {entity.topic}: not declared, because {why}. Write:")
+        key = flow_list(entity.key or ["COLUMN"])
+        yield comment(f"{word(entity.name)}: {{topic: {word(entity.topic)}, key: {key}, columns: {{COLUMN: type}}}}")
+        return
+    yield f"{word(entity.name)}:"
+    if text := one_line(entity.comment):
+        yield f"  description: {quoted(text)}"
+    if entity.topic != entity.name:
+        yield f"  topic: {word(entity.topic)}"
+    yield with_comment(f"  key: {flow_list(entity.key)}", _guess_text(entity.key_guess))
+    yield "  columns:"
+    for name, column in entity.columns.items():
+        yield f"    {column_line(name, column)}"
+    if entity.decimals:
+        yield f"  decimals: {entity.decimals}"
+    if entity.table:
+        yield f"  table: {word(entity.table)}"
+    if entity.deleted:
+        yield f"  deleted: {_flags(entity.deleted)}"
+    for reference in entity.references:
+        if reference.links(entity, known.get(reference.parent)):
+            on = flow_map(dict(zip(reference.parent_columns, reference.columns, strict=True)))
+            join = f"join: {{one: {word(reference.parent)}, on: {on}}}"
+            yield f"  {comment(f'{join} ({_guess_text(reference.guess)})' if reference.guess else join)}"
+
+
+def _flags(flags: Sequence[DeleteFlag]) -> str:
+    values = [f", values: {flow_list(flag.values)}" if flag.values else "" for flag in flags]
+    texts = [f"{{column: {word(flag.column)}{end}}}" for flag, end in zip(flags, values, strict=True)]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def column_line(name: str, column: DraftColumn) -> str:
+    """`name: type`, or a mapping where the source says more: how it compares, that it has no null, and its comment as the
+    description. The guess is behind it. A column without a type is a comment."""
+    if not column.type:
+        return comment(f"{word(name)}: {column.guess}")
+    said = {"compare": compare_word(column.compare or ()), "description": quoted(one_line(column.comment))}
+    more = [f"{name}: {text}" for name, text in said.items() if text not in ("[]", '""')]
+    more[:0] = ["not_null: true"] if column.not_null else []
+    written = f"{{{', '.join([f'type: {word(column.type)}', *more])}}}" if more else type_word(column.type)
+    return with_comment(f"{word(name)}: {written}", _guess_text(column.guess))
+
+
+def compare_word(compare: Compare) -> str:
+    """How a column compares: one word, or a list."""
+    return compare[0] if len(compare) == 1 else flow_list(compare)
+
+
+def _guess_text(text: str) -> str:
+    return f"guess: {text}" if text else ""
+
+
+LIMIT = 100
+"""The `limit` of a drafted list: a `many` without one grows with its rows."""
+
+
+class _Link(NamedTuple):
+    """A join of a draft: to `entity`, by `reference`, which `entity` has (`many`) or its parent has."""
+
+    entity: str
+    many: bool
+    reference: ForeignKey
+
+
+def product_name(root: str) -> str:
+    """The name of the drafted product, which is no topic of an entity."""
+    return f"{root}_document"
+
+
+def product_text(entities: Sequence[DraftEntity], root: str, depth: int, header: Sequence[str]) -> str:
+    """The text of a product file with `depth` levels of joins below the root. Raises KeyError for a root that is no whole
+    entity."""
+    whole = {entity.name: entity for entity in entities if entity.is_whole}
+    lines = [*header, f"product: {word(product_name(root))}", f"root: {word(root)}"]
+    lines += _level(whole[root], whole, depth, ())
+    return "\n".join(lines) + "\n"
+
+
+def _level(
+    entity: DraftEntity, whole: Mapping[str, DraftEntity], depth: int, above: tuple[_Link, ...]
+) -> Iterator[str]:
+    """The lines of a level: its fields, and its embeds. `above`: the joins that lead to the level. It does not go the last one
+    back. Below a row that others refer to, too, it follows no list: that would be the rows of others, such as the mail of all
+    customers of a shop."""
+    columns = [name for name, column in entity.columns.items() if column.type]
+    yield f"fields: {flow_list(columns)}"
+    rose, back = any(not link.many for link in above), above[-1].reference if above else None
+    links = [link for link in _links(entity, whole) if link.reference is not back and not (rose and link.many)]
+    if depth < 1 or not links:
+        return
+    yield "embed:"
+    taken = set(columns)
+    for link in links:
+        name = _free_name(link, taken)
+        taken.add(name)
+        yield f"  {word(name)}:"
+        sides = (link.reference.columns, link.reference.parent_columns)
+        on = dict(zip(*(sides if link.many else sides[::-1]), strict=True))
+        yield f"    {'many' if link.many else 'one'}: {word(link.entity)}"
+        guess = comment(f"guess: {link.reference.guess}" if link.reference.guess else "")
+        yield f"    on: {flow_map(on)}{f'  {guess}' if guess else ''}"
+        if link.many:
+            yield f"    limit: {LIMIT}"
+        yield from (f"    {line}" for line in _level(whole[link.entity], whole, depth - 1, (*above, link)))
+
+
+def _links(entity: DraftEntity, whole: Mapping[str, DraftEntity]) -> Iterator[_Link]:
+    """The joins of an entity: first to the rows that it refers to, then to the rows that refer to it."""
+    for reference in entity.references:
+        if reference.links(entity, whole.get(reference.parent)):
+            yield _Link(reference.parent, False, reference)
+    for child in whole.values():
+        for reference in child.references:
+            if reference.parent == entity.name and reference.links(child, entity):
+                yield _Link(child.name, True, reference)
+
+
+def _free_name(link: _Link, taken: set[str]) -> str:
+    """The name of an embed: that of its entity; with its column where the name is taken."""
+    column = "_".join(link.reference.columns)
+    names = [link.entity, f"{link.entity}_by_{column}", *(f"{link.entity}_by_{column}_{n}" for n in range(2, 100))]
+    return next(name for name in names if name not in taken)
+
+
+_TAKEN = dict.fromkeys(("decimal", "float"), ("int", "decimal", "float"))
+"""The source's types that fit a declared type of another name."""
+
+
+def drift_lines(declared: Mapping[str, Entity], found: Sequence[DraftEntity], *, whole: Collection[str]) -> list[str]:
+    """A line of a diff for each difference: `+` the source alone has it, `-` the file alone, `!` both, and differently. The topic
+    says which entity is which. `whole`: the source shows all columns, and all topics that begin with one of these."""
+    by_topic = {entity.topic: entity for entity in declared.values()}
+    known = {entity.name: entity for entity in found}
+    lines: list[str] = []
+    for draft in found:
+        entity = by_topic.pop(draft.topic, None)
+        if entity is not None:
+            lines += _drift_of_entity(entity, draft, bool(whole))
+        elif draft.is_whole:
+            lines += [f"+ {line}" for line in entity_lines(draft, known)]
+    gone = {topic: entity for topic, entity in by_topic.items() if topic.startswith(tuple(whole))}
+    lines += [f"- {entity.name}: the source has no table for topic {topic}" for topic, entity in gone.items()]
+    return lines
+
+
+def _drift_of_entity(entity: Entity, draft: DraftEntity, whole: bool) -> Iterator[str]:
+    lines = list(_drift_of_columns(entity, draft, whole))
+    if draft.key and not draft.key_guess and set(draft.key) != set(entity.key):
+        lines.append(f"!   key: [{', '.join(entity.key)}] here, [{', '.join(draft.key)}] in the source")
+    if lines:
+        yield f"  {entity.name}:"
+        yield from lines
+
+
+def _drift_of_columns(entity: Entity, draft: DraftEntity, whole: bool) -> Iterator[str]:
+    for name, column in draft.columns.items():
+        if name not in entity.columns and column.type:
+            yield f"+     {column_line(name, column)}"
+        elif name in entity.columns and _differs(entity, name, column):
+            yield f"!     {name}: {entity.columns[name]} here, {column.type} in the source"
+        elif name in entity.columns and column.compare not in (None, entity.columns[name].compare):
+            here, there = map(compare_word, (entity.columns[name].compare, column.compare or ()))
+            yield f"!     {name}: compare is {here} here, {there} in the source"
+    for name in entity.columns:
+        if whole and name not in draft.columns:
+            yield f"-     {name}: {entity.columns[name]}"
+
+
+def _differs(entity: Entity, name: str, column: DraftColumn) -> bool:
+    """Whether values of the source's type may not fit the declared one. A guess proves nothing."""
+    if not column.type or column.guess:
+        return False
+    declared, found = entity.columns[name], parse_type(column.type)
+    if declared.array != found.array or "json" in (declared.name, found.name):
+        return declared.array != found.array and str(declared) != "json"
+    return found.name not in _TAKEN.get(declared.name, (declared.name,))

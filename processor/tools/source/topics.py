@@ -9,21 +9,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from processor.engine.protocol.decode import read_part
-from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.open_schemas import open_client, open_schemas
 from processor.tools.source.column_types import SeenValues, schema_column
 from processor.tools.source.draft import DraftColumn, DraftEntity, fit_limits, guess_references, short_names
 from processor.values import canonical_json
-from processor.values.change_formats import DebeziumImage, key_schemas, read_image, stated_tables, unwrap
+from processor.values.avro_schema import read_avro_schema
+from processor.values.connect_schema import connect_schema
 from processor.values.entity import DeleteFlag, Entity
-from processor.values.foreign.delete_flags import SeenFlag, flag_text, seen_flags
+from processor.values.envelopes.delete_flags import SeenFlag, flag_text, seen_flags
+from processor.values.envelopes.kind import RowImage
+from processor.values.envelopes.kinds import key_schemas, read_image, stated_tables, unwrap
 from processor.values.framing import NO_SCHEMAS, FramedReader, is_framed, schema_ids
-from processor.values.mismatch import reason_code
+from processor.values.reasons import reason_code
 from processor.values.record import Record, Value
 from processor.values.recorded_topics import read_records
-from processor.values.schemas.avro_schema import read_avro_schema
-from processor.values.schemas.connect_json_schema import connect_schema
 from processor.values.values import PLAIN
 
 if TYPE_CHECKING:
@@ -78,12 +79,12 @@ class _Topic:
             value = read_part(record, "value", schemas)
             image = read_image(value, self._any)
             key, schema = unwrap(_read_key(record, schemas), self._any)
-            if isinstance(image, DebeziumImage) and isinstance(key, dict):
+            if isinstance(image, RowImage) and isinstance(key, dict):
                 _refuse_envelope(image.row, key)
         except ValueError as error:
             self.wrong = self.wrong or str(error)
             return ""
-        if not isinstance(image, DebeziumImage) or (image.deleted and not image.row and not isinstance(key, dict)):
+        if not isinstance(image, RowImage) or (image.deleted and not image.row and not isinstance(key, dict)):
             return ""
         self.rows += 1
         if image.reading is PLAIN or image.refusal is not None:
@@ -260,7 +261,7 @@ def _sample(settings: Settings, prefix: str | None) -> Iterator[Record]:
     from processor.job.kafka.reader import read_sample
 
     address, extra = settings.bootstrap_servers, dict(settings.kafka)
-    others = {settings.rejects_topic, *_OF_CONNECT}
+    others = {settings.dead_letter_topic, *_OF_CONNECT}
     for topic in sorted(Admin(address, extra).names()):
         if topic not in others and (prefix is None or topic.startswith(f"{prefix}.")):
             yield from read_sample(address, extra, topic, SAMPLE)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from processor.environment.programs.postgres import start_postgres
+from processor.environment.programs.servers import start_postgres
 from processor.errors import OracleError
 from processor.language.definitions.load import load, read_directory
 from processor.tools.demo.live import EXAMPLE

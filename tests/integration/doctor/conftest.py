@@ -95,7 +95,7 @@ def scene(
         "registry": str(postgres_url),
         "registry-schema": schema,
         "bootstrap-servers": CLOSED,
-        "rejects-topic": made.topic("rejects"),
+        "dead-letter-topic": made.topic("rejects"),
         "checkpoint": str(tmp_path / "checkpoint"),
     }
     return made

@@ -16,7 +16,7 @@ from processor.engine.rounds.trial import Trial, batches
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load, read_directory
 from processor.tools.demo.github import build_history, load_events
-from processor.tools.demo.report import differing_keys
+from processor.tools.demo.tour import differing_keys
 from processor.tools.inspect.oracle import oracle
 from processor.values import canonical_json
 from processor.values.recorded_topics import read_records

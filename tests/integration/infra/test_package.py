@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from infra.package.lock_files import PYTHONS
-from processor.environment.settings.installed_release import statestore_version
+from processor.environment.settings.settings import statestore_version
 from tests.support.required import required_python
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("package_tools")]

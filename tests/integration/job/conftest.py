@@ -24,7 +24,7 @@ from processor.engine.rounds.job_event import no_report
 from processor.engine.rounds.trial import Trial
 from processor.environment.embedded import Addresses, embedded_parts
 from processor.environment.programs.downloads import spark_kafka_jars
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox
@@ -34,8 +34,7 @@ from processor.job.run.open_job import open_job
 from processor.job.run.run_job import run_job, run_replays
 from processor.language.definitions.load import load
 from processor.values.dead_letters import read_dead_letters, rejected_record
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from registry.repository import Registry
 from statestore.keys import Key
 from tests.integration.job.plain_engine import plain_engine
@@ -149,7 +148,7 @@ class Scene:
 
     def replay(self, **changes: Any) -> list[tuple[int, str]]:
         """Replays all dead letters that wait: the offset of each, and how it ended."""
-        records = read_topic(self.settings.bootstrap_servers, {}, self.settings.rejects_topic)
+        records = read_topic(self.settings.bootstrap_servers, {}, self.settings.dead_letter_topic)
         with self.opened(**changes) as job:
             ended = ended_replays(job.driver.store.partition(PARTITION))
             waiting = [one for one in read_dead_letters(records) if replay_key(one.rejected.record) not in ended]
@@ -175,7 +174,7 @@ class Scene:
 
     def rejected(self) -> list[tuple[str, int, int, bytes | None, bytes | None, str]]:
         found = []
-        for r in read_topic(self.settings.bootstrap_servers, {}, self.settings.rejects_topic):
+        for r in read_topic(self.settings.bootstrap_servers, {}, self.settings.dead_letter_topic):
             letter = rejected_record(Message(topic=r.topic, key=r.key, value=r.value, headers=r.headers))
             record = letter.record
             found.append((record.topic, record.partition, record.offset, record.key, record.value, letter.reason))
@@ -271,7 +270,7 @@ def _scene(name: str, addresses: Addresses, checkpoint: Path, changes: Mapping[s
         registry_schema=name,
         bootstrap_servers=addresses.bootstrap_servers,
         checkpoint=str(checkpoint),
-        rejects_topic=f"{name}.rejects",
+        dead_letter_topic=f"{name}.rejects",
         lanes=2,
         partitions=2,
         threads=4,

@@ -20,8 +20,11 @@ from confluent_kafka.schema_registry import SchemaRegistryClient  # noqa: E402
 from confluent_kafka.schema_registry.avro import AvroDeserializer  # noqa: E402
 
 from processor.engine.rounds.follow_up_stages import RootToRepair  # noqa: E402
-from processor.environment.settings.installed_release import statestore_version  # noqa: E402
-from processor.environment.settings.settings import Settings, setting_flags  # noqa: E402
+from processor.environment.settings.settings import (  # noqa: E402
+    Settings,
+    setting_flags,
+    statestore_version,
+)
 from processor.environment.stores.kinds import open_store  # noqa: E402
 from processor.errors import StatestoreError  # noqa: E402
 from processor.job.kafka.reader import read_topic  # noqa: E402
@@ -177,7 +180,7 @@ def test_a_value_beyond_its_type_is_a_dead_letter_until_a_change_of_its_row_make
         "the document of product framed does not fit its Avro schema: orders: paid: expected int, found a number (Avro has 64 "
         "bits: declare decimal(38,0))"
     )
-    (letter,) = read_dead_letters(read_topic(scene.settings.bootstrap_servers, {}, scene.settings.rejects_topic))
+    (letter,) = read_dead_letters(read_topic(scene.settings.bootstrap_servers, {}, scene.settings.dead_letter_topic))
     assert letter.refused_by == RefusedBy(statestore_version(), scene.plan.version)
 
     assert [outcome for _, outcome in scene.replay(schema_registry=access(stub))] == ["refused"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from processor.tools.operate.run_backfill import run_backfill
+from processor.tools.operate.erase import run_backfill
 from registry.model import AssignmentState
 
 Scene = Any  # conftest's

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from processor.cli.printing.job_log import status_summary
+from processor.cli.printing.output import status_summary
 from processor.engine.rounds.job_event import JobEvent
 from processor.environment.programs.servers import start_kafka
 from processor.job.run.outages.outside_parts import BROKER

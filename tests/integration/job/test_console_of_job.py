@@ -5,17 +5,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from processor.tools.web.console.app import SCREENS, console_app
-from processor.tools.web.console.caches import DeadLetterCache, LandingCache, PriceCache
-from processor.tools.web.console.people import OwnUser
-from processor.tools.web.console.screen import ConsoleParts, LazyReader, SlotWidening
-from processor.tools.web.guard import GuardRules
+from processor.tools.web.console.app import SCREENS, OwnUser, console_app, console_parts
+from processor.tools.web.server import GuardRules
 from tests.integration.job.test_postgres_job import environment
 from tests.support.browser import chromium, served
 
@@ -30,22 +27,14 @@ START_MS = 300_000
 @contextmanager
 def opened_page(scene: Scene, path: str) -> Iterator[tuple[Any, str]]:
     """A page of the console of the scene's job, and the address of the console."""
-    with closing(LazyReader(scene.registry, scene.settings)) as table, chromium() as browser:
-        prices = PriceCache(scene.registry, scene.settings)
-        parts = ConsoleParts(
-            registry=scene.registry,
-            settings=scene.settings,
-            open_reader=table.reader,
-            letters=DeadLetterCache(scene.settings, table.reader).letters,
-            event_prices=prices.prices,
-            known_prices=prices.known,
-            landings=LandingCache(scene.settings, scene.registry.landings.all).landings,
-            widening=SlotWidening(scene.settings),
-        )
-        with served(console_app(parts, SCREENS, OwnUser("ada"), GuardRules(rate=10_000))) as address:
-            page = browser.new_page()
-            page.goto(address + path)
-            yield page, address
+    with (
+        console_parts(scene.registry, scene.settings) as parts,
+        chromium() as browser,
+        served(console_app(parts, SCREENS, OwnUser("ada"), GuardRules(rate=10_000))) as address,
+    ):
+        page = browser.new_page()
+        page.goto(address + path)
+        yield page, address
 
 
 @contextmanager

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 
 from processor.engine.protocol.identity import replace_identity, unfinished
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings, setting_flags
 from processor.environment.stores.kinds import open_store
 from processor.errors import Fenced, ForeignPart, StatestoreError
-from processor.tools.operate.copy_state import copy_state
+from processor.tools.operate.registry import copy_state
 from registry.errors import LeaseHeld
 from registry.model import Lease
 from statestore.copy_items import CopyCounts, CopyStep

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from processor.engine.rounds.replay_stage import CUT
 from processor.errors import KafkaError
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.record import MAX_MESSAGE_BYTES
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.plain
@@ -23,7 +23,7 @@ def broker(scene: Scene) -> AdminClient:
 
 
 def limit_rejects(scene: Scene, size: int) -> None:
-    topic = NewTopic(scene.settings.rejects_topic, 1, config={"max.message.bytes": str(size)})
+    topic = NewTopic(scene.settings.dead_letter_topic, 1, config={"max.message.bytes": str(size)})
     admin = broker(scene)  # its futures end with it
     admin.create_topics([topic])[topic.topic].result(300)
 

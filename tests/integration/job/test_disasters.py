@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.planning import plan_of
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.stores.kinds import open_store
 from processor.errors import ForeignPart
 from processor.job.run.topic_epochs import record_boundary
 from processor.language.definitions.load import load
-from processor.tools.operate.rebuild_registry import rebuild_registry
+from processor.tools.operate.registry import rebuild_registry
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.repository.registry import no_check

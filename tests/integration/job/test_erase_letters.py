@@ -18,13 +18,11 @@ from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.kafka.reader import read_topic
-from processor.tools.operate.erase_letters import RemovedLetters, erase_letters
-from processor.tools.operate.letters_of_row import LetterChoice, RowLetters
+from processor.tools.operate.erase import LetterChoice, RemovedLetters, RowLetters, erase_letters
 from processor.values.dead_letters import reject_message, rejected_record
 from processor.values.entity import ColumnType, Entity
 from processor.values.framing import NO_SCHEMAS
-from processor.values.message import Message
-from processor.values.record import Record, Rejected
+from processor.values.record import Message, Record, Rejected
 from statestore.memory import MemoryStore
 from statestore.store import Store
 
@@ -59,7 +57,7 @@ class Letters:
 
     @property
     def topic(self) -> str:
-        return self.settings.rejects_topic
+        return self.settings.dead_letter_topic
 
     def keep(self, *rows: Any) -> None:
         outbox = KafkaOutbox(self.settings.bootstrap_servers, {})
@@ -103,7 +101,7 @@ class Letters:
 @pytest.fixture
 def letters(addresses: Addresses) -> Letters:
     topic = f"letters{next(NAMES)}.rejects"
-    made = Letters(settings=Settings(bootstrap_servers=addresses.bootstrap_servers, rejects_topic=topic))
+    made = Letters(settings=Settings(bootstrap_servers=addresses.bootstrap_servers, dead_letter_topic=topic))
     made.admin.ensure([topic], partitions=1, compacted=False)
     return made
 

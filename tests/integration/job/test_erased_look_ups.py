@@ -10,10 +10,9 @@ from starlette.testclient import TestClient
 
 from processor.cli.main import main
 from processor.environment.stores.kinds import open_store
-from processor.tools.web.guard import GuardRules
 from processor.tools.web.serve.app import document_app
-from processor.tools.web.serve.reader import StateReader, StorePool
-from processor.tools.web.serve.views import PlanView
+from processor.tools.web.serve.reader import PlanView, StateReader, StorePool
+from processor.tools.web.server import GuardRules
 from tests.integration.job.plain_engine import plain_engine
 from tests.integration.job.test_postgres_job import set_environment
 

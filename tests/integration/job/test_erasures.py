@@ -19,12 +19,12 @@ import pytest
 from processor.cli.main import main
 from processor.engine.plan.planning import plan_of, requirements_of
 from processor.engine.protocol.packed_text import unpack
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import setting_flags
 from processor.environment.stores.kinds import open_store
 from processor.job.run.topic_epochs import record_boundary
 from processor.language.definitions.load import load
-from processor.tools.operate.rebuild_registry import rebuild_registry
+from processor.tools.operate.registry import rebuild_registry
 from registry.repository.registry import no_check
 from tests.integration.job.profile_definitions import profile_definitions
 

@@ -13,7 +13,7 @@ from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.kafka.reader import read_topic
 from processor.job.run.run_job import run_job
 from processor.job.run.worker import transactional_id
-from processor.values.message import Message
+from processor.values.record import Message
 from registry.errors import LeaseHeld
 
 Scene = Any  # conftest's

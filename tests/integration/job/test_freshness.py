@@ -9,7 +9,7 @@ import pytest
 
 from processor.engine.rounds.freshness import BUCKETS, read_freshness
 from processor.job.kafka.outbox import KafkaOutbox
-from processor.values.message import Message
+from processor.values.record import Message
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.plain

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from processor.cli.chosen_plan import stored_state
+from processor.cli.choices import stored_state
 from processor.engine.plan.planning import plan_of, requirements_of
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.stores.kinds import open_store
 from processor.errors import Fenced, ForeignPart
 from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.run.prepare_plan import prepare_plan
 from processor.job.run.worker import transactional_id
 from processor.language.definitions.load import load
-from processor.values.message import Message
+from processor.values.record import Message
 from registry.errors import LeaseHeld, RegistryMissing
 from tests.integration.job.plain_client import plain_client
 from tests.support.sampled import sampled

@@ -62,7 +62,7 @@ def test_the_policies_allow_exactly_what_each_role_does(scene: Any, rows: Simple
         ["keys", "profile"],
         ["statistics"],
         ["verify"],
-        ["rejects", "list"],
+        ["dead-letters", "list"],
     ]
     assert [_verb(scene, endpoint, *verb).returncode for verb in reads] == [0] * len(reads)
     assert reader.used == reader.allowed
@@ -70,7 +70,7 @@ def test_the_policies_allow_exactly_what_each_role_does(scene: Any, rows: Simple
     assert "not authorized to perform: dynamodb:DescribeTable" in _verb(scene, endpoint, *more_slots).stderr
 
     operator, endpoint = as_role("operator")
-    edits = [*reads, ["rejects", "drop", "--why", "a test"], more_slots]
+    edits = [*reads, ["dead-letters", "drop", "--why", "a test"], more_slots]
     assert [_verb(scene, endpoint, *verb).returncode for verb in edits] == [0] * len(edits)
     assert operator.used == operator.allowed - NOT_OF_EDITS
 

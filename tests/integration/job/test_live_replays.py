@@ -50,7 +50,7 @@ def test_a_running_job_replays_bulk_letters_while_records_flow(
     with running(scene) as job:
         wait_until(lambda: job.job.driver.tally["dead letters"] == LETTERS, job)
         capsys.readouterr()
-        assert main(["rejects", "replay", "--offsets", "0"]) == 0  # the definitions are as they were
+        assert main(["dead-letters", "replay", "--offsets", "0"]) == 0  # the definitions are as they were
         refused = capsys.readouterr()
         assert "still waits: " in refused.err
         assert "documents published" not in refused.err
@@ -59,14 +59,14 @@ def test_a_running_job_replays_bulk_letters_while_records_flow(
         before = job.job.driver.tally["batches"]
         with flowing(scene, rows):
             wait_until(lambda: job.job.driver.tally["batches"] > before, job)
-            assert main(["rejects", "replay", "--why", "notes are numbers, too"]) == 0
+            assert main(["dead-letters", "replay", "--why", "notes are numbers, too"]) == 0
         printed = capsys.readouterr()
         assert job.job.driver.tally["batches"] > before + 2
         assert f"{LETTERS} of {LETTERS} dead letters replayed = " in printed.out
         assert "+ 0 ignored + 0 refused" in printed.out
         assert "replays 600 dead letters, in turn with batches" in printed.err
         wait_until(lambda: bool(scene.documents() == scene.truth()), job)
-        assert main(["rejects", "replay"]) == 0
+        assert main(["dead-letters", "replay"]) == 0
         assert "no dead letter of this selection waits" in capsys.readouterr().err
     assert scene.registry.replays.waiting() == ()
 
@@ -86,7 +86,7 @@ def test_a_job_that_is_killed_in_the_middle_of_a_replay_leaves_the_rest_to_the_n
         ThreadPoolExecutor(1) as pool,
     ):
         wait_until(lambda: any(one.alive and one.report for one in scene.registry.jobs()))
-        verb = pool.submit(main, ["rejects", "replay"])
+        verb = pool.submit(main, ["dead-letters", "replay"])
         wait_until(lambda: verb.done() or any(one.ended for one in scene.registry.replays.waiting()))
         os.killpg(process.pid, signal.SIGKILL)
         (request,) = scene.registry.replays.waiting()

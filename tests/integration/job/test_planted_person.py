@@ -33,7 +33,7 @@ from processor.environment.settings.settings import Settings, setting_flags  # n
 from processor.environment.stores.kinds import open_store  # noqa: E402
 from processor.job.kafka.reader import read_topic  # noqa: E402
 from processor.language.definitions.load import load  # noqa: E402
-from processor.tools.operate.copy_state import copy_state  # noqa: E402
+from processor.tools.operate.registry import copy_state  # noqa: E402
 from processor.values.record import Record  # noqa: E402
 from statestore import keys  # noqa: E402
 from statestore.store import Item  # noqa: E402

@@ -11,7 +11,7 @@ import pytest
 from processor.counts import OUTCOMES
 from processor.engine.plan.planning import plan_of, requirements_of
 from processor.engine.protocol.decode import decode
-from processor.environment.settings.installed_release import statestore_version
+from processor.environment.settings.settings import statestore_version
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.kafka.reader import read_topic
 from processor.job.run.run_job import run_replays
@@ -19,8 +19,7 @@ from processor.language.definitions.load import load
 from processor.tools.inspect.oracle import oracle
 from processor.values import canonical_json
 from processor.values.dead_letters import DeadLetter, RefusedBy, read_dead_letters
-from processor.values.message import Message
-from processor.values.record import Change, Record
+from processor.values.record import Change, Message, Record
 from tests.support.poisons import POISONS, Poison, base_records, definitions, positioned
 
 Scene = Any  # conftest's
@@ -110,7 +109,7 @@ def test_the_good_records_of_a_poisoned_batch_have_the_documents_of_sql(
 
     assert done.tally["read"] == len(second) == sum(done.tally[outcome] for outcome in OUTCOMES)
     assert done.tally["dead letters"] == len(bad)
-    topic = read_topic(scene.settings.bootstrap_servers, {}, scene.settings.rejects_topic)
+    topic = read_topic(scene.settings.bootstrap_servers, {}, scene.settings.dead_letter_topic)
     letters = {position(one.rejected.record): one for one in read_dead_letters(topic)}
     assert letters.keys() == bad.keys()
     for at, (poison, record) in bad.items():

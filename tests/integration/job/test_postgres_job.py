@@ -17,8 +17,8 @@ import pytest
 from processor.cli.main import main
 from processor.engine.protocol.identity import IDENTITY
 from processor.environment.settings.settings import Settings
+from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
-from processor.environment.stores.store_kind import Effort
 from processor.job.run import open_job
 from processor.job.run.binding import adopt_table, bind_parts
 from registry.repository import Registry
@@ -99,7 +99,7 @@ def test_the_documents_equal_the_sql_answer(
         ["status"],
         ["explain", "profile", '{"id": 3}'],
         ["keys", "profile"],
-        ["rejects", "list"],
+        ["dead-letters", "list"],
         ["slots"],
         ["statistics"],
     ):
@@ -119,7 +119,7 @@ def test_the_killed_run_can_write_nothing_any_more(killed: Scene) -> None:
     identity = killed.registry.binding().identity
     key = Key("TABLE#user", "zombie")
     for generation, fenced in ((1, True), (2, False)):
-        store = open_store(killed.settings, Effort.JOB, FencingToken(identity, generation))
+        store = open_store(killed.settings, RetryBudget.JOB, FencingToken(identity, generation))
         if fenced:
             with pytest.raises(FencedWrite, match="a newer run than 1 took over: this run must stop"):
                 store.write(Write(key, {"n": 1}))
@@ -139,8 +139,8 @@ def test_a_verb_that_is_done_or_refused_leaves_no_connection_open(
         ["verify", "--sql"],
         ["erase", "user", '{"id": 3}', "--referring"],
         ["erase", "user", '{"id": 3}'],
-        ["rejects", "drop", "--why", "a test"],
-        ["rejects", "replay"],
+        ["dead-letters", "drop", "--why", "a test"],
+        ["dead-letters", "replay"],
         ["backfill"],
     ):
         assert main(verb) == 0, (verb, capsys.readouterr().err)

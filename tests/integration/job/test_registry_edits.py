@@ -14,7 +14,7 @@ from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.run.job import Job
 from processor.job.run.lease import take_lease
 from processor.job.run.run_job import run_job
-from processor.values.message import Message
+from processor.values.record import Message
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.model import AssignmentState

@@ -23,7 +23,7 @@ def test_a_job_whose_dead_letters_go_to_a_topic_of_its_own_does_not_start(scene:
     topic = scene.topic("user") if "user" in owner else scene.plan.products["profile"].product.topic
     with (
         pytest.raises(PlanError, match=rf"{owner} the topic `{topic}`, and the job keeps its dead letters"),
-        scene.opened(rejects_topic=topic),
+        scene.opened(dead_letter_topic=topic),
     ):
         pass
     with scene.opened() as job:
@@ -38,14 +38,14 @@ def test_apply_refuses_topics_across_all_definitions_of_the_registry(
     flags = [f"--{n}={getattr(settings, n.replace('-', '_'))}" for n in ("registry-schema", "slots")]
     monkeypatch.setenv("STATESTORE_REGISTRY", settings.registry)
 
-    def refusal(entity_topic: str, product_topic: str, rejects_topic: str = "no.topic") -> str:
+    def refusal(entity_topic: str, product_topic: str, dead_letter_topic: str = "no.topic") -> str:
         entities = {"order": {"topic": entity_topic, "key": ["id"], "columns": {"id": "int"}}}
         (tmp_path / "entities.yaml").write_text(json.dumps(entities))
         (tmp_path / "products").mkdir(exist_ok=True)
         product = {"product": "orders", "topic": product_topic, "root": "order"}
         (tmp_path / "products" / "orders.yaml").write_text(json.dumps(product))
         before = scene.registry.snapshot()
-        assert main(["apply", "--definitions", str(tmp_path), *flags, "--rejects-topic", rejects_topic]) == 1
+        assert main(["apply", "--definitions", str(tmp_path), *flags, "--rejects-topic", dead_letter_topic]) == 1
         assert scene.registry.snapshot() == before
         return capsys.readouterr().err
 
@@ -60,7 +60,7 @@ def test_apply_refuses_topics_across_all_definitions_of_the_registry(
         "order", "o", "o"
     )
     with pytest.raises(PlanError, match="the job keeps its dead letters there"):
-        _prepare(replace(settings, rejects_topic=user))
+        _prepare(replace(settings, dead_letter_topic=user))
 
 
 def _prepare(settings: Any) -> None:

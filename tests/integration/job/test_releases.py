@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.planning import plan_of, requirements_of
-from processor.environment.settings.open_registry import open_registry
+from processor.environment.settings.resolve import open_registry
 from processor.environment.stores.kinds import open_store
 from processor.language.definitions.load import load
 from statestore.dynamodb.store import DynamoStore

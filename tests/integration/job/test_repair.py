@@ -16,8 +16,7 @@ from processor.job.run.run_job import run_job
 from processor.job.run.worker import transactional_id
 from processor.tools.inspect.verification import VerificationResult, Verifier, with_open_changes
 from processor.tools.operate.repair import Repair
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from registry.errors import LeaseHeld
 
 Scene = Any  # conftest's

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from processor.engine.protocol.form_notes import PARTITION, FormNote, read_form
-from processor.values.settled_form import SettledForm
+from processor.engine.protocol.form_notes import PARTITION, read_form
+from processor.values.decimal_forms import FormNote, LearnedForm
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -43,7 +43,7 @@ def test_no_run_and_no_lost_checkpoint_reads_a_column_by_two_forms(scene: Scene,
 
     scene.produce(item(5, "BNI="), item(6, "2000"), partition=0)
     with scene.opened() as job:
-        settled = SettledForm("text", scene.topic("item"), 0, 1, 1)
+        settled = LearnedForm("text", scene.topic("item"), 0, 1, 1)
         assert job.driver.progress.forms == {"item": {"price": settled}}
         assert list(map(read_form, job.driver.store.partition(PARTITION))) == [FormNote("item", "price", settled)]
     scene.run()

@@ -15,7 +15,7 @@ from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.run import transaction_feed as feeds
 from processor.job.run.transaction_feed import KafkaTransactionFeed, transaction_feed
 from processor.values.framing import NO_SCHEMAS
-from processor.values.message import Message
+from processor.values.record import Message
 
 pytestmark = pytest.mark.plain
 NOW = time()

@@ -10,7 +10,7 @@ from processor.errors import Fenced, SettingError, TransactionTimedOut
 from processor.job.kafka.client import make_consumer
 from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.kafka.reader import read_topic
-from processor.values.message import Message
+from processor.values.record import Message
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.plain

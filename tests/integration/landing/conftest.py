@@ -28,7 +28,7 @@ from processor.job.landing.postgres_target import PostgresTarget
 from processor.job.landing.search_client import SearchClient
 from processor.job.landing.search_target import SearchTarget
 from processor.job.landing.target import LandedTopic, Opened, Target
-from processor.values.message import MAX_MESSAGE_BYTES
+from processor.values.record import MAX_MESSAGE_BYTES
 
 PRODUCT = "person"
 PARTITIONS = 2

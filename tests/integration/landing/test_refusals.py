@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from processor.values.message import HIGHEST_SEQUENCE
+from processor.values.record import HIGHEST_SEQUENCE
 from tests.integration.landing.conftest import PRODUCT, LandingScene, SearchScene
 
 LONG = "".join(Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=6_000))

@@ -10,10 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from processor.environment.programs import postgres
-from processor.environment.programs.postgres import start_postgres
-from processor.environment.programs.processes import start_detached
-from processor.environment.programs.program import find_open_folder, remove_folder
+from processor.environment.programs import servers
+from processor.environment.programs.program import find_open_folder, remove_folder, start_detached
+from processor.environment.programs.servers import start_postgres
 from tests.support.required import require_proc
 
 
@@ -22,7 +21,7 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of mode 0700 with an environment in it, from which the programs of Postgres are taken."""
     folder = tmp_path / "closed"
     folder.mkdir(mode=0o700)
-    installed = postgres._binaries().parent
+    installed = servers._binaries().parent
     package, site = installed.parent, folder / "environment"
     shutil.copytree(installed, site / package.name / installed.name, symlinks=True)
     (site / package.name / "__init__.py").touch()
@@ -30,7 +29,7 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if libraries.is_dir():
             shutil.copytree(libraries, site / libraries.relative_to(package.parent))
     monkeypatch.syspath_prepend(str(site))
-    assert postgres._binaries().is_relative_to(folder)
+    assert servers._binaries().is_relative_to(folder)
     return folder
 
 

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 
-from processor.environment.programs.postgres import start_postgres
-from processor.environment.programs.processes import start_detached
-from processor.environment.programs.program import find_open_folder, remove_folder
+from processor.environment.programs.program import find_open_folder, remove_folder, start_detached
+from processor.environment.programs.servers import start_postgres
 from processor.errors import PartError
 
 

@@ -1,6 +1,5 @@
 """`statestore local up|status|down`: parts that stay between commands. Later commands find, restart and stop them."""
 
-import argparse
 import json
 import os
 import signal
@@ -16,7 +15,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from processor.cli.machine.local_command import add_parser
+from processor.cli.main import parsed
 from processor.environment.embedded import down, status, up
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
@@ -140,10 +139,8 @@ def test_a_directory_with_moto_keeps_moto_as_those_of_the_release_before_postgre
 
 @pytest.mark.slow
 def test_moto_starts_next_to_the_parts_that_run(directory: Path) -> None:
-    parser = argparse.ArgumentParser()
-    add_parser(parser.add_subparsers())
     before = up(directory)
-    args = parser.parse_args(["local", "up", "--store", "dynamodb", "--dir", str(directory)])
+    args = parsed(["local", "up", "--store", "dynamodb", "--dir", str(directory)])
     assert args.run(args) == 0
     found = status(directory)
     assert found is not None
@@ -155,11 +152,9 @@ def test_moto_starts_next_to_the_parts_that_run(directory: Path) -> None:
 def test_the_command_prints_results_to_stdout_and_the_rest_to_stderr(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    parser = argparse.ArgumentParser()
-    add_parser(parser.add_subparsers())
 
     def run(*words: str) -> tuple[int, str, str]:
-        args = parser.parse_args(["local", *words, "--dir", str(directory)])
+        args = parsed(["local", *words, "--dir", str(directory)])
         return args.run(args), *capsys.readouterr()
 
     assert run("status") == (1, "no part is running; start them with `statestore local up`\n", "")

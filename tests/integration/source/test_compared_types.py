@@ -12,8 +12,7 @@ from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load, read_directory
 from processor.tools.source.compared_table import compare_with
 from processor.tools.source.comparison import ComparedEntity, DigestFile, SourceComparison
-from processor.tools.source.facts import read_source_tables, table_of
-from processor.tools.source.session import source_session
+from processor.tools.source.session import read_source_tables, source_session, table_of
 from processor.values.recorded_topics import read_records
 from tests.capture import mariadb_types, postgres_types
 

@@ -10,8 +10,7 @@ from processor.engine.plan.row_image import image_of
 from processor.language.definitions.load import load
 from processor.tools.source.compared_table import ComparedTable, compare_with
 from processor.tools.source.comparison import DigestFile, SourceComparison
-from processor.tools.source.facts import read_source_tables, table_of
-from processor.tools.source.session import source_session
+from processor.tools.source.session import read_source_tables, source_session, table_of
 from processor.values.record import Change, Record
 from statestore.memory import MeteredStore
 from statestore.writes import write_image

@@ -12,8 +12,7 @@ from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.tools.source.compared_table import ComparedTable, compare_with
 from processor.tools.source.comparison import ComparedEntity, DigestFile, SourceComparison, repair_letter
-from processor.tools.source.facts import read_source_tables, table_of
-from processor.tools.source.session import source_session
+from processor.tools.source.session import read_source_tables, source_session, table_of
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Rejected
 from tests.capture.mariadb_captures import MariaDatabase

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from processor.cli.printing.source_text import is_equal
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.decode import decode
 from processor.engine.rounds.trial import Trial
@@ -17,8 +16,7 @@ from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.tools.source.compared_table import ComparedTable, compare_with
 from processor.tools.source.comparison import ComparedEntity, DigestFile, SourceComparison, repair_letter
-from processor.tools.source.facts import read_source_tables, table_of
-from processor.tools.source.session import SourceSession, source_session
+from processor.tools.source.session import SourceSession, read_source_tables, source_session, table_of
 from processor.values.record import Change, Record, Rejected
 
 ROWS = 250
@@ -139,7 +137,7 @@ def test_a_comparison_names_exactly_the_rows_that_differ(psql: Engine, schema: s
     assert (item.rows, item.stored) == (ROWS, ROWS)
     assert item.table.left_out == {"extra": "undeclared"}
     assert (word.table.left_out, word.table.gone) == ({}, ("gone",))
-    assert not is_equal([replace(word, differences=())])
+    assert not replace(word, differences=()).equal
     assert catalogue(source) < read < catalogue(source) + ROWS  # less than a byte a row: fingerprints of pages
 
 

@@ -12,7 +12,7 @@ from processor.engine.plan.planning import plan_alone
 from processor.finding import Finding
 from processor.language.definitions.load import load
 from processor.tools.doctor.source import check_source
-from processor.tools.source.facts import MysqlFacts
+from processor.tools.source.session import MysqlFacts
 from processor.values.record import Record
 
 TABLES = """

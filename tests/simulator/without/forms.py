@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable
 
-from processor.engine.protocol.form_notes import FormNote, with_notes, write_form
+from processor.engine.protocol.form_notes import write_form
 from processor.engine.rounds.run_progress import RunProgress
 from processor.engine.rounds.settled_decode import SettledDecode
+from processor.values.decimal_forms import FormNote, with_notes
 from tests.simulator.without.switch import replacing
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from processor.cli.main import CommandParser
+from processor.cli.main import parsed
 from processor.cli.options import reachable_settings
 from processor.environment import embedded as parts
 from processor.environment.embedded import Addresses
@@ -20,9 +20,7 @@ MOTO = Addresses(
 
 
 def options(*words: str) -> argparse.Namespace:
-    parser = CommandParser()
-    parser.add_verbs()
-    return parser.parse_args(["slots", "--embedded", *words])
+    return parsed(["slots", "--embedded", *words])
 
 
 def store_on(running: Addresses | None, monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[str, str]:

@@ -1,18 +1,22 @@
-"""The command itself: its help, its flags for all verbs, and how errors end it."""
+"""The command itself: its help, its flags for all verbs, and how errors end it. Also `statestore local` without parts."""
 
+import re
 import subprocess
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from processor.cli.authors import get_command
-from processor.cli.main import GROUPS, VERBS, main
+from processor.cli import look
+from processor.cli.main import FORMER, VERBS, main
+from processor.cli.verb import GROUPS, KNOWN
 from processor.environment import embedded as parts
 from processor.environment.embedded import Addresses
 from registry.errors import RegistryUnreachable
 
+ROOT = Path(__file__).parents[3]
 ADDRESSES = Addresses(bootstrap_servers="b:1", registry_url="r", endpoints={"dynamodb": "e"})
 
 
@@ -30,7 +34,31 @@ def test_the_help_lists_each_verb_once_in_three_groups(capsys: Any) -> None:
     listed = [line.split()[0] for line in text.splitlines() if line.startswith("  ") and line[2] not in " -"]
     assert len(listed) == len(set(listed))
     assert set(listed) == set(VERBS)
-    assert {name for names in GROUPS.values() for name in names} <= set(listed)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_each_verb_is_declared_in_its_module_with_a_group_a_help_and_a_row_in_the_page(name: str) -> None:
+    import_module(f"processor.cli.{VERBS[name]}")
+    declared = KNOWN[name]
+    assert declared.group in GROUPS
+    functions = [one.run for one in declared.actions.values()] or [declared.run]
+    assert all(one.help for one in (declared, *declared.actions.values()))
+    assert {getattr(run, "__module__", "") for run in functions} == {f"processor.cli.{VERBS[name]}"}
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "verbs.md").read_text(), re.MULTILINE)
+    documented = {word.partition(" ")[0] for row in rows for word in re.findall(r"`([^`]+)`", row)}
+    assert name in documented
+
+
+def test_no_verb_is_missing_in_the_table_of_verbs() -> None:
+    for module in set(VERBS.values()):
+        import_module(f"processor.cli.{module}")
+    assert set(KNOWN) == set(VERBS)
+
+
+def test_the_former_name_of_a_verb_does_the_same(capsys: Any) -> None:
+    assert FORMER == {"rejects": "dead-letters"}
+    new, old = (help_of(capsys, verb, "list", "--help") for verb in ("dead-letters", "rejects"))
+    assert old == new
 
 
 def test_the_help_of_a_verb_shows_the_settings_that_it_needs_and_help_all_the_others(capsys: Any) -> None:
@@ -56,7 +84,7 @@ def test_the_version_is_that_of_the_package(capsys: Any) -> None:
     assert help_of(capsys, "--version") == f"statestore {version('statestore')}\n"
 
 
-@pytest.mark.parametrize("words", [["--vers"], ["try", "--def", "x", "--from", "y"], ["rejects", "list", "--eac"]])
+@pytest.mark.parametrize("words", [["--vers"], ["try", "--def", "x", "--from", "y"], ["dead-letters", "list", "--eac"]])
 def test_a_part_of_a_flag_is_wrong_usage(words: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words)
@@ -75,7 +103,7 @@ def test_an_unexpected_error_is_one_line_with_a_status_of_its_own(capsys: Any, m
     def fail(_: object) -> int:
         raise TypeError("not a number\n\tat a.b.C")
 
-    monkeypatch.setattr(get_command, "run", fail)
+    monkeypatch.setattr(look, "reachable_settings", fail)
     assert main(["get", "p", "k"]) == 3
     assert capsys.readouterr().err == (
         "statestore get: unexpected TypeError: not a number (--debug shows where; please report it)\n"
@@ -105,7 +133,7 @@ def test_missing_addresses_are_named_with_the_embedded_parts_and_those_that_run(
     def unreachable(_: object) -> None:
         raise RegistryUnreachable("no connection to the registry")
 
-    monkeypatch.setattr(get_command, "requested_document", lambda *_: unreachable(_))
+    monkeypatch.setattr(look, "requested_document", lambda *_: unreachable(_))
     assert main(["get", "p", "k", "--local-dir", str(tmp_path)]) == 1
     assert capsys.readouterr().err == f"statestore get: no connection to the registry; {cure}\n"
     assert main(["get", "p", "k", "--registry", "postgresql://h/d"]) == 1
@@ -125,10 +153,11 @@ def test_bash_completes_verbs_flags_and_actions(capsys: Any) -> None:
     script = capsys.readouterr().out
     assert complete(script, "statestore", "rem") == {"remove"}
     assert complete(script, "statestore", "re") >= {"republish", "resume", "retire", "rejects", "rebuild-registry"}
+    assert complete(script, "statestore", "dead") == {"dead-letters"}
     assert complete(script, "statestore", "try", "--fr") == {"--from"}
     assert complete(script, "statestore", "get", "p", "--bootstrap") == {"--bootstrap-servers"}
-    assert complete(script, "statestore", "rejects", "re") == {"replay"}
-    assert complete(script, "statestore", "rejects", "list", "--ea") == {"--each"}
+    assert complete(script, "statestore", "dead-letters", "re") == {"replay"}
+    assert complete(script, "statestore", "dead-letters", "list", "--ea") == {"--each"}
 
 
 @pytest.mark.parametrize(
@@ -159,7 +188,7 @@ NUMBERS = [
     ("history", "--limit"),
     ("undo", "VERSION"),
     ("add-slots", "N"),
-    ("rejects list", "--partition"),
+    ("dead-letters list", "--partition"),
     ("try", "--lag"),
 ]
 
@@ -177,3 +206,8 @@ def test_a_number_that_no_machine_counts_to_is_wrong_usage(verb: str, flag: str,
 @pytest.mark.parametrize("verb", ["get", "rows", "keys", "tour"])
 def test_the_help_of_a_short_verb_fits_a_screen(verb: str, capsys: Any) -> None:
     assert len(help_of(capsys, verb, "--help").splitlines()) <= 35
+
+
+def test_produce_without_parts_names_the_command_that_starts_them(tmp_path: Path, capsys: Any) -> None:
+    assert main(["local", "produce", "topics.jsonl", "--dir", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == "Kafka does not run; start it with `statestore local up`\n"

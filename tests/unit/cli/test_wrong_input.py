@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from processor.cli.main import main
-from processor.cli.printing.edit_report import user_name
+from processor.cli.options import user_name
 from processor.errors import KafkaError
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox
@@ -40,7 +40,9 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(
     Path("topics.jsonl").touch()
     line = error_of(capsys, "try", "--definitions", str(EXAMPLE), "--from", "topics.jsonl", "--to", output)
     assert line.startswith(f"statestore try: {output}: cannot be written: ")
-    line = error_of(capsys, "run", "--definitions", str(EXAMPLE), "--once", "--to", "out.jsonl", "--rejects", output)
+    line = error_of(
+        capsys, "run", "--definitions", str(EXAMPLE), "--once", "--to", "out.jsonl", "--dead-letters", output
+    )
     assert line.startswith(f"statestore run: {output}: cannot be written: ")
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from processor.cli.edits.slots_command import board_text
+from processor.cli.status import board_text
 from processor.tools.inspect.board import board_json
 from registry.edits.apply import apply
 from registry.edits.edit import edited

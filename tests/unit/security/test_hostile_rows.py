@@ -15,8 +15,8 @@ from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
 from processor.language.definitions.load import load
-from processor.language.product.expressions import text_functions
-from processor.language.product.expressions.text_functions import like, replace
+from processor.language.product.expressions import functions
+from processor.language.product.expressions.functions import like, replace
 from processor.values import canonical_json
 from processor.values.record import Record
 
@@ -43,7 +43,7 @@ def test_like_ends_for_a_text_that_a_plain_regular_expression_reads_for_years() 
 def test_replace_refuses_to_make_gigabytes_of_two_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="replace would make a text of more than 67,108,864 characters"):
         replace("a" * 200_000, "a", "b" * 200_000)
-    monkeypatch.setattr(text_functions, "LONGEST", 10)
+    monkeypatch.setattr(functions, "LONGEST", 10)
     assert replace("aaaaa", "a", "bb") == "b" * 10
     with pytest.raises(ValueError, match="more than 10 characters"):
         replace("aaaaaa", "a", "bb")

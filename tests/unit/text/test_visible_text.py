@@ -7,8 +7,8 @@ from io import StringIO
 import pytest
 
 from processor.cli.main import main
-from processor.cli.printing.difference_lines import difference_lines
-from processor.cli.printing.job_log import JobLog
+from processor.cli.printing.output import JobLog
+from processor.cli.verify import difference_lines
 from processor.engine.rounds.job_event import JobEvent
 from processor.errors import StatestoreError
 from processor.text import visible, visible_line
@@ -52,7 +52,7 @@ def test_an_error_keeps_its_lines_and_shows_no_control_character(
     def fail(_: object) -> None:
         raise StatestoreError("product \x1b[2Jx: first\nsecond")
 
-    monkeypatch.setattr("processor.cli.authors.explain_command.chosen_plan", fail)
+    monkeypatch.setattr("processor.cli.look.chosen_plan", fail)
     assert main(["explain", "x"]) == 1
     assert capsys.readouterr().err == "statestore explain: product \\u001b[2Jx: first\nsecond\n"
 

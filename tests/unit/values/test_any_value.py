@@ -8,8 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.values.column_types import parse_type
-from processor.values.entity import ColumnType
+from processor.values.entity import ColumnType, parse_type
 from processor.values.values import DEBEZIUM, PLAIN, Reading, canonical_value
 from tests.unit.values.test_values import BASE64_2, TYPES
 

@@ -12,8 +12,7 @@ from processor.values.dead_letters import (
     reject_message,
     rejected_record,
 )
-from processor.values.message import Message
-from processor.values.record import Record, Rejected
+from processor.values.record import Message, Record, Rejected
 
 FIRST, AGAIN = RefusedBy("1.0.0", 3), RefusedBy("1.1.0", 4)
 BROKEN = Record(topic="user", partition=1, offset=5, epoch=2, timestamp=9, key=b"k", value=b"{", headers=(("a", b"1"),))

@@ -7,8 +7,7 @@ import pytest
 
 from processor.engine.protocol.decode import decode
 from processor.values import canonical_json
-from processor.values.column_types import parse_type
-from processor.values.entity import Entity
+from processor.values.entity import Entity, parse_type
 from processor.values.record import Change, Record, Rejected
 
 NO_JSON = "(not JSON: expecting value at character 1)"

@@ -15,10 +15,15 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.values.message import MAX_MESSAGE_BYTES
-from processor.values.record import Record, Rejected
-from processor.values.recorded_line import to_line, to_reject_line
-from processor.values.recorded_topics import MAX_LINE_BYTES, RecordedError, open_writer, read_records
+from processor.values.record import MAX_MESSAGE_BYTES, Record, Rejected
+from processor.values.recorded_topics import (
+    MAX_LINE_BYTES,
+    RecordedError,
+    open_writer,
+    read_records,
+    to_line,
+    to_reject_line,
+)
 
 Read = Callable[..., list[Record]]
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from processor.values.reject_reasons import REASONS, SEND_AGAIN, ReasonCode, known_code
+from processor.values.reasons import REASONS, SEND_AGAIN, ReasonCode, known_code
 
 PAGE = Path(__file__).parents[3] / "docs" / "dead-letters.md"
 ROW = re.compile(r"^\| `([a-z0-9-]+)` \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from processor.values.column_types import parse_type
-from processor.values.entity import ColumnType
-from processor.values.settled_form import SettledForm
+from processor.values.decimal_forms import LearnedForm
+from processor.values.entity import ColumnType, parse_type
 from processor.values.values import DEBEZIUM, PLAIN, Reading, canonical_value
 
 NAMES = ["int", "string", "float", "decimal", "bool", "date", "timestamp", "json"]
@@ -15,8 +14,8 @@ TYPES = [*NAMES, "decimal(12,2)", "timestamp(ms)", "timestamp(us)", "timestamp(n
 ENDLESS = "(no finite number; declare json to pass it through as it comes)"
 BYTES = "(for Debezium's bytes: declare `decimals: bytes` and decimal(precision,scale), or send schemas)"
 YEARS = "(outside the years 0001 to 9999; declare json to pass it through as it comes)"
-DIGITS = Reading(text="debezium", settled=SettledForm("text", "shop.item", 2, 1, 17))
-OF_BYTES = Reading(text="debezium", settled=SettledForm("bytes", "shop.item", 2, 1, 17))
+DIGITS = Reading(text="debezium", settled=LearnedForm("text", "shop.item", 2, 1, 17))
+OF_BYTES = Reading(text="debezium", settled=LearnedForm("bytes", "shop.item", 2, 1, 17))
 SINCE_DIGITS = "the column has `decimals: text` since the record shop.item/2/17: declare"
 SINCE_BYTES = "the column has `decimals: bytes` since the record shop.item/2/17: declare"
 EITHER = "(it may be a number or Debezium's bytes: declare `decimals: text` or `decimals: bytes`, or send schemas)"

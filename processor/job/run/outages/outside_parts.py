@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from processor.counts import REQUEST
 from processor.engine.protocol.identity import IDENTITY
 from processor.environment.settings.settings import Settings
+from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import kind_of, open_store
-from processor.environment.stores.store_kind import Effort
 from processor.job.kafka.open_schemas import open_client
 from registry.repository.connection import registry_place
 from statestore.store import THROTTLES
@@ -79,7 +79,7 @@ Question = Callable[[Settings], AbstractContextManager[Callable[[], object]]]
 
 @contextmanager
 def _ask_store(settings: Settings) -> Iterator[Callable[[], object]]:
-    with closing(open_store(settings, Effort.ONCE)) as store:
+    with closing(open_store(settings, RetryBudget.ONCE)) as store:
         yield lambda: store.get([IDENTITY])
 
 

@@ -1,8 +1,7 @@
 """All functions and operators of expressions. One `define` is one overload: its types, its Python, its PostgreSQL text.
 
 `Function` is the shape of an overload, `FUNCTIONS` and `OVERLOADS` are the table of all of them. The Python is in
-`arithmetic.py`, `logic.py` and `text_functions.py`. `expression.py` runs the functions at a row, and `sql_printer.py` prints
-them. Authors read docs/definitions.md.
+`functions.py`. `expression.py` runs the functions at a row, and `sql_printer.py` prints them. Authors read docs/definitions.md.
 
 Values during evaluation: int; decimal as int or Decimal; float as float; string and date as str; bool; timestamp as str in
 microseconds without its `Z`, so that text order is time order. A result that does not exist (1/0) is None.
@@ -16,10 +15,10 @@ from datetime import date
 from functools import partial
 from typing import Final, get_args
 
-from processor.language.product.expressions import arithmetic, logic, text_functions
+from processor.language.product.expressions import functions
 from processor.values.entity import Compare, TypeName
 from processor.values.record import Value
-from processor.values.times import to_microseconds
+from processor.values.values import to_microseconds
 
 Template = str | Callable[[Sequence[str]], str]
 
@@ -122,28 +121,28 @@ COLLATE: Final = ' COLLATE "C"'
 
 def _operators() -> None:
     for sign, exact, machine in (
-        ("+", arithmetic.add, operator.add),
-        ("-", arithmetic.subtract, operator.sub),
-        ("*", arithmetic.multiply, operator.mul),
+        ("+", functions.add, operator.add),
+        ("-", functions.subtract, operator.sub),
+        ("*", functions.multiply, operator.mul),
     ):
-        define(sign, "int int", "int", arithmetic.int64(machine), within(INT64, f"{{0}}::numeric {sign} {{1}}"))
+        define(sign, "int int", "int", functions.int64(machine), within(INT64, f"{{0}}::numeric {sign} {{1}}"))
         define(sign, "decimal decimal", "decimal", exact, f"({{0}} {sign} {{1}})")
-        define(sign, "float float", "float", arithmetic.double(machine), within(RANGE, f"{{0}} {sign} {{1}}"))
+        define(sign, "float float", "float", functions.double(machine), within(RANGE, f"{{0}} {sign} {{1}}"))
     define("-", "date date", "int", _days, "({0} - {1})")
     define(
         "/",
         "int int",
         "int",
-        arithmetic.int64(arithmetic.divide_ints),
+        functions.int64(functions.divide_ints),
         within(INT64, "div({0}::numeric, nullif({1}, 0))"),
     )
-    define("/", "decimal decimal", "decimal", arithmetic.divide, "({0} / nullif({1}, 0))")
-    define("/", "float float", "float", arithmetic.divide_floats, within(RANGE, "{0} / nullif({1}, 0)"))
+    define("/", "decimal decimal", "decimal", functions.divide, "({0} / nullif({1}, 0))")
+    define("/", "float float", "float", functions.divide_floats, within(RANGE, "{0} / nullif({1}, 0)"))
     for name in ("%", "mod"):
-        define(name, "int int", "int", arithmetic.modulo, "({0}::numeric % nullif({1}, 0))")
-        define(name, "decimal decimal", "decimal", arithmetic.modulo, "({0} % nullif({1}, 0))")
-    define("unary -", "int", "int", arithmetic.int64(operator.neg), within(INT64, "-({0}::numeric)"))
-    define("unary -", "decimal", "decimal", arithmetic.negate, "(-{0})")
+        define(name, "int int", "int", functions.modulo, "({0}::numeric % nullif({1}, 0))")
+        define(name, "decimal decimal", "decimal", functions.modulo, "({0} % nullif({1}, 0))")
+    define("unary -", "int", "int", functions.int64(operator.neg), within(INT64, "-({0}::numeric)"))
+    define("unary -", "decimal", "decimal", functions.negate, "(-{0})")
     define("unary -", "float", "float", operator.neg, "(-{0})")
 
 
@@ -161,14 +160,14 @@ def _comparisons() -> None:
         for sign, before in (("<", operator.lt), ("<=", operator.le), (">", operator.gt), (">=", operator.ge)):
             define(sign, f"{t} {t}", "bool", before, f"({{0}}{c} {sign} {{1}}{c})")
         define("is distinct from", f"{t} {t}", "bool", operator.ne, "({0} IS DISTINCT FROM {1})", strict=False)
-        define("in", t, "bool", logic.is_in, _in, strict=False, variadic=True)
-        define("nullif", f"{t} {t}", t, logic.nullif, "nullif({0}, {1})", strict=False)
-        for name, pick in (("greatest", logic.greatest), ("least", logic.least)):
+        define("in", t, "bool", functions.is_in, _in, strict=False, variadic=True)
+        define("nullif", f"{t} {t}", t, functions.nullif, "nullif({0}, {1})", strict=False)
+        for name, pick in (("greatest", functions.greatest), ("least", functions.least)):
             define(name, t, t, pick, _picked(name) if text else call(name), strict=False, variadic=True)
-        define("coalesce", t, t, logic.coalesce, call("coalesce"), strict=False, variadic=True)
-        define("case", t, t, logic.case, _case, strict=False, variadic=True)
+        define("coalesce", t, t, functions.coalesce, call("coalesce"), strict=False, variadic=True)
+        define("case", t, t, functions.case, _case, strict=False, variadic=True)
     for t in get_args(TypeName):
-        define("is null", t, "bool", logic.is_null, "({0} IS NULL)", strict=False)
+        define("is null", t, "bool", functions.is_null, "({0} IS NULL)", strict=False)
 
 
 def _in(args: Sequence[str]) -> str:
@@ -185,24 +184,24 @@ def _case(args: Sequence[str]) -> str:
 
 
 def _logic() -> None:
-    define("and", "bool", "bool", logic.both, infix(" AND "), strict=False, variadic=True)
-    define("or", "bool", "bool", logic.either, infix(" OR "), strict=False, variadic=True)
+    define("and", "bool", "bool", functions.both, infix(" AND "), strict=False, variadic=True)
+    define("or", "bool", "bool", functions.either, infix(" OR "), strict=False, variadic=True)
     define("not", "bool", "bool", operator.not_, "(NOT {0})")
-    define("is true", "bool", "bool", logic.is_true, "({0} IS TRUE)", strict=False)
-    define("is false", "bool", "bool", logic.is_false, "({0} IS FALSE)", strict=False)
+    define("is true", "bool", "bool", functions.is_true, "({0} IS TRUE)", strict=False)
+    define("is false", "bool", "bool", functions.is_false, "({0} IS FALSE)", strict=False)
 
 
 def _numbers() -> None:
-    for name, of in (("floor", arithmetic.floor), ("ceil", arithmetic.ceiling), ("trunc", arithmetic.truncated)):
+    for name, of in (("floor", functions.floor), ("ceil", functions.ceiling), ("trunc", functions.truncated)):
         _whole(name, of, of)
-    _whole("round", arithmetic.rounded, round)
-    for name, of_digits in (("round", arithmetic.rounded), ("trunc", arithmetic.truncated)):
+    _whole("round", functions.rounded, round)
+    for name, of_digits in (("round", functions.rounded), ("trunc", functions.truncated)):
         define(name, "decimal int", "decimal", of_digits, f"{name}({{0}}, {{1}})", constant=frozenset({1}))
-    define("abs", "int", "int", arithmetic.int64(abs), within(INT64, "abs({0}::numeric)"))
-    define("abs", "decimal", "decimal", arithmetic.magnitude, "abs({0})")
+    define("abs", "int", "int", functions.int64(abs), within(INT64, "abs({0}::numeric)"))
+    define("abs", "decimal", "decimal", functions.magnitude, "abs({0})")
     define("abs", "float", "float", abs, "abs({0})")
     for t in ("int", "decimal", "float"):
-        define("sign", t, "int", arithmetic.sign, "sign({0})")
+        define("sign", t, "int", functions.sign, "sign({0})")
 
 
 def _whole(name: str, exact: Callable[..., Value], double: Callable[..., Value]) -> None:
@@ -212,27 +211,30 @@ def _whole(name: str, exact: Callable[..., Value], double: Callable[..., Value])
 
 
 def _texts() -> None:
-    text = text_functions
     define("||", "string string", "string", operator.add, "({0} || {1})")
-    for name, run in (("lower", text.lower), ("upper", text.upper)):
+    for name, run in (("lower", functions.lower), ("upper", functions.upper)):
         define(name, "string", "string", run, f'{name}({{0}} COLLATE "default")')
     for name in ("length", "char_length"):
         define(name, "string", "int", len, "length({0})")
-    define("substring", "string int", "string", _int32_arguments(text.substring), _counted("substring"))
-    define("substring", "string int int", "string", _int32_arguments(text.substring), _substring)
-    for name, cut in (("left", text.left), ("right", text.right)):
+    define("substring", "string int", "string", _int32_arguments(functions.substring), _counted("substring"))
+    define("substring", "string int int", "string", _int32_arguments(functions.substring), _substring)
+    for name, cut in (("left", functions.left), ("right", functions.right)):
         define(name, "string int", "string", _int32_arguments(cut), _counted(name))
     for name, strip in (("trim", str.strip), ("ltrim", str.lstrip), ("rtrim", str.rstrip)):
         trim = "btrim" if name == "trim" else name
-        define(name, "string", "string", partial(text.strip, strip), f"{trim}({{0}})")
+        define(name, "string", "string", partial(functions.strip, strip), f"{trim}({{0}})")
         define(name, "string string", "string", strip, f"{trim}({{0}}, {{1}})")
-    define("replace", "string string string", "string", text.replace, call("replace"))
-    define("position", "string string", "int", text.position, call("strpos"))
+    define("replace", "string string string", "string", functions.replace, call("replace"))
+    define("position", "string string", "int", functions.position, call("strpos"))
     define("starts_with", "string string", "bool", str.startswith, call("starts_with"))
-    define("split_part", "string string int", "string", text.split_part, call("split_part"), constant=frozenset({2}))
-    define("concat", "string", "string", text.joined, call("concat"), strict=False, variadic=True)
-    define("concat_ws", "string", "string", text.joined_with, call("concat_ws"), strict=False, variadic=True)
-    define("like", "string string string", "bool", text.like, "({0} LIKE {1} ESCAPE {2})", constant=frozenset({1, 2}))
+    define(
+        "split_part", "string string int", "string", functions.split_part, call("split_part"), constant=frozenset({2})
+    )
+    define("concat", "string", "string", functions.joined, call("concat"), strict=False, variadic=True)
+    define("concat_ws", "string", "string", functions.joined_with, call("concat_ws"), strict=False, variadic=True)
+    define(
+        "like", "string string string", "bool", functions.like, "({0} LIKE {1} ESCAPE {2})", constant=frozenset({1, 2})
+    )
 
 
 def fold_function(compare: Compare) -> str:
@@ -248,7 +250,7 @@ def compared_function(name: str, compare: Compare) -> str:
 def _folds() -> None:
     """What reads compare with: texts are equal if their folded texts are. No author can name these functions. Of equal texts,
     `greatest` and `least` compare code points, so that the result is the same in every order of the rows."""
-    for words, fold in text_functions.FOLDS.items():
+    for words, fold in functions.FOLDS.items():
         written = folded_text("{0}", words)
         define(f"fold {words}", "string", "string", fold, written)
         rank = partial(_folded_rank, fold)
@@ -259,7 +261,7 @@ def _folds() -> None:
 
 
 def folded_text(sql: str, words: str) -> str:
-    """SQL for the folded text, as `text_functions.FOLDS` folds it."""
+    """SQL for the folded text, as `functions.FOLDS` folds it."""
     lowered = f'lower({sql} COLLATE "default")' if "ci" in words else sql
     return f"rtrim({lowered}, ' ')" if "trimmed" in words else lowered
 
@@ -325,32 +327,33 @@ def _casts() -> None:
     `as stored`: from a stored value to its form during evaluation. `of scale`: the same for a decimal whose scale an expression
     reads; the source has these zeros. `without zeros`: for one whose scale nobody knows. `without zone`: a cast to PostgreSQL's
     `timestamp`, whose text alone differs."""
-    text = text_functions
     define("to decimal", "int", "decimal", int, "{0}::numeric")
     for t in ("int", "decimal"):
         sql = within(RANGE, "{0}::numeric", "::double precision")
-        define("to float", t, "float", arithmetic.to_float, sql)
-        define("to string", t, "string", text.number_text, "{0}::text")
+        define("to float", t, "float", functions.to_float, sql)
+        define("to string", t, "string", functions.number_text, "{0}::text")
     define("to timestamp", "date", "timestamp", lambda d: f"{d}T00:00:00", "({0}::timestamp AT TIME ZONE 'UTC')")
     define("to date", "timestamp", "date", lambda t: t[:10], "({0} AT TIME ZONE 'UTC')::date")
-    define("to int", "decimal", "int", arithmetic.int64(arithmetic.to_int), within(INT64, "round({0})"))
-    define("to int", "float", "int", arithmetic.int64(round), within(_FLOAT64, "round({0})", "::bigint"))
+    define("to int", "decimal", "int", functions.int64(functions.to_int), within(INT64, "round({0})"))
+    define("to int", "float", "int", functions.int64(round), within(_FLOAT64, "round({0})", "::bigint"))
     define("to int", "bool", "int", int, "{0}::integer")
-    define("to int", "string", "int", arithmetic.int64(text.to_int), within(INT64, _matched(text.INTEGER)))
-    define("to decimal", "float", "decimal", arithmetic.decimal_from_float, "{0}::numeric")
-    define("to decimal", "string", "decimal", text.to_decimal, _matched(text.NUMBER))
+    define(
+        "to int", "string", "int", functions.int64(functions.int_of_text), within(INT64, _matched(functions.INTEGER))
+    )
+    define("to decimal", "float", "decimal", functions.decimal_from_float, "{0}::numeric")
+    define("to decimal", "string", "decimal", functions.decimal_of_text, _matched(functions.NUMBER))
     define("of size", "decimal int int", "decimal", _fitted, _fit, constant=frozenset({1, 2}))
-    define("to string", "bool", "string", text.bool_text, "{0}::text")
-    define("as letter", "bool", "string", text.bool_letter, "{0}")
+    define("to string", "bool", "string", functions.bool_text, "{0}::text")
+    define("as letter", "bool", "string", functions.bool_letter, "{0}")
     define("to string", "date", "string", str, "{0}::text")
-    define("to string", "timestamp", "string", text.timestamp_text, "(({0} AT TIME ZONE 'UTC')::text || '+00')")
-    define("text without zone", "timestamp", "string", text.clock_text, "({0} AT TIME ZONE 'UTC')::text")
+    define("to string", "timestamp", "string", functions.timestamp_text, "(({0} AT TIME ZONE 'UTC')::text || '+00')")
+    define("text without zone", "timestamp", "string", functions.clock_text, "({0} AT TIME ZONE 'UTC')::text")
     define("without zone", "timestamp", "timestamp", lambda value: value, "{0}")
     for t in SCALARS:
         define(f"to {t}", t, t, lambda value: value, "{0}")
     define("as stored", "float", "float", float, "{0}")
-    define("of scale", "decimal int", "decimal", arithmetic.of_scale, lambda args: args[0], constant=frozenset({1}))
-    define("without zeros", "decimal", "decimal", arithmetic.without_zeros, "trim_scale({0})")
+    define("of scale", "decimal int", "decimal", functions.of_scale, lambda args: args[0], constant=frozenset({1}))
+    define("without zeros", "decimal", "decimal", functions.without_zeros, "trim_scale({0})")
     define("as stored", "timestamp", "timestamp", to_microseconds, "{0}")
 
 
@@ -362,9 +365,9 @@ def _matched(pattern: str) -> str:
     return f"substring({{0}} FROM '^ *({escaped}) *$')::numeric"
 
 
-def _fitted(number: arithmetic.Number, precision: int, scale: int) -> arithmetic.Number | None:
+def _fitted(number: functions.Number, precision: int, scale: int) -> functions.Number | None:
     """The number as decimal(precision, scale): rounded. None if it has too many digits before the point."""
-    result = arithmetic.rounded(number, scale)
+    result = functions.rounded(number, scale)
     return result if abs(result) < 10 ** (precision - scale) else None
 
 

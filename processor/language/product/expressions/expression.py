@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import reduce
 from typing import Any, Final, Protocol
 
-from processor.language.product.expressions import arithmetic
+from processor.language.product.expressions import functions
 from processor.language.product.expressions.catalogue import FUNCTIONS, compared_function
 from processor.values.entity import Compare, TypeName
 from processor.values.record import Value
@@ -170,8 +170,8 @@ def compile_expression(expression: Expression, level: RowLevel) -> Evaluate:
 
 
 _DOCUMENT_FORMS: Final[dict[Type, Callable[[Value], Value]]] = {
-    "float": lambda value: arithmetic.canonical_number(Decimal(repr(value))),
-    "decimal": arithmetic.canonical_number,
+    "float": lambda value: functions.canonical_number(Decimal(repr(value))),
+    "decimal": functions.canonical_number,
     "timestamp": lambda value: f"{value}Z",
 }
 
@@ -287,8 +287,8 @@ def _sum(values: Sequence[Value], type_: Type) -> Value:
     if not values:
         return None
     if type_ == "float":  # Python's `sum` compensates rounding; PostgreSQL does not
-        return arithmetic.in_range(reduce(operator.add, values))
-    return reduce(arithmetic.add, values, Decimal(0))
+        return functions.in_range(reduce(operator.add, values))
+    return reduce(functions.add, values, Decimal(0))
 
 
 _TOTALS: Final[dict[str, Callable[[Sequence[Value], Type], Value]]] = {

@@ -22,14 +22,19 @@ from processor.errors import SettingError
 from processor.language.definitions.product_tests import Case
 from processor.language.product.product import Definitions, Note, Product, used_by_entity
 from processor.language.product.sql_printer import product_sql
-from processor.tools.inspect.costs import ProductPrice, product_prices
 from processor.tools.inspect.explain import AccessPath, ExplainedJoin, explain
-from processor.tools.inspect.preview import Preview
+from processor.tools.inspect.preview import Preview, ProductPrice, product_prices
 from processor.tools.inspect.price import BATCH
-from processor.tools.inspect.price_list import Prices
-from processor.tools.web.catalogue.picture import lineage_picture
-from processor.tools.web.catalogue.product import Member, ProductVersions, document_members, join_text, levels_of
-from processor.tools.web.rendering import RenderPage
+from processor.tools.inspect.prices import Prices
+from processor.tools.web.answers import RenderPage
+from processor.tools.web.catalogue.product import (
+    Member,
+    ProductVersions,
+    document_members,
+    join_text,
+    levels_of,
+    lineage_picture,
+)
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from statestore.items import slot_name

@@ -1,10 +1,14 @@
-"""The application of `statestore console`: a page, its JSON under `/api`, and the edit of its form, for each screen. With the
-look of all pages, the files that they load, the proof that a form comes from a page of this console, and the problem of an error.
+"""The application of `statestore console`: a page, its JSON under `/api`, and the edit of its form, for each screen.
+
+With the look of all pages, the files that they load, the proof that a form comes from a page of this console, and the problem of
+an error. And the people who reach the console: who sends a request, and with which role of the registry. It is the user of this
+process, the person of a token, or the person whom a proxy names. The person who starts the console names the operators.
 """
 
 import hmac
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -12,31 +16,176 @@ from hashlib import sha256
 from importlib.resources import files
 from secrets import token_bytes, token_urlsafe
 from threading import Lock
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import parse_qs, quote, urlencode
 
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import Scope
 
-from processor.tools.web.console.costs import COSTS
+from processor.environment.settings.settings import Settings
+from processor.errors import SettingError
+from processor.tools.web.answers import LookUpProblem, open_templates, problem_of
 from processor.tools.web.console.documents import DOCUMENTS
-from processor.tools.web.console.edits import EDIT
-from processor.tools.web.console.history import HISTORY
-from processor.tools.web.console.letters import LETTERS
-from processor.tools.web.console.overview import OVERVIEW
-from processor.tools.web.console.people import OPERATOR, READER, PersonRules
-from processor.tools.web.console.products import PRODUCTS
-from processor.tools.web.console.screen import ConsoleParts, Content, Person, Screen, Visit
-from processor.tools.web.console.slots import SLOTS
-from processor.tools.web.guard import HEADERS_OF, Guard, GuardRules, problem_answer
-from processor.tools.web.problem import LookUpProblem, problem_of
-from processor.tools.web.rendering import open_templates
-from processor.values import canonical_json
+from processor.tools.web.console.edits import EDIT, HISTORY, SLOTS
+from processor.tools.web.console.letters import LETTERS, DeadLetterCache
+from processor.tools.web.console.overview import OVERVIEW, LandingCache
+from processor.tools.web.console.products import COSTS, PRODUCTS, PriceCache
+from processor.tools.web.console.screen import ConsoleParts, LazyReader, Person, Screen, SlotWidening, Visit
+from processor.tools.web.server import (
+    HEADERS_OF,
+    Guard,
+    GuardRules,
+    guarded,
+    json_answer,
+    problem_answer,
+    read_credentials,
+    route_problem,
+)
 from registry.errors import RegistryBusy, RegistryError, RegistryMissing, RegistryUnreachable, RoleNotGranted
+
+if TYPE_CHECKING:
+    from registry.repository import Registry
+
+READER: Final = "reader"
+OPERATOR: Final = "operator"
+GROUP: Final = "group:"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorNames:
+    """The operators: names of people, and `group:NAME` for a group. Everybody else is a reader: the proxy or a token let them in,
+    and the least role that works is enough to look."""
+
+    names: frozenset[str] = frozenset()
+
+    def name_groups(self) -> bool:
+        """Whether a group is among them."""
+        return any(name.startswith(GROUP) for name in self.names)
+
+    def role_of(self, name: str, groups: Iterable[str] = ()) -> str:
+        """The role of a person of these groups."""
+        stated = {f"{GROUP}{group.strip()}" for group in groups}
+        if not name.startswith(GROUP):
+            stated.add(name)
+        return READER if self.names.isdisjoint(stated) else OPERATOR
+
+
+def read_operators(text: str, separator: str = ",") -> OperatorNames:
+    """The operators in a list. `separator`: of its names."""
+    return OperatorNames(frozenset(name.strip() for name in text.split(separator) if name.strip()))
+
+
+LEAST_TOKEN: Final = 16
+"""Characters of a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersonTokens:
+    """The names of people by the SHA-256 of their tokens."""
+
+    names: Mapping[bytes, str]
+
+    def name_of(self, token: str) -> str:
+        """The person of a token; empty for nobody. Compares it with every token, each in constant time."""
+        shown, found = _hash(token), ""
+        for kept, name in self.names.items():
+            if hmac.compare_digest(kept, shown):
+                found = name
+        return found
+
+
+def read_tokens(text: str, place: str) -> PersonTokens:
+    """The tokens in a text from this place. Raises SettingError, which names a line and no token."""
+    names: dict[bytes, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        name, _, token = (part.strip() for part in line.partition("="))
+        if not name or len(token) < LEAST_TOKEN:
+            raise SettingError(
+                f"--tokens: line {number} of {place} is not NAME=TOKEN, with a random token of {LEAST_TOKEN} characters or more"
+            )
+        if _hash(token) in names:
+            raise SettingError(
+                f"--tokens: line {number} of {place} has the token of another line: give each person a token"
+            )
+        names[_hash(token)] = name
+    if not names:
+        raise SettingError(f"--tokens: {place} is empty: write a line NAME=TOKEN for each person")
+    return PersonTokens(names)
+
+
+def _hash(token: str) -> bytes:
+    return sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+MOST_NAME: Final = 100
+"""Characters of a name."""
+
+
+class PersonRules(Protocol):
+    """How the console knows people."""
+
+    def person(self, scope: Scope) -> Person:
+        """The person of a request. Raises LookUpProblem for a request of nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnUser:
+    """The user of this process, whose browser is on this machine: the guard takes only requests of this machine."""
+
+    name: str
+
+    def person(self, _: Scope) -> Person:
+        """Always the user."""
+        return Person(name=self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenPeople:
+    """People with a token each. The token alone says who a person is: another name with it counts for nothing."""
+
+    tokens: PersonTokens
+    operators: OperatorNames
+
+    def person(self, scope: Scope) -> Person:
+        """The person of the token. Raises LookUpProblem without a token of somebody."""
+        name = self.tokens.name_of(read_credentials(Headers(scope=scope).get("authorization", "")).token)
+        if not name:
+            cure = "`Authorization: Bearer TOKEN`, or as the password of a user"
+            raise LookUpProblem(401, f"the request needs your token: {cure}")
+        return Person(name=name, role=self.operators.role_of(name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyPeople:
+    """People whom a proxy has signed in."""
+
+    address: str
+    """Of the proxy."""
+    header: str
+    """Has the name."""
+    group_header: str
+    """Has the groups, or is empty."""
+    operators: OperatorNames
+    separator: str = ","
+    """Of the groups. A name that has it would count as several groups, such as `cn=ops,ou=people` with a comma."""
+
+    def person(self, scope: Scope) -> Person:
+        """The person of the header. Raises LookUpProblem for a request that does not come from the proxy, or without a name."""
+        headers = Headers(scope=scope)
+        if (scope.get("client") or ("",))[0] != self.address:
+            raise LookUpProblem(403, f"only the proxy at {self.address} may ask this console: open the proxy's address")
+        if not (name := headers.get(self.header, "").strip()[:MOST_NAME]):
+            raise LookUpProblem(401, f"the proxy states no name in the header {self.header}: sign in there")
+        lists = headers.getlist(self.group_header) if self.group_header else []
+        groups = [group for one in lists for group in one.split(self.separator)]
+        return Person(name=name, role=self.operators.role_of(name, groups))
+
 
 FIELD = "form_token"
 
@@ -127,58 +276,29 @@ def console_problem(error: Exception) -> LookUpProblem:
     return problem_of(error)
 
 
-class ConsolePage:
-    """The look of all pages. `screens`: the first of each name is in the menu; `static`: the files that pages load."""
-
-    def __init__(self, screens: Sequence[Screen], static: Mapping[str, StaticFile]) -> None:
-        self._render = open_templates("processor.tools.web.console", "console")
-        menu: dict[str, str] = {}
-        for one in screens:
-            menu.setdefault(one.menu, one.path)
-        self._always = {
-            "menu": menu,
-            "files": {name: f"/static/{name}?v={file.tag}" for name, file in static.items()},
-            "form_field": FIELD,
-            "url": _url,
-        }
-
-    def page(
-        self,
-        screen: Screen,
-        content: Content,
-        visit: Visit,
-        *,
-        here: str,
-        token: str,
-        message: str,
-        problem: LookUpProblem | None,
-    ) -> str:
-        """The page of a screen. `message`: what an edit before it did; `problem`: why an edit was refused."""
-        return self._text(
-            screen.template,
-            it=content,
-            of_menu=screen.menu,
-            here=here,
-            person=visit.person,
-            why=visit.asked("why"),
-            token=token,
-            message=message,
-            problem=None if problem is None else str(problem),
-        )
-
-    def problem(self, problem: LookUpProblem, *, here: str) -> str:
-        """The page in place of one that cannot be shown."""
-        return self._text("problem.html", of_menu="", here=here, person=None, message="", problem=str(problem), it={})
-
-    def _text(self, template: str, **values: Any) -> str:
-        now = datetime.now(UTC)
-        return self._render(template, made_at=f"{now:%Y-%m-%d %H:%M:%S} UTC", **self._always, **values)
-
-
 def _url(path: str, **query: object) -> str:
     """An address, with each part of the query escaped; empty parts are left out."""
     parts = "&".join(f"{name}={quote(text, safe='')}" for name, value in query.items() if (text := str(value)))
     return f"{path}?{parts}" if parts else path
+
+
+@contextmanager
+def console_parts(registry: "Registry", settings: Settings, shared: "Registry | None" = None) -> Iterator[ConsoleParts]:
+    """The parts of a console over this registry, inside the block. `shared`: the registry as those see it for whom the caches
+    read, where the roles of people differ."""
+    reads = shared or registry
+    with closing(LazyReader(reads, settings)) as table:
+        prices = PriceCache(reads, settings)
+        yield ConsoleParts(
+            registry=registry,
+            settings=settings,
+            open_reader=table.reader,
+            letters=DeadLetterCache(settings, table.reader).letters,
+            event_prices=prices.prices,
+            known_prices=prices.known,
+            landings=LandingCache(settings, reads.landings.all).landings,
+            widening=SlotWidening(settings),
+        )
 
 
 SCREENS: Final[tuple[Screen, ...]] = (OVERVIEW, SLOTS, EDIT, *PRODUCTS, *DOCUMENTS, *LETTERS, *HISTORY, COSTS)
@@ -202,29 +322,34 @@ API: Final = "/api"
 def console_app(parts: ConsoleParts, screens: Sequence[Screen], people: PersonRules, rules: GuardRules) -> Guard:
     """The application over these screens, behind the rules and those of people."""
     static = static_files()
-    parts_of = {role: parts.acting_as(role) for role in (None, READER, OPERATOR)}
-    answers = _Answers(parts_of, people, FormTokens(), PageNotes(), ConsolePage(screens, static))
+    answers = _Answers(parts, screens, static, people)
     routes = [Route(f"/static/{name}", _static(one), methods=["GET"]) for name, one in static.items()]
     for screen in screens:
         routes.append(Route(API + screen.path, partial(answers.data, screen), methods=["GET"]))
         routes.append(Route(screen.path, partial(answers.page, screen), methods=["GET"]))
         if screen.act is not None:
             routes.append(Route(screen.path, partial(answers.acted, screen), methods=["POST"]))
-    app = Starlette(routes=routes)
-    app.router.redirect_slashes = False  # it leads to the Host of the request
-    app.add_exception_handler(HTTPException, answers.refused)
-    return Guard(app, replace(rules, refuses=people.refuses))
+    return guarded(routes, replace(rules, check=people.person), answers.refused)
 
 
-@dataclass(frozen=True, slots=True)
 class _Answers:
-    """The endpoints of the screens. `parts_of`: by the role of a person."""
+    """The endpoints of the screens, and the look of their pages. The first screen of each name is in the menu."""
 
-    parts_of: Mapping[str | None, ConsoleParts]
-    people: PersonRules
-    tokens: FormTokens
-    notes: PageNotes
-    look: ConsolePage
+    def __init__(
+        self, parts: ConsoleParts, screens: Sequence[Screen], static: Mapping[str, StaticFile], people: PersonRules
+    ) -> None:
+        self._parts_of = {role: parts.acting_as(role) for role in (None, READER, OPERATOR)}
+        self._people, self._tokens, self._notes = people, FormTokens(), PageNotes()
+        self._render = open_templates("processor.tools.web.console", "console")
+        menu: dict[str, str] = {}
+        for one in screens:
+            menu.setdefault(one.menu, one.path)
+        self._always = {
+            "menu": menu,
+            "files": {name: f"/static/{name}?v={file.tag}" for name, file in static.items()},
+            "form_field": FIELD,
+            "url": _url,
+        }
 
     async def acted(self, screen: Screen, request: Request) -> Response:
         try:
@@ -234,9 +359,7 @@ class _Answers:
         return await run_in_threadpool(self._act, screen, request, form)
 
     async def refused(self, request: Request, error: Exception) -> Response:
-        """A path that there is not, or a method that it does not take."""
-        assert isinstance(error, HTTPException)
-        problem = LookUpProblem(error.status_code, error.detail)
+        problem = route_problem(error)
         if request.scope["path"].startswith(f"{API}/"):
             return problem_answer(problem)
         return await run_in_threadpool(self._problem, request, problem)
@@ -244,15 +367,15 @@ class _Answers:
     def data(self, screen: Screen, request: Request) -> Response:
         try:
             visit = self._visit(request)
-            content = screen.show(self.parts_of[visit.person.role], visit)
+            content = screen.show(self._parts_of[visit.person.role], visit)
         except Exception as error:
             return problem_answer(console_problem(error))
-        return Response(canonical_json.dumps(dict(content)), media_type="application/json")
+        return json_answer(dict(content))
 
     def page(self, screen: Screen, request: Request) -> Response:
         try:
             visit = self._visit(request)
-            return self._shown(screen, request, visit, message=self.notes.of(visit.person.name, visit.asked("note")))
+            return self._shown(screen, request, visit, message=self._notes.of(visit.person.name, visit.asked("note")))
         except Exception as error:
             return self._problem(request, console_problem(error))
 
@@ -261,8 +384,8 @@ class _Answers:
         assert screen.act is not None
         try:
             visit = replace(self._visit(request), form=form)
-            self.tokens.check(visit, request.headers)
-            done = screen.act(self.parts_of[visit.person.role], visit)
+            self._tokens.check(visit, request.headers)
+            done = screen.act(self._parts_of[visit.person.role], visit)
         except Exception as error:
             problem = console_problem(error)
             if problem.status not in (400, 409):
@@ -272,29 +395,41 @@ class _Answers:
                 return self._shown(screen, request, visit, problem=problem)
             except Exception:  # the plan itself is no longer possible: the problem alone says why
                 return self._problem(request, problem)
-        note = self.notes.keep(visit.person.name, done.message)
+        note = self._notes.keep(visit.person.name, done.message)
         return RedirectResponse(f"{done.to}{'&' if '?' in done.to else '?'}note={note}", 303, headers=HEADERS)
 
     def _shown(
         self, screen: Screen, request: Request, visit: Visit, *, message: str = "", problem: LookUpProblem | None = None
     ) -> Response:
-        content = screen.show(self.parts_of[visit.person.role], visit)
-        token = self.tokens.token_for(visit.person.name)
-        text = self.look.page(
-            screen, content, visit, here=_here(request), token=token, message=message, problem=problem
+        """The page of a screen. `message`: what an edit before it did; `problem`: why an edit was refused."""
+        return self._page(
+            screen.template,
+            request,
+            problem.status if problem else 200,
+            it=screen.show(self._parts_of[visit.person.role], visit),
+            of_menu=screen.menu,
+            person=visit.person,
+            why=visit.asked("why"),
+            token=self._tokens.token_for(visit.person.name),
+            message=message,
+            problem=str(problem) if problem else None,
         )
-        return Response(text, problem.status if problem else 200, headers=HEADERS, media_type="text/html")
 
     def _problem(self, request: Request, problem: LookUpProblem) -> Response:
-        text = self.look.problem(problem, here=_here(request))
-        headers = HEADERS | HEADERS_OF.get(problem.status, {})
-        return Response(text, problem.status, headers=headers, media_type="text/html")
+        """The page in place of one that cannot be shown."""
+        values: dict[str, Any] = {"of_menu": "", "person": None, "message": "", "it": {}}
+        return self._page("problem.html", request, problem.status, problem=str(problem), **values)
+
+    def _page(self, template: str, request: Request, status: int, **values: Any) -> Response:
+        now = datetime.now(UTC)
+        values |= {"here": _here(request), "made_at": f"{now:%Y-%m-%d %H:%M:%S} UTC"}
+        text = self._render(template, **self._always, **values)
+        return Response(text, status, headers=HEADERS | HEADERS_OF.get(status, {}), media_type="text/html")
 
     def _visit(self, request: Request) -> Visit:
-        known = self.people.person(request.scope)
-        may_edit = self.parts_of[known.role].registry.may_edit()
-        person = Person(name=known.name, role=known.role, may_edit=may_edit)
-        return Visit(person=person, query=dict(request.query_params))
+        person = self._people.person(request.scope)
+        may_edit = self._parts_of[person.role].registry.may_edit()
+        return Visit(person=replace(person, may_edit=may_edit), query=dict(request.query_params))
 
 
 def _here(request: Request) -> str:

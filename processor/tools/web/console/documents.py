@@ -10,15 +10,15 @@ from time import time
 from typing import Any, Final, NamedTuple
 
 from processor.engine.protocol.wait import wait_lines
-from processor.environment.settings.resolve_secrets import resolve_schema_registry
+from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError, SchemaRegistryAway, SettingError
 from processor.job.kafka.document_schemas import NO_REGISTRY, as_json
 from processor.job.kafka.reader import read_record, read_sample
 from processor.language.product.product import Product
 from processor.text import duration_text
+from processor.tools.web.answers import LookUpProblem
 from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit, diff_rows, value_lines
-from processor.tools.web.problem import LookUpProblem
 from processor.tools.web.serve.reader import FoundDocument, StateReader
 from processor.values import canonical_json
 from processor.values.entity import Entity

@@ -1,9 +1,9 @@
 """Dead letters: grouped by topic, reason and column; those of a group, tried by the present definitions; one letter in full. A
-person marks some, and replays or drops them, as `rejects replay` and `rejects drop` do.
+person marks some, and replays or drops them, as `dead-letters replay` and `dead-letters drop` do.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from time import time
 from typing import Any, Final, NamedTuple
@@ -11,24 +11,82 @@ from typing import Any, Final, NamedTuple
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.decode import compare_columns, decode
 from processor.engine.protocol.replays import drop, letter_position, replay_key
+from processor.environment.settings.settings import Settings
+from processor.errors import KafkaError
+from processor.job.kafka.topic_page import TopicPage, read_page
 from processor.job.metrics.status import requests_json
 from processor.job.run.binding import readable_store
-from processor.job.run.letter_fates import LetterFate, record_position
+from processor.job.run.letter_fates import LetterFate, record_position, with_fates
 from processor.job.run.readable_bytes import readable_lines
 from processor.text import duration_text, shortened
-from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, Screen, Visit
-from processor.tools.web.problem import LookUpProblem
-from processor.values.dead_letters import DeadLetter
+from processor.tools.web.answers import Cached, LookUpProblem
+from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, LetterPage, Screen, Visit
+from processor.tools.web.serve.reader import StateReader
+from processor.values.dead_letters import DeadLetter, read_dead_letters
+from processor.values.reasons import REASONS
 from processor.values.record import Rejected
-from processor.values.reject_reasons import REASONS
 from registry.edits.edit import Signature
 
+FRESH_SECONDS: Final = 5.0
+"""For these seconds the console shows a page of dead letters without another look at the broker."""
+OLD_SECONDS: Final = 60.0
+"""The same of an earlier page, which changes only by what the topic deletes."""
+MOST_MESSAGES: Final = 2_000
+MOST_BYTES: Final = 32 * 1024 * 1024
+MOST_PAGES: Final = 4
+"""Pages of dead letters that the console keeps."""
+MOST_TEXT: Final = 8_000
+_PLACE: Final = re.compile(r"(\d{1,6})-(\d{1,19})", re.ASCII)
 MOST_SHOWN: Final = 200
 """Letters of a group on a page."""
 LONGEST: Final = 300
 MOST_LINES: Final = 200
 LONGEST_LINE: Final = 4_000
 _COLUMN: Final = re.compile(r"(?:column|key part) '([^']{1,200})'")
+
+
+def place_text(offsets: Mapping[int, int]) -> str:
+    """The place before these offsets, by partition."""
+    return ".".join(f"{partition}-{offset}" for partition, offset in sorted(offsets.items()))
+
+
+def read_place(text: str) -> dict[int, int]:
+    """The offsets of a place; none of the empty text, which names the end of the topic. Raises LookUpProblem."""
+    places = [_PLACE.fullmatch(part) for part in text.split(".")] if text else []
+    if len(text) > MOST_TEXT or not all(places):
+        raise LookUpProblem(400, f"`before` must be a place that a page gave, such as 0-2000.1-1990, not {text[:40]!r}")
+    return {int(one[1]): int(one[2]) for one in places if one}
+
+
+class DeadLetterCache:
+    """The dead letters of a job, a page of the topic at a time from its end, with what became of each. `open_reader`: of its
+    table, which has the notes of replays. A page is bounded in messages and in bytes."""
+
+    def __init__(self, settings: Settings, open_reader: Callable[[], StateReader]) -> None:
+        self._settings, self._open_reader = settings, open_reader
+        self._pages = Cached[tuple[TopicPage, list[DeadLetter]]](MOST_PAGES)
+
+    def letters(self, before: str) -> LetterPage:
+        """The page before a place. What became of each letter is as of now."""
+        place, seconds = read_place(before), OLD_SECONDS if before else FRESH_SECONDS
+        page, found = self._pages.get(seconds, lambda: self._read(place), before)
+        keys = [replay_key(letter.rejected.record) for letter in found]
+        fates = with_fates(found, self._open_reader().items(keys) if keys else ())
+        return LetterPage(fates, page.messages, place_text(page.begins) if page.has_earlier else "")
+
+    def _read(self, place: dict[int, int]) -> tuple[TopicPage, list[DeadLetter]]:
+        servers, more, topic = (
+            self._settings.bootstrap_servers,
+            dict(self._settings.kafka),
+            self._settings.dead_letter_topic,
+        )
+        if not servers:
+            raise LookUpProblem(503, "dead letters are in Kafka: start the console with --bootstrap-servers")
+        try:
+            page = read_page(servers, more, topic, place, most=MOST_MESSAGES, most_bytes=MOST_BYTES)
+        except KafkaError as error:
+            raise LookUpProblem(503, f"{error}; this page works when the broker answers") from None
+        return page, read_dead_letters(page.records, [])
 
 
 class LetterGroup(NamedTuple):
@@ -80,7 +138,7 @@ def show_letter(parts: ConsoleParts, visit: Visit) -> Content:
         if replay_key(letter.rejected.record).sk == at:
             return _whole(letter, outcome, parts.open_reader().plan()) | {"before": before}
     raise LookUpProblem(
-        404, f"no dead letter of {at} is on this page of the topic: `statestore rejects list --each` has all"
+        404, f"no dead letter of {at} is on this page of the topic: `statestore dead-letters list --each` has all"
     )
 
 
@@ -159,7 +217,7 @@ def _lines(data: bytes | None) -> list[str]:
     cut = None if data is None else data[: MOST_LINES * LONGEST_LINE]
     lines = [shortened(line.removeprefix("    "), LONGEST_LINE) for line in readable_lines(cut)]
     more = len(lines) > MOST_LINES or (data is not None and cut != data)
-    return lines[:MOST_LINES] + (["… and more: `statestore rejects show` prints all"] if more else [])
+    return lines[:MOST_LINES] + (["… and more: `statestore dead-letters show` prints all"] if more else [])
 
 
 def _columns(rejected: Rejected, plan: Plan) -> Iterator[str]:
@@ -214,7 +272,7 @@ def _chosen(parts: ConsoleParts, visit: Visit) -> list[DeadLetter]:
 def _replay(parts: ConsoleParts, by: Signature, letters: Sequence[DeadLetter]) -> str:
     job = next((one for one in parts.registry.jobs() if one.alive), None)
     if job is None:
-        cure = "start it, or use `statestore rejects replay`"
+        cure = "start it, or use `statestore dead-letters replay`"
         raise LookUpProblem(409, f"no job runs, and only a running job replays; {cure}")
     places = [letter_position(letter.rejected.record) for letter in letters]
     number = parts.registry.replays.ask(places, who=by.who, why=by.why)

@@ -1,13 +1,15 @@
 """The overview: what runs, how far it is behind, what is wrong with its cure, what waits, and how old these numbers are."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from time import time
+from time import monotonic, time
 from typing import Any, Final
 
 from processor.engine.rounds.troubles import degraded_lines
-from processor.job.landing.landing_states import LandingState
+from processor.environment.settings.settings import Settings
+from processor.errors import KafkaError, SettingError
+from processor.job.landing.landing_states import LandingState, landing_states, landings_of
 from processor.job.metrics.status import (
     freshness_text,
     gate_lines,
@@ -21,9 +23,42 @@ from processor.job.metrics.status import (
 )
 from processor.text import duration_text
 from processor.tools.inspect.board import ENDS, board_json, pending_lines
-from processor.tools.inspect.spending import spending_line
-from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit
-from registry.model import JobStatus, RunEnd
+from processor.tools.inspect.prices import spending_line
+from processor.tools.web.answers import Cached
+from processor.tools.web.console.screen import ConsoleParts, Content, KnownLandings, Screen, Visit
+from registry.errors import RegistryError
+from registry.model import JobStatus, KnownLanding, RunEnd
+
+FRESH_SECONDS: Final = 5.0
+"""For these seconds the console shows an answer of the broker without another look."""
+
+
+class LandingCache:
+    """The landings, as `status` shows them. Asks registry and broker when a page shows them, at most once in FRESH_SECONDS, in a
+    thread: no page waits long. `known`: those of the registry."""
+
+    def __init__(self, settings: Settings, known: Callable[[], Sequence[KnownLanding]]) -> None:
+        self._settings, self._known = settings, known
+        self._answers = Cached[KnownLandings]()
+
+    def landings(self) -> KnownLandings:
+        """The landings as the last answer had them."""
+        self._answers.refresh(FRESH_SECONDS, self._ask)
+        if (found := self._answers.last) is None:
+            return KnownLandings(why="the broker has not answered yet")
+        return replace(found[1], age=monotonic() - found[0])
+
+    def _ask(self) -> None:
+        states = self._answers.last[1].states if self._answers.last else ()
+        why = "the broker could not be asked"
+        try:
+            known = self._known()
+            states = states or tuple(landings_of(known, ()))
+            states, why = tuple(landing_states(known, self._settings.bootstrap_servers, dict(self._settings.kafka))), ""
+        except (KafkaError, SettingError, RegistryError) as error:
+            why = str(error)
+        finally:
+            self._answers.put(KnownLandings(states=states, why=why))
 
 
 def show_overview(parts: ConsoleParts, _: Visit) -> Content:
@@ -134,23 +169,14 @@ WIDTH: Final = 240
 HEIGHT: Final = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmallChart:
-    """A chart. `points`: of the line, for SVG; `text`: what the chart shows, in words."""
-
-    name: str
-    points: str
-    text: str
-
-
 def small_chart(name: str, times: Sequence[float], values: Sequence[float]) -> dict[str, Any]:
-    """The chart of these values at these times; at least two of them."""
+    """The chart of these values at these times; at least two of them. `points`: of its line, for SVG; `text`: what it shows."""
     begin, length, most = times[0], max(times[-1] - times[0], 1.0), max(*values, 1.0)
     places = [
         (WIDTH * (at - begin) / length, HEIGHT - HEIGHT * value / most) for at, value in zip(times, values, strict=True)
     ]
     text = f"{name} in the last {duration_text(length)}: {min(values):g} to {max(values):g}, {values[-1]:g} at the end"
-    return asdict(SmallChart(name=name, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in places), text=text))
+    return {"name": name, "points": " ".join(f"{x:.1f},{y:.1f}" for x, y in places), "text": text}
 
 
 OVERVIEW = Screen(path="/", menu="Overview", template="overview.html", show=show_overview)

@@ -1,25 +1,78 @@
-"""The products: their list, and one product with its versions, its picture, its access paths, its schema and its definition."""
+"""The products: their list, and one product with its versions, its picture, its access paths, its schema and its definition.
 
-from collections.abc import Iterator, Sequence
+Costs: what the job's run has spent by request, with the month at its rate as AWS bills it, the prices of events by product and
+entity, and what the registry would save without a product.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
-from typing import Any
+from decimal import Decimal
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
 
+from processor.counts import REQUEST, Count
 from processor.engine.plan.planning import plan_of
+from processor.environment.settings.settings import Settings
+from processor.errors import StatestoreError
+from processor.job.metrics.metrics import READS, WRITES
 from processor.language.product.document_type import document_schema
 from processor.language.product.product import Definitions
 from processor.language.product.sql_printer import product_sql
 from processor.text import duration_text
 from processor.tools.inspect.board import waits_for
-from processor.tools.inspect.costs import ProductPrice, product_prices
 from processor.tools.inspect.explain import explain
-from processor.tools.inspect.price_list import Prices
-from processor.tools.inspect.spending import LAST_DAY, LAST_HOUR, RunWindow, read_window
-from processor.tools.web.catalogue.picture import lineage_picture
-from processor.tools.web.catalogue.product import document_members, product_versions
-from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit, diff_rows, value_lines
-from processor.tools.web.problem import LookUpProblem
+from processor.tools.inspect.preview import (
+    Preview,
+    ProductPrice,
+    event_prices,
+    preview,
+    product_prices,
+    savings_without,
+)
+from processor.tools.inspect.price import BATCH
+from processor.tools.inspect.prices import BILLING, LAST_DAY, LAST_HOUR, MONTH_SECONDS, Prices, RunWindow, read_window
+from processor.tools.web.answers import Cached, LookUpProblem, no_such
+from processor.tools.web.catalogue.product import document_members, lineage_picture, product_versions
+from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit, diff_rows, time_of, value_lines
 from registry.edits.operations import completed
+from registry.errors import RegistryError
 from registry.model import HistoryEntry, ProductEntry, Snapshot
+from statestore.store import HALF_UNITS
+
+if TYPE_CHECKING:
+    from registry.repository import Registry
+
+
+class PriceCache:
+    """The prices of the registry's events, as `statestore plan` computes them: once for each version and statistics."""
+
+    def __init__(self, registry: "Registry", settings: Settings) -> None:
+        self._registry, self._settings = registry, settings
+        self._previews = Cached[Preview]()
+
+    def known(self) -> Preview | None:
+        """The last prices, perhaps of an earlier version: a thread computes the present ones. None before the first, and where
+        there are none: `prices` says why."""
+        self._previews.refresh(0.0, self._compute)
+        return self._previews.last[1] if self._previews.last else None
+
+    def prices(self) -> Preview:
+        """A plan that changes nothing, with the price of each event. Raises PlanError for a registry without definitions."""
+        stored, has_run = self._registry.snapshot_for_apply()
+        statistics = self._registry.statistics.last()
+
+        def read() -> Preview:
+            plan = plan_of(completed(stored))
+            products = {name: one.product for name, one in plan.products.items()}
+            definitions = Definitions(entities=dict(plan.declared_entities), products=products)
+            return preview(definitions, stored, has_run, self._settings, statistics)
+
+        return self._previews.get(inf, read, (stored.version, statistics.taken_at if statistics else None))
+
+    def _compute(self) -> None:
+        with suppress(StatestoreError, RegistryError):
+            self.prices()
 
 
 def show_products(parts: ConsoleParts, _: Visit) -> Content:
@@ -40,7 +93,7 @@ def show_products(parts: ConsoleParts, _: Visit) -> Content:
         "hour": duration_text(hour.seconds) if hour else None,
         "day": duration_text(day.seconds) if day else None,
         "roots": {one.root: rows.get(one.root) for one in (*snapshot.products, *snapshot.waiting)},
-        "counted_at": statistics.taken_at.isoformat(timespec="seconds") if statistics else None,
+        "counted_at": time_of(statistics),
     }
 
 
@@ -107,8 +160,7 @@ def _entry(snapshot: Snapshot, name: str) -> ProductEntry:
     for one in (*snapshot.waiting, *snapshot.products):
         if one.name == name:
             return one
-    known = ", ".join(sorted(one.name for one in (*snapshot.products, *snapshot.waiting))) or "none"
-    raise LookUpProblem(404, f"there is no product `{name}`; there are {known}")
+    raise no_such("product", name, (one.name for one in (*snapshot.products, *snapshot.waiting)))
 
 
 def _definitions(history: Sequence[HistoryEntry], name: str) -> Iterator[tuple[int, Any]]:
@@ -135,3 +187,102 @@ PRODUCTS = (
     Screen(path="/products", menu="Products", template="products.html", show=show_products),
     Screen(path="/products/product", menu="Products", template="product.html", show=show_product),
 )
+
+LEAST_SECONDS: Final = 60.0
+"""A shorter run says nothing about a month."""
+PURPOSES: Final = {
+    "UpdateItem": "rows, ledger and open changes written",
+    "DeleteItem": "notes that the job no longer needs deleted",
+    "BatchGetItem": "rows and ledger read by key",
+    "Query": "joins and partitions read",
+}
+
+
+def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
+    """What runs have spent, what events cost, and what they would cost without a product that the address names."""
+    found, prices, without = parts.event_prices(), parts.prices, visit.asked("without")
+    reports = [job.report for job in parts.registry.jobs() if job.alive and job.report]
+    return {
+        "version": found.version,
+        "region": prices.region,
+        "date": prices.date,
+        "batch": BATCH,
+        "counted_at": time_of(found),
+        "products": [
+            {"product": one.product, "low": float(one.low), "high": float(one.high), "reads": found.reads[one.product]}
+            for one in product_prices(found, prices)
+        ],
+        "events": [
+            one._asdict() | {"dollars": float(one.dollars)}
+            for one in event_prices(found.costs, found.estimates, prices)
+        ],
+        "runs": [_run(report, prices) for report in reports],
+        "saving": _saving(parts, found, without, reports) if without else None,
+    }
+
+
+def _run(report: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
+    """The requests of a run with their units, and the month at the rate of the run."""
+    counts, seconds = report["counts"], report["at"] - report["began"]
+    requests = [
+        {
+            "request": name,
+            "purpose": PURPOSES[name],
+            "count": counts.get(f"{REQUEST}{name}", 0),
+            "units": counts.get(f"{HALF_UNITS}{name}", 0) / 2,
+            "dollars": float(_dollars(name, counts, prices)),
+        }
+        for name in (*WRITES, *READS)
+    ]
+    return {
+        "job": report["job"],
+        "since": duration_text(seconds),
+        "requests": requests,
+        "metered": any(one["units"] for one in requests),
+        "dollars": sum(one["dollars"] for one in requests),
+        "month": _month(read_window(report, LAST_HOUR)),
+        "events": counts.get(Count.READ, 0),
+        "documents": counts.get(Count.PUBLISHED, 0) + counts.get(Count.CORRECTIONS, 0),
+    }
+
+
+def _month(window: RunWindow | None) -> dict[str, Any] | None:
+    """A month at the rate of the window, by how AWS bills it."""
+    if window is None or window.seconds < LEAST_SECONDS:
+        return None
+    times = Decimal(MONTH_SECONDS / window.seconds)
+    return {
+        "of": duration_text(window.seconds),
+        "dollars": {name: float(window.dollars(prices) * times) for name, prices in BILLING.items()},
+    }
+
+
+def _saving(parts: ConsoleParts, found: Preview, name: str, reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The savings without a product, by the entities that it reads; a month's, where a job runs, at the rate of its last day."""
+    if name not in found.reads:
+        raise no_such("product", name, found.reads)
+    registry, window = parts.registry, next((read_window(one, LAST_DAY) for one in reports), None)
+    stored = registry.snapshot()
+    topics = {entity.name: entity.topic for entity in stored.entities}
+    saved = savings_without(name, found, stored, parts.settings, registry.statistics.last(), parts.prices)
+    known = window if window and window.seconds >= LEAST_SECONDS else None
+    events = {one.entity: known.events.get(topics[one.entity], 0) if known else 0 for one in saved}
+    dollars = sum((one.now - one.without) * events[one.entity] / 1_000_000 for one in saved)
+    return {
+        "product": name,
+        "entities": [
+            {"entity": one.entity, "now": float(one.now), "without": float(one.without), "events": events[one.entity]}
+            for one in saved
+        ],
+        "of": duration_text(known.seconds) if known else None,
+        "month": float(dollars * Decimal(MONTH_SECONDS / known.seconds)) if known else None,
+    }
+
+
+def _dollars(name: str, counts: Mapping[str, int], prices: Prices) -> Decimal:
+    units = Decimal(counts.get(f"{HALF_UNITS}{name}", 0)) / 2
+    none = Decimal(0)
+    return (prices.dollars(units, none) if name in WRITES else prices.dollars(none, units)) / 1_000_000
+
+
+COSTS = Screen(path="/costs", menu="Costs", template="costs.html", show=show_costs)

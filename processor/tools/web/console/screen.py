@@ -8,20 +8,21 @@ from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from functools import partial
 from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from processor.environment.settings.settings import Settings
+from processor.job.landing.landing_states import LandingState
 from processor.job.run.binding import look_up_stores, widen_table
+from processor.job.run.letter_fates import LetterFate
 from processor.text import shortened
 from processor.tools.inspect.preview import Preview
-from processor.tools.inspect.price_list import DEFAULT, Prices
-from processor.tools.web.console.caches import KnownLandings, LetterPage
-from processor.tools.web.problem import LookUpProblem
-from processor.tools.web.serve.reader import StateReader, StorePool
-from processor.tools.web.serve.views import PlanView
+from processor.tools.inspect.prices import DEFAULT, Prices
+from processor.tools.web.answers import LookUpProblem
+from processor.tools.web.serve.reader import PlanView, StateReader, StorePool
 from processor.values import canonical_json
 from registry.edits import operations
 from registry.edits.edit import Signature
+from registry.model import Statistics
 
 if TYPE_CHECKING:
     from registry.repository import Registry
@@ -33,12 +34,14 @@ LONGEST_KEY = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Who sends a request. `name`: for the history of the registry; `role`: of the registry, None for that of the console's
-    connection; `may_edit`: whether the database gives it the rights of an operator."""
+    """Who sends a request."""
 
     name: str
+    """For the history of the registry."""
     role: str | None = None
-    may_edit: bool
+    """Of the registry, as which the console works for the person; None for that of the console's connection."""
+    may_edit: bool = False
+    """Whether the database gives it the rights of an operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +118,7 @@ class SlotWidening:
             widen_table(self.settings, registry, slots, self._progress)
             applied = registry.operate(by, operations.add_slots, slots)
         except Exception as error:  # of the store or the registry; the page shows it
-            self.message = f"slots up to GSI_{slots}: {error}; add them again, and the work goes on where it ended"
+            self.message = f"slots up to GSI_{slots}: {error}; add them again, and the work continues where it ended"
         else:
             self.message = f"registry version {applied.version}: {'; '.join(applied.changes) or 'nothing changed'}"
 
@@ -126,6 +129,24 @@ class SlotWidening:
 LOOK_UPS: Final = 2
 """Look-ups that read at the same time."""
 OpenReader = Callable[[], StateReader]
+
+
+class LetterPage(NamedTuple):
+    """The letters among some messages of the topic, in the order of their positions. `messages`: that the topic has at most;
+    `earlier`: the place of the page of the messages before these, empty where there are none."""
+
+    letters: list[LetterFate]
+    messages: int
+    earlier: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownLandings:
+    """The last answer. `why`: why the landings are unknown; `age`: of the answer, in seconds, None before the first."""
+
+    states: tuple[LandingState, ...] = ()
+    why: str = ""
+    age: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +209,12 @@ class LazyReader:
     def close(self) -> None:
         """Closes the table."""
         self._open.close()
+
+
+def time_of(counted: Statistics | Preview | None) -> str | None:
+    """When the rows of the state were counted; None where nobody did."""
+    at = counted.taken_at if counted else None
+    return at.isoformat(timespec="seconds") if at else None
 
 
 MOST_LINES = 600

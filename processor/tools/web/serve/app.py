@@ -1,51 +1,32 @@
 """The application of `statestore serve`: its paths, the answers to them, and their description in OpenAPI 3.1."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from processor.engine.plan.plan import Plan
-from processor.environment.settings.installed_release import statestore_version
+from processor.environment.settings.settings import statestore_version
 from processor.language.product.document_type import document_schema
-from processor.tools.web.guard import Guard, GuardRules, problem_answer
-from processor.tools.web.problem import LookUpProblem, problem_of
+from processor.tools.web.answers import LookUpProblem, problem_of
 from processor.tools.web.serve.reader import StateReader
-from processor.values import canonical_json
+from processor.tools.web.server import Guard, GuardRules, guarded, json_answer, problem_answer, route_problem
 
 Answer = Callable[[Request], Response]
 _WAITS = "a newer state waits at the gate of the product"
 _DIFFERS = "a newer state waits, or the product publishes Avro"
 
 
-def document_app(reader: StateReader, rules: GuardRules) -> Guard:
-    """The application over a reader, behind the rules."""
-    answers: dict[str, Answer] = {
-        "/health": lambda _: _json({"registry": reader.plan().version}),
-        "/products": lambda _: _json(reader.products()),
-        "/products/{product}/schema": lambda request: _json(reader.schema(_part(request, "product"))),
-        "/openapi.json": lambda _: _json(openapi(reader.plan())),
-        "/documents/{product}/{key:path}": lambda request: _document(reader, request),
-        "/rows/{entity}/{key:path}": lambda request: _json(reader.row(_part(request, "entity"), _part(request, "key"))),
-    }
-    app = Starlette(routes=[Route(path, _endpoint(answer), methods=["GET"]) for path, answer in answers.items()])
-    app.router.redirect_slashes = False  # it leads to the Host of the request, and a key may end with a slash
-    app.add_exception_handler(HTTPException, _http_problem)
-    return Guard(app, rules)
+def _endpoint(answer: Answer) -> Answer:
+    """Starlette answers in a thread, since stores block. Every error is a problem."""
 
-
-def _endpoint(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
-    """Answers in a thread, since stores block. Every error is a problem."""
-
-    async def endpoint(request: Request) -> Response:
+    def endpoint(request: Request) -> Response:
         try:
-            return await run_in_threadpool(answer, request)
+            return answer(request)
         except Exception as error:
             return problem_answer(problem_of(error))
 
@@ -91,16 +72,53 @@ def _matches(header: str, etag: str) -> bool:
     return "*" in given or etag in given
 
 
-def _json(value: object) -> Response:
-    return Response(canonical_json.dumps(value), media_type="application/json")
-
-
-async def _http_problem(_: Request, error: Exception) -> Response:
-    """A path that there is not, or another method than GET and HEAD."""
-    assert isinstance(error, HTTPException)
-    answer = problem_answer(LookUpProblem(error.status_code, error.detail))
-    answer.headers.update(error.headers or {})
+async def _refuse(_: Request, error: Exception) -> Response:
+    answer = problem_answer(route_problem(error))
+    answer.headers.update(getattr(error, "headers", None) or {})
     return answer
+
+
+_OBJECT: Mapping[str, Any] = {"type": "object"}
+
+
+class LookUp(NamedTuple):
+    """A path with its answer in JSON."""
+
+    path: str
+    """In OpenAPI's form."""
+    summary: str
+    answer: Callable[..., object]
+    """Gets the reader, and the parts of the path."""
+    schema: Mapping[str, Any] = _OBJECT
+    parts: tuple[str, ...] = ()
+
+
+LOOK_UPS = (
+    LookUp("/health", "Whether the registry answers", lambda reader: {"registry": reader.plan().version}),
+    LookUp("/products", "The products", StateReader.products, {"type": "array", "items": _OBJECT}),
+    LookUp("/products/{product}/schema", "The JSON Schema of a product", StateReader.schema, _OBJECT, ("product",)),
+    LookUp(
+        "/rows/{entity}/{key}",
+        "A stored row, also the marker of a deleted one",
+        StateReader.row,
+        _OBJECT,
+        ("entity", "key"),
+    ),
+)
+
+
+def document_app(reader: StateReader, rules: GuardRules) -> Guard:
+    """The application over a reader, behind the rules."""
+    answers: dict[str, Answer] = {one.path: partial(_answer, reader, one) for one in LOOK_UPS}
+    answers["/openapi.json"] = lambda _: json_answer(openapi(reader.plan()))
+    answers["/documents/{product}/{key}"] = partial(_document, reader)
+    # a key may have a slash
+    routes = [Route(p.replace("{key}", "{key:path}"), _endpoint(one), methods=["GET"]) for p, one in answers.items()]
+    return guarded(routes, rules, _refuse)
+
+
+def _answer(reader: StateReader, look_up: LookUp, request: Request) -> Response:
+    return json_answer(look_up.answer(reader, *(_part(request, name) for name in look_up.parts)))
 
 
 PUBLISHED = (
@@ -118,14 +136,7 @@ _PROBLEM = {"$ref": "#/components/responses/Problem"}
 
 def openapi(plan: Plan) -> dict[str, Any]:
     """The description for this version of the registry."""
-    paths: dict[str, Any] = {
-        "/health": _path("Whether the registry answers", {"type": "object"}),
-        "/products": _path("The products", {"type": "array", "items": {"type": "object"}}),
-        "/products/{product}/schema": _path("The JSON Schema of a product", {"type": "object"}, "product"),
-        "/rows/{entity}/{key}": _path(
-            "A stored row, also the marker of a deleted one", {"type": "object"}, "entity", "key"
-        ),
-    }
+    paths: dict[str, Any] = {one.path: _path(one.summary, one.schema, *one.parts) for one in LOOK_UPS}
     schemas: dict[str, Any] = {}
     for name, planned in sorted(plan.products.items()):
         schemas[name] = document_schema(planned.product, plan.declared_entities)
@@ -148,7 +159,7 @@ def openapi(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _path(summary: str, schema: dict[str, Any], *names: str) -> dict[str, Any]:
+def _path(summary: str, schema: Mapping[str, Any], *names: str) -> dict[str, Any]:
     ok = {"description": summary, "content": {"application/json": {"schema": schema}}}
     parameters = [{"name": name, "in": "path", "required": True, "schema": _TEXT} for name in names]
     return {"get": {"summary": summary, "parameters": parameters, "responses": {"200": ok, "default": _PROBLEM}}}

@@ -12,8 +12,8 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
-from processor.environment.settings.installed_release import statestore_version
-from processor.tools.web.problem import problem_of
+from processor.environment.settings.settings import statestore_version
+from processor.tools.web.answers import problem_of
 from processor.tools.web.serve.reader import StateReader, document_object
 from processor.values import canonical_json
 

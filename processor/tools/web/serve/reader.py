@@ -1,8 +1,15 @@
 """Looks documents and rows up in the table, by the definitions of the registry.
 
-Promises: a look-up works by a version of the registry that is at most a second old (`views.py`), and has a store for
-itself. It reads the table and the registry, and nothing of a job. Open changes are laid over index answers. No look-up reads more
-rows than its limit, and none writes.
+Promises: a look-up works by a version of the registry that is at most LOOK_SECONDS old, and has a store for itself. It reads the
+table and the registry, and nothing of a job. Open changes are laid over index answers. No look-up reads more rows than its limit,
+and none writes.
+
+Of open changes a look reads only the segments of the last round that it knows, and of later rounds. Once in WHOLE_SECONDS a look
+reads all segments. Then those go that the job has closed, and those come that a task of an earlier round wrote late. A closed
+change in the view changes no answer.
+
+Does not: read the rows of open changes, as a start of a job does. A row whose newest change has no durable segment yet is as the
+index shows it.
 """
 
 from collections import Counter
@@ -11,11 +18,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from math import ceil
 from queue import SimpleQueue
-from time import monotonic
-from typing import Any, NamedTuple, cast
+from time import monotonic, time
+from typing import Any, Final, NamedTuple, cast
 
 from processor.engine.plan.plan import EntityPlan, Plan
+from processor.engine.plan.planning import plan_of
 from processor.engine.plan.product_plan import ProductPlan
+from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.ledger import (
     NO_DOCUMENT,
     Mark,
@@ -27,14 +36,14 @@ from processor.engine.protocol.ledger import (
     run_key,
 )
 from processor.engine.protocol.overlay import SegmentGroup
-from processor.engine.protocol.segment import OpenChange
-from processor.engine.protocol.wait import Wait
+from processor.engine.protocol.segment import PARTITIONS, OpenChange, Segment, make_segment, read_changes
+from processor.engine.protocol.stored_roots import stored_roots
+from processor.engine.protocol.wait import Wait, wait_of
 from processor.engine.rounds.publish_stage import encoded_document
 from processor.engine.rounds.step_runner import StepRunner
 from processor.language.product.document import read_root_key
 from processor.language.product.document_type import document_schema
-from processor.tools.inspect.explain import explain
-from processor.tools.inspect.lineage import lineage
+from processor.tools.inspect.explain import explain, lineage
 from processor.tools.inspect.rows import (
     FormerTopics,
     absence_text,
@@ -44,16 +53,121 @@ from processor.tools.inspect.rows import (
     page_of,
     row_object,
 )
-from processor.tools.web.problem import LookUpProblem
-from processor.tools.web.serve.views import GateView, OpenView, PlanView, state_age
+from processor.tools.web.answers import Cached, LookUpProblem, no_such
 from processor.values import canonical_json
 from processor.values.entity import Entity
-from processor.values.message import MAX_MESSAGE_BYTES
-from registry.model import EpochBoundary
+from processor.values.record import MAX_MESSAGE_BYTES
+from registry.model import EpochBoundary, JobStatus, Snapshot
 from statestore import keys
 from statestore.items import slot_name
 from statestore.keys import Key
 from statestore.store import Item, Page, Read, Store
+
+LOOK_SECONDS: Final = 1.0
+WHOLE_SECONDS: Final = 20.0
+MOST_CHANGES: Final = 1_000_000
+"""Open changes that a process holds: 100 MB."""
+PAGE: Final = 100
+ROUND_LENGTH: Final = len("0000000000.0000000000")
+"""The begin of a segment's name: run and round, which rise."""
+
+
+class SeenRegistry(NamedTuple):
+    """The plan, and the jobs with their reports, as they were at `at` (`time.monotonic()`)."""
+
+    at: float
+    plan: Plan
+    jobs: tuple[JobStatus, ...]
+
+
+def no_jobs() -> tuple[JobStatus, ...]:
+    """The jobs of a registry without jobs."""
+    return ()
+
+
+@dataclass(slots=True, kw_only=True)
+class PlanView:
+    """The definitions and the job's reports. `snapshot`, `jobs`: ask the registry."""
+
+    snapshot: Callable[[], Snapshot]
+    jobs: Callable[[], tuple[JobStatus, ...]] = no_jobs
+    plan_of: Callable[[Snapshot], Plan] = plan_of
+    _seen: Cached[SeenRegistry] = field(default_factory=Cached)
+    _plan: Plan | None = None
+    """Of the last version: a look makes a plan only of a new one."""
+
+    def now(self) -> SeenRegistry:
+        """What the registry has. Raises RegistryError."""
+        return self._seen.get(LOOK_SECONDS, self._look)
+
+    def _look(self) -> SeenRegistry:
+        at, snapshot, plan = monotonic(), self.snapshot(), self._plan
+        if plan is None or plan.version != snapshot.version:
+            self._plan = plan = self.plan_of(snapshot)
+        return SeenRegistry(at, plan, self.jobs())
+
+
+class OpenView:
+    """The open changes: their segments by name, and the groups that index them."""
+
+    def __init__(self) -> None:
+        self._seen = Cached[tuple[SegmentGroup, ...]]()
+        self._known: dict[str, int] = {}
+        self._groups: list[SegmentGroup] = []
+        self._read_whole = float("-inf")
+
+    def overlays(self, store: Store) -> tuple[SegmentGroup, ...]:
+        """The overlays of now. Raises LookUpProblem where more changes are open than a process holds."""
+        return self._seen.get(LOOK_SECONDS, lambda: self._look(store))
+
+    def _look(self, store: Store) -> tuple[SegmentGroup, ...]:
+        now = monotonic()
+        if now - self._read_whole >= WHOLE_SECONDS:
+            self._known, self._groups = {}, []
+            self._take(store, "")
+            self._read_whole = now
+        else:
+            self._take(store, max(self._known, default="")[:ROUND_LENGTH])
+        return tuple(self._groups)
+
+    def _take(self, store: Store, since: str) -> None:
+        """Takes the segments whose names are not below `since`."""
+        items = (item for item in _items(store, since) if item["SK"] not in self._known)
+        found = tuple(_segments(items))
+        if found:
+            self._groups.append(SegmentGroup(found))
+            self._known |= {one.name: one.size for one in found}
+        if (count := sum(self._known.values())) > MOST_CHANGES:
+            raise LookUpProblem(
+                503, f"{count:,} changes are open, more than {MOST_CHANGES:,}: wait until the job settles"
+            )
+
+
+def _items(store: Store, since: str) -> Iterable[Item]:
+    waiting = [Read(pk, Key(pk, since) if since else None, PAGE) for pk in PARTITIONS]
+    while waiting:
+        pages = store.read(waiting)
+        yield from (item for page in pages for item in page.items)
+        rest = zip(waiting, pages, strict=True)
+        waiting = [read._replace(after=page.after) for read, page in rest if page.after is not None]
+
+
+def _segments(items: Iterable[Item]) -> Iterable[Segment]:
+    return (make_segment(item["SK"], changes) for item in items if (changes := read_changes(item)))
+
+
+def state_age(jobs: Iterable[JobStatus], topics: Collection[str]) -> float | None:
+    """How old the state is at most, in seconds, for the rows of these topics. None where no job has reported how far it is in
+    each of them. The table keeps no time of a row or of a message. A job reports what it has not read of its topics, and since
+    when that waits. So a reader knows: the table has each change that Kafka had before this age."""
+    reports = [(one.report_age, one.report) for one in jobs if one.report is not None and one.report_age is not None]
+    if not reports:
+        return None
+    report_age, report = min(reports, key=lambda one: one[0])
+    waits = [report["topics"].get(topic, {}).get("seconds") for topic in topics]
+    if None in waits or "looked" not in report:
+        return None
+    return float(max(0.0, report_age) + (report["at"] - report["looked"]) + max(waits, default=0.0))
 
 
 class StorePool:
@@ -126,7 +240,7 @@ class FoundDocument(NamedTuple):
     wait: Wait | None
     """Why the root waits at the gate of the product; None where it does not."""
     age: int | None
-    """Of the state at most, in seconds (`views.state_age`); None where no job says it."""
+    """Of the state at most, in seconds (`state_age`); None where no job says it."""
     key: str | bytes = ""
     """Of its messages."""
 
@@ -151,7 +265,8 @@ class StateReader:
     most_bytes: int = MAX_MESSAGE_BYTES
     """Of a document."""
     _open: OpenView = field(default_factory=OpenView)
-    _gates: GateView = field(default_factory=GateView)
+    _held: Cached[HeldRoots] = field(default_factory=Cached)
+    """The roots that wait at gates: the backlog partition, whole, without the ends of transactions, which no table has."""
 
     def products(self) -> list[dict[str, Any]]:
         """The products, by name."""
@@ -196,7 +311,10 @@ class StateReader:
             digest = hash_of(body.value)
             shown = digest != NO_DOCUMENT and before.shows(digest, chosen.version, chosen.product.topic)
             published = shown and _acknowledged(store, before.mark)
-            wait = None if published else self._gates.wait(plan, store, (product, root))
+            wait = None
+            if not published:
+                held = self._held.get(LOOK_SECONDS, lambda: stored_roots(plan, store, time()))
+                wait = wait_of(held, (product, root))
         return FoundDocument(body.value, digest, before.seq, published, wait, age, body.key)
 
     def row(self, entity: str, key: str) -> dict[str, Any]:
@@ -283,13 +401,13 @@ def document_object(found: FoundDocument) -> dict[str, Any]:
 
 def _product(plan: Plan, name: str) -> ProductPlan:
     if name not in plan.products:
-        raise LookUpProblem(404, f"there is no product `{name}`; there are {', '.join(sorted(plan.products))}")
+        raise no_such("product", name, plan.products)
     return plan.products[name]
 
 
 def _entity(plan: Plan, name: str) -> EntityPlan:
     if name not in plan.entities:
-        raise LookUpProblem(404, f"there is no entity `{name}`; there are {', '.join(sorted(plan.entities))}")
+        raise no_such("entity", name, plan.entities)
     return plan.entities[name]
 
 

@@ -11,7 +11,7 @@ from processor.errors import KafkaError, StatestoreError
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox, TransactionalOutbox
 from processor.job.kafka.reader import read_topic
-from processor.values.message import Message
+from processor.values.record import Message
 from tests.secured.broker import VARIABLE, Authority, SecuredBroker
 
 Table = dict[str, str]

@@ -53,7 +53,7 @@ def rights(scene: Scene) -> tuple[Rights, Rights]:
     always = {
         "read of sources": [acl for acls in sources for acl in acls],
         "write of products": [acl for name in products for acl in allow(topic, name, literal, AclOperation.WRITE)],
-        "write of dead letters": allow(topic, scene.settings.rejects_topic, literal, AclOperation.WRITE),
+        "write of dead letters": allow(topic, scene.settings.dead_letter_topic, literal, AclOperation.WRITE),
         "transactional ids": allow(id_, f"{scene.settings.job}-", prefixed, AclOperation.WRITE, AclOperation.DESCRIBE),
     }
     first = {
@@ -73,7 +73,7 @@ def test_a_job_runs_with_the_rights_of_the_page_and_not_without_one_of_them(
     scene = new_scene(bootstrap_servers=guarded.open)
     admin = AdminClient({"bootstrap.servers": guarded.open})
     scene.admin().ensure([plan.product.topic for plan in scene.plan.products.values()], partitions=2, compacted=True)
-    scene.admin().ensure([scene.settings.rejects_topic], partitions=1, compacted=False)
+    scene.admin().ensure([scene.settings.dead_letter_topic], partitions=1, compacted=False)
     always, first = rights(scene)
     change(admin.create_acls, [acl for acls in always.values() for acl in acls])
     scene.produce(rows.user(1, "ada"), rows.star("ada", "one"), ("star", {"who": "x"}, b"broken"))

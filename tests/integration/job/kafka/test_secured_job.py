@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from processor.environment.programs.downloads import spark_kafka_jars
-from processor.environment.settings.resolve_secrets import resolve_kafka
+from processor.environment.settings.resolve import resolve_kafka
 from processor.job.run.source import read_stream, spark_session
 from tests.secured.broker import CANARY, SecuredBroker
 from tests.support.sampled import sampled

@@ -20,11 +20,10 @@ from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
 from processor.job.run.letter_fates import LetterFate, with_fates
 from processor.language.definitions.load import load
-from processor.tools.web.console.app import SCREENS, console_app
-from processor.tools.web.console.caches import LandingCache, LetterPage, PriceCache, read_place
-from processor.tools.web.console.people import READER, OwnUser, PersonRules
-from processor.tools.web.console.screen import ConsoleParts, LazyReader, SlotWidening
-from processor.tools.web.guard import Guard, GuardRules
+from processor.tools.web.console.app import READER, SCREENS, OwnUser, PersonRules, console_app, console_parts
+from processor.tools.web.console.letters import read_place
+from processor.tools.web.console.screen import LetterPage, SlotWidening
+from processor.tools.web.server import Guard, GuardRules
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Record, Rejected
 from registry.repository import Registry
@@ -75,19 +74,9 @@ class ConsoleScene:
 
     def app(self, registry: Registry, people: PersonRules | None = None, **rules: Any) -> Guard:
         """The application over the registry as a role sees it. Of named people it takes the roles."""
-        shared = registry if people is None or isinstance(people, OwnUser) else registry.acting_as(READER)
-        table = self.open.enter_context(closing(LazyReader(shared, self.settings)))
-        prices = PriceCache(shared, self.settings)
-        parts = ConsoleParts(
-            registry=registry,
-            settings=self.settings,
-            open_reader=table.reader,
-            letters=self.page,
-            event_prices=prices.prices,
-            known_prices=prices.known,
-            landings=LandingCache(self.settings, shared.landings.all).landings,
-            widening=self.widening,
-        )
+        shared = None if people is None or isinstance(people, OwnUser) else registry.acting_as(READER)
+        made = self.open.enter_context(console_parts(registry, self.settings, shared))
+        parts = replace(made, letters=self.page, widening=self.widening)
         return console_app(parts, SCREENS, people or OwnUser("ada"), GuardRules(**rules))
 
     def browser(self, registry: Registry | None = None, name: str = "ada") -> "Browser":

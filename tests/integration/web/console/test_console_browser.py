@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from processor.job.landing.landing_states import LandingState
-from processor.tools.web.console.caches import KnownLandings, LandingCache
-from processor.tools.web.console.people import OwnUser
+from processor.tools.web.console.app import OwnUser
+from processor.tools.web.console.overview import LandingCache
+from processor.tools.web.console.screen import KnownLandings
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.repository import Registry

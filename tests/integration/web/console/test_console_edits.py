@@ -255,6 +255,6 @@ def test_a_registry_that_goes_away_and_comes_back(console: ConsoleScene, monkeyp
         meanwhile.setattr(console.registry, "snapshot", away)
         page = browser.page("/slots", 503)
         assert "the registry at db:5432 does not answer" in page
-        assert "this server goes on by itself" in page
+        assert "this server continues by itself" in page
         assert browser.client.get("/api/slots").json()["status"] == 503
     assert "state-serving" in browser.page("/slots")

@@ -6,8 +6,8 @@ import pytest
 
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.topic_page import TopicPage
-from processor.tools.web.console import caches
-from processor.tools.web.console.caches import DeadLetterCache
+from processor.tools.web.console import letters
+from processor.tools.web.console.letters import DeadLetterCache
 from tests.integration.web.console.conftest import ConsoleScene, at
 from tests.integration.web.console.test_console_edits import WHY
 
@@ -40,7 +40,7 @@ def test_a_page_is_read_once_in_a_while_and_few_are_kept(monkeypatch: pytest.Mon
         end = where[3].get(0, 9_000)
         return TopicPage(records=(), begins={0: end - 2_000}, firsts={0: 0}, ends={0: 9_000})
 
-    monkeypatch.setattr(caches, "read_page", read_page)
+    monkeypatch.setattr(letters, "read_page", read_page)
     cache = DeadLetterCache(Settings(bootstrap_servers="127.0.0.1:9092"), lambda: pytest.fail("no letter has a note"))
     place = ""
     for _ in range(4):
@@ -51,4 +51,4 @@ def test_a_page_is_read_once_in_a_while_and_few_are_kept(monkeypatch: pytest.Mon
     assert asked == [{}, {0: 7_000}, {0: 5_000}, {0: 3_000}]
     for number in range(20):
         cache.letters(f"0-{number + 5_000}")
-    assert len(cache._kept) == caches.MOST_PAGES
+    assert len(cache._pages._kept) == letters.MOST_PAGES

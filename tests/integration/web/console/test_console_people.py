@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
-from processor.tools.web.console.people import ProxyPeople, TokenPeople, read_operators, read_tokens
+from processor.tools.web.console.app import ProxyPeople, TokenPeople, read_operators, read_tokens
 from registry.errors import RegistryError
 from registry.repository import Registry
 from tests.integration.web.console.conftest import LOCAL, PAGES, Browser, ConsoleScene, at

@@ -10,7 +10,8 @@ from processor.engine.protocol.segment import make_segments, open_change
 from processor.engine.rounds.trial import Trial
 from processor.job.landing.landing_states import LandingState
 from processor.tools.web.console import documents
-from processor.tools.web.console.caches import KnownLandings, LandingCache
+from processor.tools.web.console.overview import LandingCache
+from processor.tools.web.console.screen import KnownLandings
 from statestore.items import read_row
 from tests.integration.web.console.conftest import ConsoleScene, at, record_of
 from tests.integration.web.console.test_console_edits import lease_of

@@ -9,7 +9,7 @@ from registry.repository import Registry
 from tests.contract.postgres_servers import crashing_postgres
 from tests.integration.web.serve.served_process import answering, stored_row
 
-CURE = "start the part again, or wait; this server goes on by itself"
+CURE = "start the part again, or wait; this server continues by itself"
 
 
 @pytest.fixture(scope="module")

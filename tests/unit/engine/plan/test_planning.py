@@ -2,7 +2,7 @@
 
 import pytest
 
-from processor.cli.chosen_plan import empty_registry
+from processor.cli.choices import empty_registry
 from processor.engine.plan.planning import plan_of
 from processor.environment.settings.settings import Settings
 from processor.errors import PlanError

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from processor.cli.chosen_plan import empty_registry
-from processor.cli.printing.plan_text import served_joins
+from processor.cli.choices import empty_registry
+from processor.cli.printing.plan import served_joins
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.clock import VirtualClock

@@ -5,16 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from processor.engine.protocol.decode import decode
-from processor.values.column_types import parse_type
-from processor.values.entity import DecimalForm, Entity, RecordFormat
+from processor.values.entity import DecimalForm, Entity, parse_type
 from processor.values.record import Change, Decoded, Record, Rejected
 
 Forms = DecimalForm | Mapping[str, DecimalForm]
 
 
-def entity(
-    name: str, key: str, columns: str, format: RecordFormat | None = None, decimals: Forms | None = None
-) -> Entity:
+def entity(name: str, key: str, columns: str, format: str | None = None, decimals: Forms | None = None) -> Entity:
     """`columns`: `id int, at timestamp(ms)`."""
     pairs = (column.strip().rsplit(" ", 1) for column in columns.split(", "))
     types = {name: parse_type(text) for name, text in pairs}

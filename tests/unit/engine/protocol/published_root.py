@@ -7,8 +7,8 @@ from typing import Any
 from processor.engine.plan.step import Send, Step, WeakKey
 from processor.engine.protocol.ledger import NO_DOCUMENT, LedgerEntry, Mark, Run, hash_of, pack
 from processor.engine.protocol.publish import Documents, PublishContext, PublishTask, Unpublishable, publish
-from processor.language.product.encoded_document import EncodedDocument
-from processor.values.message import Message
+from processor.language.product.avro import EncodedDocument
+from processor.values.record import Message
 from statestore.keys import Key
 from statestore.store import Absent, Equals, Item, Write
 

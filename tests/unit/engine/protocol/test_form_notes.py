@@ -2,24 +2,15 @@
 
 from dataclasses import replace
 
-from processor.engine.protocol.form_notes import (
-    PARTITION,
-    FormNote,
-    forget_form,
-    obsolete_notes,
-    read_form,
-    with_notes,
-    without_notes,
-    write_form,
-)
-from processor.values.settled_form import SettledForm
+from processor.engine.protocol.form_notes import PARTITION, forget_form, read_form, write_form
+from processor.values.decimal_forms import FormNote, LearnedForm, obsolete_notes, with_notes, without_notes
 from statestore.memory import MemoryStore
 from statestore.store import Refused
 from tests.unit.engine.protocol.decoding import entity
 
-DIGITS = FormNote("item", "price#1", SettledForm("text", "shop.item", 2, 3, 17))
-BYTES = FormNote("item", "price#1", SettledForm("bytes", "shop.item", 0, 3, 4))
-OTHER = FormNote("item", "tax", SettledForm("bytes", "shop.item", 0, 3, 4))
+DIGITS = FormNote("item", "price#1", LearnedForm("text", "shop.item", 2, 3, 17))
+BYTES = FormNote("item", "price#1", LearnedForm("bytes", "shop.item", 0, 3, 4))
+OTHER = FormNote("item", "tax", LearnedForm("bytes", "shop.item", 0, 3, 4))
 
 
 def test_the_first_note_of_a_column_wins_and_a_later_one_learns_it() -> None:

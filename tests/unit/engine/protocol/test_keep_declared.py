@@ -9,7 +9,7 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.step_runner import StepRunner
 from processor.language.definitions.load import load
-from processor.tools.inspect.lineage import lineage, lost_lines
+from processor.tools.inspect.explain import lineage, lost_lines
 from processor.tools.inspect.rows import row_lines, row_object
 from statestore.keys import Key
 from tests.unit.engine.protocol.edited_job import EditedJob

@@ -11,8 +11,8 @@ from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.values.dead_letters import DeadLetter, read_dead_letters
+from processor.values.reasons import OF_DOCUMENTS, REASONS
 from processor.values.record import Record
-from processor.values.reject_reasons import OF_DOCUMENTS, REASONS
 from tests.support.poisons import POISONS, Poison, base_records, definitions, positioned
 
 NARROW, WIDE = (plan_alone(load(definitions(wider=wider)), 5) for wider in (False, True))

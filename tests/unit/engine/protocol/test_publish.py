@@ -9,7 +9,7 @@ from processor.engine.plan.product_plan import LedgerPlace
 from processor.engine.plan.step import Step
 from processor.engine.protocol.ledger import INVALIDATED, LedgerEntry, Mark, Run, read_entry
 from processor.engine.protocol.publish import Documents, Unpublishable, invalidate, publish, unpublishable
-from processor.language.product.encoded_document import EncodedDocument
+from processor.language.product.avro import EncodedDocument
 from processor.values.dead_letters import message_bytes
 from statestore.keys import Key
 from statestore.store import Done, Item, Refused, Write

@@ -7,7 +7,7 @@ from typing import Any
 from processor.engine.plan.step import Step, WeakKey
 from processor.engine.protocol.erasures import Erasure, erasure_key, name_of, write_erasure
 from processor.engine.protocol.publish import PublishContext, Unpublishable, publish
-from processor.language.product.encoded_document import EncodedDocument
+from processor.language.product.avro import EncodedDocument
 from statestore.keys import Key
 from statestore.store import Done, Item, Refused
 from statestore.values import item_size

@@ -5,9 +5,9 @@ from dataclasses import replace
 from processor.engine.plan.step import Send
 from processor.engine.protocol.ledger import UNFIT, LedgerEntry
 from processor.engine.protocol.publish import UnfitDocument
-from processor.language.product.encoded_document import EncodedDocument
+from processor.language.product.avro import EncodedDocument
 from processor.values.dead_letters import RefusedBy
-from processor.values.message import Message
+from processor.values.record import Message
 from statestore.store import Done, Item
 from tests.unit.engine.protocol.dialogue import dialogue
 from tests.unit.engine.protocol.published_root import (
@@ -27,7 +27,7 @@ from tests.unit.engine.protocol.published_root import (
     reserved,
 )
 
-LIMITED = replace(CONTEXT, limit=200, rejects_topic="rejects", refused_by=RefusedBy("1.2.3", 9))
+LIMITED = replace(CONTEXT, limit=200, dead_letter_topic="rejects", refused_by=RefusedBy("1.2.3", 9))
 LONG = b'{"name":"%s"}' % (b"A" * 200)
 REASON = (
     "the document of product profile takes 381 bytes, and topic profiles takes messages of 200: raise its max.message.bytes "

@@ -15,7 +15,7 @@ from processor.engine.protocol.decode import decode
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
-from processor.tools.source.facts import ALWAYS, unsent_as_null
+from processor.tools.source.session import ALWAYS, unsent_as_null
 from processor.values.entity import Entity
 from processor.values.placeholders import PLACEHOLDER, name_uuid, placeholder_of
 from processor.values.record import UNAVAILABLE, AbsentColumns, Change

@@ -11,8 +11,8 @@ from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.values.dead_letters import read_dead_letters
+from processor.values.decimal_forms import LearnedForm
 from processor.values.record import Record
-from processor.values.settled_form import SettledForm
 from statestore.memory import MemoryStore
 from statestore.store import Store
 
@@ -60,5 +60,5 @@ def letters(trial: Trial) -> Any:
     return read_dead_letters(kept)
 
 
-def settled(trial: Trial) -> dict[str, SettledForm]:
+def settled(trial: Trial) -> dict[str, LearnedForm]:
     return {note.column: note.settled for note in map(read_form, trial.store.partition(PARTITION))}

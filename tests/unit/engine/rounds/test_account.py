@@ -47,7 +47,7 @@ def test_the_message_names_the_reasons_by_count_with_an_example_and_the_command(
         "3 not-utf8, as t/0 offset 131: value: not UTF-8 at byte 1",
         "and 1 other reasons",
     ]
-    assert "`statestore rejects show t/0 offset 119`" in text
+    assert "`statestore dead-letters show t/0 offset 119`" in text
     assert "the next start reads it again" in text
 
 

@@ -6,8 +6,7 @@ from math import inf
 
 import pytest
 
-from processor.cli.printing.job_log import event_text
-from processor.cli.printing.output import freshness_histogram
+from processor.cli.printing.output import event_text, freshness_histogram
 from processor.engine.rounds.freshness import BOUNDS, UNKNOWN, Freshness, count_ages, oldest, read_freshness
 from processor.engine.rounds.job_event import JobEvent
 from processor.job.metrics.status import freshness_text

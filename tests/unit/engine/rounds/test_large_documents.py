@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from processor.cli.authors import get_command
-from processor.cli.chosen_document import RequestedDocument
+from processor.cli import look, verify
+from processor.cli.choices import RequestedDocument
 from processor.cli.main import main
-from processor.cli.operators import verify_command
 from processor.cli.printing.output import UNFIT_LINE
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.ledger import group_key, read_entry
@@ -137,15 +136,15 @@ def test_get_and_verify_say_that_the_document_has_not_gone_out(
     runner, plan = StepRunner(store=job.store), job.plan
     for root, line in (("1", f"names {{'id': 1}}: {UNFIT_LINE}\n"), ("2", "")):
         asked = RequestedDocument(plan, plan.products["names"], root, runner)
-        monkeypatch.setattr(get_command, "requested_document", lambda *_, asked=asked: nullcontext(asked))
+        monkeypatch.setattr(look, "requested_document", lambda *_, asked=asked: nullcontext(asked))
         options = argparse.Namespace(product="names", key={"id": int(root)}, json=False, pretty=False)
-        monkeypatch.setattr(get_command, "reachable_settings", lambda _: nullcontext(Settings()))
-        assert get_command.run(options) == 0
+        monkeypatch.setattr(look, "reachable_settings", lambda _: nullcontext(Settings()))
+        assert look.get(options) == 0
         assert capsys.readouterr().err == line
     differences = [
         Difference(product="names", key=f'{{"id":{root}}}', root=root, published=None, state=b"{}") for root in "12"
     ]
-    assert verify_command.unfit_among(job.plan, job.store, differences) == differences[:1]
+    assert verify.unfit_among(job.plan, job.store, differences) == differences[:1]
 
 
 def test_try_shows_the_dead_letter(

@@ -1,4 +1,4 @@
-"""The job's part of `rejects replay`: a portion at a time, an outcome only once the documents are published."""
+"""The job's part of `dead-letters replay`: a portion at a time, an outcome only once the documents are published."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from processor.engine.protocol.replays import ReplayReport
-from processor.values.dead_letters import DeadLetter, reject_message, rejected_record
+from processor.values.dead_letters import REPAIR, DeadLetter, reject_message, rejected_record, repair_record
 from processor.values.placeholders import PLACEHOLDER
 from processor.values.record import Rejected
-from processor.values.repair_record import REPAIR, repair_record
 from statestore.items import next_fill
 from tests.unit.engine.protocol.replay_world import NARROW, World
 

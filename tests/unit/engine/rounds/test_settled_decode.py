@@ -10,9 +10,9 @@ import pytest
 from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.job_event import JobEvent
 from processor.language.definitions.load import load
+from processor.values.decimal_forms import LearnedForm
 from processor.values.entity import DecimalForm
 from processor.values.record import Record
-from processor.values.settled_form import SettledForm
 from tests.unit.engine.rounds.settled_items import (
     BYTES,
     DIGITS,
@@ -46,7 +46,7 @@ def test_the_first_text_with_one_meaning_settles_the_column(
     found = reasons(trial)
     assert f"the column has `decimals: {form}` since the record item/0/5: {CURE}" in found[7]
     assert found.keys() == {3, 7}
-    assert settled(trial) == {"price": SettledForm(form, "item", 0, 1, 5)}  # type: ignore[arg-type]
+    assert settled(trial) == {"price": LearnedForm(form, "item", 0, 1, 5)}  # type: ignore[arg-type]
     texts = [event.text for event in seen if event.what == "decimals"]
     assert texts == [f"column price of item has `decimals: {form}` since item/0/5"]
 
@@ -134,7 +134,7 @@ def test_a_declaration_replaces_what_a_record_settled_and_settles_nothing(declar
     assert settled(trial) == {}
     trial.driver.adopt(PLAN)
     trial.batch([item(3, "12.34", key=3)])
-    assert settled(trial)["price"] == SettledForm("text", "item", 0, 1, 3)
+    assert settled(trial)["price"] == LearnedForm("text", "item", 0, 1, 3)
 
 
 def test_a_replay_reads_a_dead_letter_by_the_form_that_is_settled_by_now() -> None:
@@ -153,7 +153,7 @@ def test_a_replay_settles_a_form_too() -> None:
     (report,) = trial.driver.replay(letters(trial))
     assert report.outcome == "applied"
     assert (
-        settled(trial)["price"] == trial.driver.progress.forms["item"]["price"] == SettledForm("text", "item", 0, 1, 0)
+        settled(trial)["price"] == trial.driver.progress.forms["item"]["price"] == LearnedForm("text", "item", 0, 1, 0)
     )
 
 
@@ -168,7 +168,7 @@ def test_a_key_settles_its_form_too() -> None:
     trial.batch(
         [tombstone(0, b'{"amount":"1234"}'), tombstone(1, b'"12.5"'), tombstone(2, b'"1234"'), tombstone(3, b'"free"')]
     )
-    assert settled(trial) == {"amount": SettledForm("text", "fee", 0, 1, 1)}
+    assert settled(trial) == {"amount": LearnedForm("text", "fee", 0, 1, 1)}
     assert reasons(trial).keys() == {3}
 
 

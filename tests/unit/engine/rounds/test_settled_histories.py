@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from processor.engine.protocol.committed import NOTHING
+from processor.values.decimal_forms import LearnedForm
 from processor.values.record import Record
-from processor.values.settled_form import SettledForm
 from tests.unit.engine.rounds.settled_items import BYTES, DIGITS, item, letters, prices, settled, started
 
 VALUES = {"12.34": "text", "12345": "text", "1234": "either", "1000": "either", "BNI=": "bytes", "free": "letters"}
@@ -80,4 +80,4 @@ def test_two_tasks_of_one_round_take_the_form_of_the_first(monkeypatch: pytest.M
     trial.driver.process_batch(tasks, NOTHING)
     assert prices(trial) == {1: Decimal("12.34"), 3: Decimal(1234)}
     assert ["since the record item/0/0" in letter.rejected.reason for letter in letters(trial)] == [True]
-    assert trial.driver.progress.forms == {"item": {"price": SettledForm("text", "item", 0, 1, 0)}}
+    assert trial.driver.progress.forms == {"item": {"price": LearnedForm("text", "item", 0, 1, 0)}}

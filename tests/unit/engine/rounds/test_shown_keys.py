@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processor.engine.rounds.shown_keys import shown_keys
+from processor.values.decimal_forms import LearnedForm
 from processor.values.entity import DecimalForm, Entity
 from processor.values.framing import NO_SCHEMAS
 from processor.values.record import Record
-from processor.values.settled_form import SettledForm
 from tests.unit.engine.protocol.decoding import ITEM, STAR, USER, entity, envelope, raw, reason, with_schema
 
 ADA, BOB = "ada@example.org", "bob@example.org"
@@ -117,5 +117,5 @@ def test_a_key_of_two_meanings_is_read_by_the_settled_form(form: DecimalForm | N
     record = Record(
         topic="fee", partition=0, offset=9, key=b'{"amount":"1234"}', value=raw(envelope("c", None, {"n": "x"}))
     )
-    forms = {"amount": SettledForm(form, "fee", 0, 1, 5)} if form else {}
+    forms = {"amount": LearnedForm(form, "fee", 0, 1, 5)} if form else {}
     assert shown_keys(record, fee, NO_SCHEMAS, forms) == expected

@@ -7,7 +7,7 @@ import pytest
 
 from processor.engine.plan.step import Lookup, Send, WeakKey
 from processor.engine.rounds.step_runner import StepRunner
-from processor.values.message import Message
+from processor.values.record import Message
 from statestore.store import Absent, Delete, Done, Item, Page, Query, Read, Refused, Write, WriteOutcome
 from statestore.table import shown
 from tests.unit.engine.rounds.logging_store import ADA, BOB, CYD, STARS, LoggingStore, V, asks, put, star

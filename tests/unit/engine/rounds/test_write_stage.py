@@ -14,12 +14,11 @@ from processor.engine.protocol.segment import OpenChange, make_segment
 from processor.engine.rounds.round import PublishSetup, Round, StageResult
 from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.write_stage import write_stage
-from processor.environment.settings.setting_groups import FAN_OUT_PAGE
+from processor.environment.settings.settings import FAN_OUT_PAGE
 from processor.errors import TruncateRefused
 from processor.language.definitions.load import load
 from processor.values.dead_letters import rejected_record
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.memory import MemoryStore
@@ -33,7 +32,7 @@ ROUND = Round(
     committed=NOTHING,
     expires_at=99,
     oldest=0.0,
-    rejects_topic="rejects",
+    dead_letter_topic="rejects",
     setup=PublishSetup(),
     stopped=frozenset(),
 )

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from processor.environment.settings.resolve_secrets import resolve_registry
+from processor.cli.main import parsed
+from processor.environment.settings.resolve import resolve_registry
 from processor.environment.settings.settings import Settings, read_settings
 from processor.errors import SettingError
-from processor.tools.inspect.price_list import read_prices
+from processor.tools.inspect.prices import read_prices
 
 
 @pytest.mark.parametrize("written", ["nan", "inf", "-inf", "1e999"])
@@ -103,3 +104,21 @@ def test_the_address_of_the_store_gets_its_password_by_reference(monkeypatch: py
     assert resolved.store_url == "postgresql://u@h/d?password=a%2Fb"
     assert "a%2Fb" not in repr(resolved)
     assert resolve_registry(Settings()).store_url == ""
+
+
+@pytest.mark.parametrize("place", ["flag", "variable", "file"])
+def test_the_former_name_of_a_setting_is_taken_and_both_names_are_refused(place: str, tmp_path: Path) -> None:
+    def read(**named: str) -> str:
+        file = tmp_path / "settings.toml"
+        file.write_text("\n".join(f'{name} = "{value}"' for name, value in named.items() if place == "file"))
+        environment = {f"STATESTORE_{name.upper()}": value for name, value in named.items() if place == "variable"}
+        words = [f"--{name.replace('_', '-')}={value}" for name, value in named.items() if place == "flag"]
+        options = parsed(["slots", *words])
+        return read_settings(vars(options), environment, file=str(file)).dead_letter_topic
+
+    assert read() == "statestore.rejects"
+    assert read(dead_letter_topic="new") == "new"
+    assert read(rejects_topic="old") == "old"
+    if place != "flag":
+        with pytest.raises(SettingError, match=r"(?i)rejects_topic is the former name of .*dead_letter_topic"):
+            read(rejects_topic="old", dead_letter_topic="new")

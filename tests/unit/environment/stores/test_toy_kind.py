@@ -1,6 +1,5 @@
 """A kind of store that a test adds: every verb takes it, although no other room knows its name."""
 
-import argparse
 import json
 import os
 from collections.abc import Iterator
@@ -11,23 +10,22 @@ from typing import Any
 
 import pytest
 
-from processor.cli.main import CommandParser
-from processor.cli.operators import doctor_command
+from processor.cli.main import main, parsed
 from processor.cli.options import reachable_settings, set_embedded_credentials
-from processor.cli.printing.erasure_certificate import make_certificate
 from processor.engine.protocol.identity import check_binding
 from processor.environment import embedded as parts
 from processor.environment.embedded import Addresses, part_functions, parts_of
+from processor.environment.settings.resolve import settings_at
 from processor.environment.settings.settings import Settings, read_settings
-from processor.environment.settings.store_address import settings_at
 from processor.environment.stores.kinds import KINDS, open_store
 from processor.errors import ForeignPart, PartError, SettingError
 from processor.job.run.outages.outside_parts import STORE, places
-from processor.tools.doctor import surroundings
+from processor.tools.doctor import context
+from processor.tools.operate.erasure import make_certificate
 from registry.model import Binding
-from tests.unit.cli.operators.test_erase_command import OCCASION, REPORT
 from tests.unit.environment.stores.toy_kind import TABLES, TOY, ToyProbe
 from tests.unit.tools.doctor.healthy import Healthy
+from tests.unit.tools.operate.test_erasure import OCCASION, REPORT
 
 
 @pytest.fixture(autouse=True)
@@ -35,12 +33,6 @@ def _toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(KINDS, "toy", TOY)
     yield
     TABLES.clear()
-
-
-def parsed(*words: str) -> argparse.Namespace:
-    parser = CommandParser()
-    parser.add_verbs()
-    return parser.parse_args(list(words))
 
 
 def test_the_settings_take_it_and_a_wrong_name_gets_its_name_too() -> None:
@@ -70,10 +62,8 @@ def test_doctor_runs_the_common_checks_and_its_own(
         TABLES["statestore"].create(20)
     probe: Any = ToyProbe(settings)
     made = Healthy(settings, table=probe, table_state=probe.state())
-    monkeypatch.setattr(surroundings, "RealSurroundings", lambda _, embedded: made)
-    parser = argparse.ArgumentParser()
-    doctor_command.add_parser(parser.add_subparsers())
-    doctor_command.run(parser.parse_args(["doctor", "--json"]))
+    monkeypatch.setattr(context, "CheckContext", lambda _, embedded: made)
+    main(["doctor", "--json"])
     found = {one["check"]: one["text"] for one in json.loads(capsys.readouterr().out)["findings"]}
     assert (found["toy box"], found["colour"]) == ("the box is open", "the table is red")
     assert found["permissions"] == (
@@ -85,8 +75,8 @@ def test_doctor_runs_the_common_checks_and_its_own(
 
 
 def test_local_up_and_a_verb_with_embedded_start_its_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert parsed("local", "up", "--store", "toy").store == "toy"
-    assert parsed("demo", "--store", "toy").store == "toy"
+    assert parsed(["local", "up", "--store", "toy"]).store == "toy"
+    assert parsed(["demo", "--store", "toy"]).store == "toy"
     assert parts_of("toy") == {"kafka", "postgres", "toy"}
     assert part_functions()["toy"](tmp_path).endpoint == f"toy://{tmp_path.name}"
     running = Addresses(bootstrap_servers="b:1", registry_url="postgresql://h/d", endpoints={"toy": "toy://box"})
@@ -100,7 +90,7 @@ def test_local_up_and_a_verb_with_embedded_start_its_part(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(parts, "embedded_parts", start)
     monkeypatch.delenv("TOY_KEY", raising=False)
-    with reachable_settings(parsed("slots", "--embedded", "--store", "toy")) as settings:
+    with reachable_settings(parsed(["slots", "--embedded", "--store", "toy"])) as settings:
         assert (settings.store, settings.registry) == ("toy", "postgresql://h/d")
     assert os.environ["TOY_KEY"] == "embedded"
 
@@ -110,12 +100,12 @@ def test_a_verb_takes_the_store_whose_part_local_up_started(monkeypatch: pytest.
     for running, words, store in ((own, (), "toy"), (own, ("--store", "postgres"), "postgres")):
         status = parts.PartsStatus(addresses=running, alive={"toy": True})
         monkeypatch.setattr(parts, "status", lambda _, found=status: found)
-        with reachable_settings(parsed("slots", "--embedded", *words)) as settings:
+        with reachable_settings(parsed(["slots", "--embedded", *words])) as settings:
             assert settings.store == store
     without = parts.PartsStatus(addresses=replace(own, endpoints={}), alive={"kafka": True})
     monkeypatch.setattr(parts, "status", lambda _: without)
     with pytest.raises(PartError, match=r"Toy \(embedded\): it does not run .*local up --store toy"):
-        reachable_settings(parsed("slots", "--embedded", "--store", "toy")).__enter__()
+        reachable_settings(parsed(["slots", "--embedded", "--store", "toy"])).__enter__()
 
 
 def test_the_certificate_of_an_erasure_has_its_words() -> None:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from typing import Any
 
 from processor.environment.programs.program import EmbeddedPart
-from processor.environment.stores.store_kind import EmbeddedStore, StoreAddresses, StoreChecks, StoreKind, TableSettings
+from processor.environment.stores.kind import EmbeddedStore, StoreAddresses, StoreChecks, StoreKind, TableSettings
 from processor.finding import DoctorCheck, ok
 from statestore.memory import MemoryStore
 from statestore.table import TableState, slot_names
@@ -78,6 +78,6 @@ TOY: StoreKind[TableSettings] = StoreKind(
         settings=lambda settings, registry, endpoint: {},
         environment={"TOY_KEY": "embedded"},
     ),
-    remover="the toy removes it at night",
+    expiry="the toy removes it at night",
     remains=(("toy box", "the former row in the box", "you empty the box"),),
 )

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,8 +17,9 @@ from processor.errors import SchemaRegistryAway  # noqa: E402
 from processor.job.kafka import registry_client  # noqa: E402
 from processor.job.kafka.document_schemas import SchemaRegistration, as_json  # noqa: E402
 from processor.language.definitions.load import load  # noqa: E402
-from processor.tools.doctor import schemas  # noqa: E402
+from processor.tools.doctor import kafka  # noqa: E402
 from processor.tools.doctor.checks import examine  # noqa: E402
+from processor.tools.doctor.context import CheckContext  # noqa: E402
 from processor.values.record import Record  # noqa: E402
 from tests.support.registry_stub import RegistryStub, registry_stub  # noqa: E402
 from tests.unit.language.product.avro_trip import AvroTrip  # noqa: E402
@@ -133,7 +134,7 @@ def test_doctor_says_when_avro_products_have_no_registry(stub: RegistryStub, ans
     access: Any = () if answers is None else (("url", stub.url),)
     stub.fails = [500] * 10 if answers is False else []
     around = Healthy(Settings(schema_registry=access), plan=PLAN)
-    found = {pair.check.name: pair.finding for pair in examine(schemas.CHECKS, around)}
+    found = {pair.check.name: pair.finding for pair in examine(kafka.FORMATS, cast(CheckContext, around))}
     expected = {
         True: ("ok", "the job registers the schemas of one, two"),
         False: ("skipped", "schemas failed"),

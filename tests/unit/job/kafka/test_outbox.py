@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 from processor.errors import Fenced
 from processor.job.kafka import outbox as module
 from processor.job.kafka.outbox import TransactionalOutbox
-from processor.values.message import Message
+from processor.values.record import Message
 
 
 class FencedProducer:

@@ -4,7 +4,7 @@ from confluent_kafka.admin import AdminClient
 
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.kafka.reader import read_topic
-from processor.values.message import Message
+from processor.values.record import Message
 
 
 def test_a_reader_begins_where_the_caller_says_and_else_at_the_beginning() -> None:

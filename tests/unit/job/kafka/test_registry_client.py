@@ -22,7 +22,7 @@ from processor.job.kafka import registry_client  # noqa: E402
 from processor.job.kafka.framed_records import MISSING_SECONDS, RegistrySchemas  # noqa: E402
 from processor.job.kafka.registry_client import RegistryClient, SchemaMissing, WriterSchema  # noqa: E402
 from processor.tools.doctor.checks import examine  # noqa: E402
-from processor.tools.doctor.schemas import check_schema_registry  # noqa: E402
+from processor.tools.doctor.kafka import check_schema_registry  # noqa: E402
 from processor.values.record import Change  # noqa: E402
 from tests.secured.broker import Authority  # noqa: E402
 from tests.support.registry_stub import RegistryStub, registry_stub  # noqa: E402

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from processor.job.metrics.metrics import METRICS, Histogram, read_metrics
-from processor.values.reject_reasons import REASONS
+from processor.values.reasons import REASONS
 from tests.unit.job.metrics.run_report import run_report
 
 REPORT = run_report()

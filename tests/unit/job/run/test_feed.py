@@ -7,8 +7,7 @@ import pytest
 
 from processor.environment.settings.settings import Settings
 from processor.job.run import feed
-from processor.values.message import Message
-from processor.values.record import Record
+from processor.values.record import Message, Record
 
 
 class ListedOutbox:

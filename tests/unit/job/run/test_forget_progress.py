@@ -1,10 +1,10 @@
 """A table forgets what its job remembers, but not that the source emptied a table, nor how it read decimals."""
 
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.form_notes import PARTITION, FormNote, read_form, write_form
+from processor.engine.protocol.form_notes import PARTITION, read_form, write_form
 from processor.engine.protocol.walk import FillGoal, TruncateGoal, Walk, read_walk, write_walk
 from processor.job.run.forget_progress import forget_progress
-from processor.values.settled_form import SettledForm
+from processor.values.decimal_forms import FormNote, LearnedForm
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Write
@@ -24,7 +24,7 @@ def test_the_walk_of_a_truncate_stays_for_a_run_of_any_number() -> None:
 
 def test_the_form_of_decimals_stays_because_the_rows_were_read_by_it() -> None:
     store = MemoryStore()
-    note = FormNote("star", "price", SettledForm("text", "star", 0, 1, 5))
+    note = FormNote("star", "price", LearnedForm("text", "star", 0, 1, 5))
     store.write(write_form(note))
     forget_progress(Plan(version=1, entities={}, products={}), store, lambda _: ())
     assert [read_form(item) for item in store.partition(PARTITION)] == [note]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from processor.cli.printing.job_log import status_summary
+from processor.cli.printing.output import status_summary
 from processor.engine.rounds.job_event import JobEvent
 from processor.errors import KafkaError
 from processor.job.kafka.lag import Unread

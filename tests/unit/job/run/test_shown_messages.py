@@ -12,8 +12,7 @@ from processor.engine.protocol.ledger import group_partition
 from processor.environment.settings.settings import Settings
 from processor.job.run import find_lost_writes
 from processor.language.definitions.load import load
-from processor.values.message import HEADERS, HIGHEST_SEQUENCE
-from processor.values.record import Record
+from processor.values.record import HEADERS, HIGHEST_SEQUENCE, Record
 from statestore.memory import MemoryStore
 
 ENTITIES = {"user": {"key": ["id"], "columns": {"id": "int"}}}

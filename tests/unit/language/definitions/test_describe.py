@@ -20,8 +20,7 @@ from processor.language.product.product import (
     Selection,
     WholeRow,
 )
-from processor.values.column_types import parse_type
-from processor.values.entity import ColumnType, DeleteFlag, Entity, RecordFormat
+from processor.values.entity import ColumnType, DeleteFlag, Entity, parse_type
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "github"
 TYPES = [
@@ -62,7 +61,7 @@ def entities(draw: st.DrawFn, name: str) -> Entity:
     numbers = [column for column, written in columns.items() if written.startswith(("decimal", "float"))]
     if not scalar:
         columns["id"], scalar = "int", ["id"]
-    record_format: RecordFormat | None = draw(st.sampled_from([None, "debezium", "flattened", "plain"]))
+    record_format: str | None = draw(st.sampled_from([None, "debezium", "flattened", "plain"]))
     return Entity(
         name=name,
         topic=f"{name}.topic",

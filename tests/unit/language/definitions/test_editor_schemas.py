@@ -11,10 +11,15 @@ from ruamel.yaml import YAML
 
 from processor.environment.settings.settings import read_settings
 from processor.errors import SettingError
-from processor.language.definitions.json_schemas import generated_schemas
+from processor.language.definitions.json_schemas import (
+    SCHEMAS,
+    generated_schemas,
+    schema_line,
+    schema_text,
+    write_schemas,
+)
 from processor.language.definitions.load import load
 from processor.language.definitions.problems import DefinitionError
-from processor.language.definitions.schema_files import SCHEMAS, schema_line, schema_text, write_schemas
 
 ROOT = Path(__file__).parents[4]
 GOOD = sorted(path for path in (ROOT / "examples").rglob("*.yaml") if path.parent.name != "workflows")
@@ -129,6 +134,7 @@ def test_both_refuse_a_wrong_shape(kind: str, text: str) -> None:
     [
         ({"batch_size": 5, "lanes": "4", "wait_seconds": 1.5, "table": "t"}, True),
         ({"kafka": {"security.protocol": "SSL", "client": {"id": "x"}}}, True),
+        ({"rejects_topic": "dead"}, True),
         ({"batch_size": 0}, False),
         ({"batch_sise": 5}, False),
         ({"lanes": 1.5}, False),

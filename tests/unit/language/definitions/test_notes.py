@@ -7,8 +7,7 @@ from processor.engine.plan.planning import requirements_of
 from processor.language.definitions.load import load, read_directory
 from processor.language.product.product import Note
 from processor.tools.inspect.preview import preview
-from processor.tools.source.draft import DraftColumn, DraftEntity
-from processor.tools.source.text import entities_text
+from processor.tools.source.draft import DraftColumn, DraftEntity, entities_text
 from registry.edits.apply import apply
 from registry.edits.edit import edited
 from registry.model import Snapshot

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processor.language.product.join_fields import array_of, join_keys, parse_compared, parse_element, typed_field
-from processor.values.column_types import parse_type
-from processor.values.entity import Entity
+from processor.values.entity import Entity, parse_type
 from registry.model import column_of
 from statestore import keys
 

@@ -7,7 +7,7 @@ import pytest
 from processor.errors import KafkaError
 from processor.tools.demo import debezium
 from processor.tools.demo.debezium import EventProducer, connector_properties
-from processor.values.message import Message
+from processor.values.record import Message
 
 
 class Event(NamedTuple):

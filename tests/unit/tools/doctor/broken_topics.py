@@ -6,14 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from processor.engine.protocol.form_notes import FormNote, write_form
+from processor.engine.protocol.form_notes import write_form
 from processor.engine.protocol.identity import replace_identity
 from processor.errors import SettingError
 from processor.job.kafka.cluster_probe import HIDDEN
-from processor.values.column_types import parse_type
-from processor.values.entity import DecimalForm
+from processor.values.decimal_forms import FormNote, LearnedForm
+from processor.values.entity import DecimalForm, parse_type
 from processor.values.record import Record
-from processor.values.settled_form import SettledForm
 from registry.model import Binding, EpochBoundary
 from statestore.memory import MemoryStore
 from tests.unit.tools.doctor.broken import PART_FAULTS, Fault, set_to, settings
@@ -52,7 +51,7 @@ def settled(form: DecimalForm, *values: Any) -> Callable[[Healthy], object]:
 
     def breaks(around: Healthy) -> None:
         priced(*values)(around)
-        around.store.write(write_form(FormNote("user", "price", SettledForm(form, "user", 1, 1, 17))))
+        around.store.write(write_form(FormNote("user", "price", LearnedForm(form, "user", 1, 1, 17))))
 
     return breaks
 

@@ -2,26 +2,25 @@
 
 import json
 import socket
-from argparse import ArgumentParser
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from processor.cli.main import main
-from processor.cli.operators import doctor_command
 from processor.environment import embedded as parts
 from processor.environment.embedded import Addresses
 from processor.environment.settings.settings import Settings
-from processor.environment.stores.dynamodb_kind import DYNAMODB
+from processor.environment.stores.dynamodb import DYNAMODB
+from processor.environment.stores.kind import StoreKind
 from processor.environment.stores.kinds import KINDS
-from processor.environment.stores.postgres_kind import POSTGRES
-from processor.environment.stores.store_kind import StoreKind
+from processor.environment.stores.postgres import POSTGRES
 from processor.finding import DoctorCheck, Finding
-from processor.tools.doctor import surroundings
+from processor.tools.doctor import context
 from processor.tools.doctor.checks import all_checks, examine
+from processor.tools.doctor.context import CheckContext
 from registry.model import Binding
 from tests.unit.tools.doctor.broken import REFUSED, Fault
 from tests.unit.tools.doctor.broken_topics import FAULTS, settled
@@ -49,16 +48,14 @@ def around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Healthy:
         kafka=(("security.protocol", "SSL"),),
     )
     made = Own(settings)
-    monkeypatch.setattr(surroundings, "RealSurroundings", lambda _, embedded: made)
+    monkeypatch.setattr(context, "CheckContext", lambda _, embedded: made)
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     return made
 
 
 def examined(capsys: Any, *flags: str) -> tuple[int, list[dict[str, str]]]:
     """The exit status of the verb, and its findings."""
-    parser = ArgumentParser()
-    doctor_command.add_parser(parser.add_subparsers())
-    status = doctor_command.run(parser.parse_args(["doctor", "--json", *flags]))
+    status = main(["doctor", "--json", *flags])
     return status, json.loads(capsys.readouterr().out)["findings"]
 
 
@@ -211,7 +208,7 @@ def test_a_check_without_an_answer_ends_by_its_limit(around: Healthy) -> None:
 
     slow = DoctorCheck(name="slow", looks_at="", look=wait, cure="wait", seconds=0.01)
     after = DoctorCheck(name="after", looks_at="", look=lambda _: (), cure="", needs=("slow",))
-    (first, second) = [found.finding for found in examine([slow, after], around)]
+    (first, second) = [found.finding for found in examine([slow, after], cast(CheckContext, around))]
     never.set()
     assert (first.text, first.cure, second.text) == ("no answer within 0.01 s", "wait", "slow failed")
 
@@ -248,7 +245,11 @@ def test_each_check_has_a_name_of_its_own_and_needs_only_earlier_ones(kind: Stor
 def test_the_server_of_a_table_in_postgres_is_looked_at_too(around: Healthy) -> None:
     around.settings = replace(around.settings, store="postgres")
     around.table.durable = DURABLE._replace(fsync=False, waits="off")
-    found = [one.finding for one in examine(all_checks(POSTGRES), around) if one.check.name == "table commits"]
+    found = [
+        one.finding
+        for one in examine(all_checks(POSTGRES), cast(CheckContext, around))
+        if one.check.name == "table commits"
+    ]
     assert [(one.state, one.text.partition(":")[0]) for one in found] == [("warning", "fsync is off")]
 
 

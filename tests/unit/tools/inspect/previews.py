@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from textwrap import dedent
 
-from processor.cli.chosen_plan import empty_registry
+from processor.cli.choices import empty_registry
 from processor.engine.plan.planning import requirements_of
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from processor.cli.chosen_plan import empty_registry
+from processor.cli.choices import empty_registry
 from processor.engine.plan.planning import plan_alone, plan_of, requirements_of
 from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.trial import Trial

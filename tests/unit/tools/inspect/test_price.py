@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from processor.cli.printing.plan_text import plan_lines
+from processor.cli.printing.plan import plan_lines
 from processor.engine.plan.planning import plan_alone, requirements_of
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
@@ -16,7 +16,7 @@ from processor.errors import SettingError
 from processor.language.definitions.load import load, read_directory
 from processor.tools.inspect.preview import preview
 from processor.tools.inspect.price import BATCH, Cost, EventTrials, price_events, price_gates
-from processor.tools.inspect.price_list import DEFAULT, read_prices
+from processor.tools.inspect.prices import DEFAULT, read_prices
 from registry.edits.apply import apply
 from registry.edits.edit import edited
 from registry.model import Snapshot

@@ -16,7 +16,7 @@ from processor.language.definitions.load import load
 from processor.tools.inspect.rows import Reference, document_keys, page_of, recorded_rows, references
 from processor.values import canonical_json
 from processor.values.record import Record
-from processor.values.recorded_line import to_line
+from processor.values.recorded_topics import to_line
 from statestore.store import Item
 from tests.unit.engine.protocol.example import PLAN as EXAMPLE_PLAN
 

@@ -5,13 +5,13 @@ from random import Random
 from textwrap import dedent
 from typing import Any
 
-from processor.cli.authors.statistics_command import statistics_lines
+from processor.cli.plan import statistics_lines
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
-from processor.tools.inspect.statistics import take_statistics
+from processor.tools.inspect.estimate import take_statistics
 from processor.values import canonical_json
 from processor.values.record import Record
 from registry.model import Statistics

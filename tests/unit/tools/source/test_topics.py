@@ -8,8 +8,7 @@ import pytest
 
 from processor.engine.protocol.decode import decode
 from processor.language.definitions.load import load
-from processor.tools.source.draft import DraftEntity, guess_references
-from processor.tools.source.text import entities_text, product_text
+from processor.tools.source.draft import DraftEntity, entities_text, guess_references, product_text
 from processor.tools.source.topics import draft_topics
 from processor.values.record import Record
 from processor.values.recorded_topics import read_records

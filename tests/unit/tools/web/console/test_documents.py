@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
+from processor.tools.web.answers import LookUpProblem
 from processor.tools.web.console.documents import show_document, show_row
 from processor.tools.web.console.screen import ConsoleParts, Person, Visit
-from processor.tools.web.problem import LookUpProblem
 from tests.unit.tools.web.serve.scene import ServedState
 
 KEYS = [

@@ -5,7 +5,7 @@ operator where another text separates the groups.
 import pytest
 
 from processor.errors import SettingError
-from processor.tools.web.console.people import ProxyPeople, read_operators, read_tokens
+from processor.tools.web.console.app import ProxyPeople, read_operators, read_tokens
 
 ADA = "ada=0123456789abcdef="
 

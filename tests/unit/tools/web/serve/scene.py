@@ -9,8 +9,7 @@ from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
-from processor.tools.web.serve.reader import StateReader, StorePool
-from processor.tools.web.serve.views import PlanView
+from processor.tools.web.serve.reader import PlanView, StateReader, StorePool
 from processor.values import canonical_json
 from processor.values.record import Record
 from registry.errors import RegistryUnreachable

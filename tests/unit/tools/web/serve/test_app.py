@@ -11,10 +11,10 @@ import pytest
 from openapi_spec_validator import validate
 from starlette.testclient import TestClient
 
-from processor.tools.web.guard import GuardRules
-from processor.tools.web.serve import reader, views
+from processor.tools.web.serve import reader as look_ups
 from processor.tools.web.serve.app import document_app
 from processor.tools.web.serve.reader import StorePool
+from processor.tools.web.server import GuardRules
 from statestore.errors import Transient
 from statestore.keys import Key
 from statestore.memory import MemoryStore
@@ -36,7 +36,7 @@ def state() -> ServedState:
 
 @pytest.fixture
 def client(state: ServedState, monkeypatch: pytest.MonkeyPatch) -> TestClient:
-    monkeypatch.setattr(views, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(look_ups, "LOOK_SECONDS", 0.0)
     return TestClient(document_app(state.reader(), GuardRules()), base_url=LOCAL)
 
 
@@ -180,7 +180,7 @@ def test_a_registry_that_is_away_and_back(client: TestClient, state: ServedState
     status, detail = problem(client.get("/health"))
     assert (status, detail) == (
         503,
-        "the registry at db:5432 does not answer; start the part again, or wait; this server goes on by itself",
+        "the registry at db:5432 does not answer; start the part again, or wait; this server continues by itself",
     )
     assert client.get("/documents/person/ada").status_code == 503
     state.away = False
@@ -254,7 +254,7 @@ def test_a_store_that_is_away_and_back(state: ServedState) -> None:
     for _ in range(2):
         assert problem(client.get("/rows/user/ada")) == (
             503,
-            "table t at db:5432: connection refused; start the part again, or wait; this server goes on by itself",
+            "table t at db:5432: connection refused; start the part again, or wait; this server continues by itself",
         )
     assert client.get("/products").status_code == 200
     away[0] = False
@@ -321,6 +321,6 @@ def test_an_unexpected_error_shows_no_value(state: ServedState, monkeypatch: pyt
     def fails(*_: Any) -> Any:
         raise ZeroDivisionError("ada's secret")
 
-    monkeypatch.setattr(reader, "encoded_document", fails)
+    monkeypatch.setattr(look_ups, "encoded_document", fails)
     client = TestClient(document_app(state.reader(), GuardRules()), base_url=LOCAL)
     assert problem(client.get("/documents/person/ada")) == (500, "unexpected ZeroDivisionError: please report it")

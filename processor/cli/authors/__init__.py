@@ -1,1 +1,0 @@
-"""The verbs of an author of products: definitions, plans and documents."""

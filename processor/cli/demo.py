@@ -1,0 +1,263 @@
+"""`statestore demo` and `tour`: show what statestore does. The demo runs the main job on embedded parts and real data, once with
+its table in Postgres and once in moto, and compares the documents of each run with the answer of SQL. The tour shows a small
+sample, in this process and in well under a second."""
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+from processor.cli.options import print_progress, require_packages, set_embedded_credentials, with_addresses
+from processor.cli.printing.output import summary
+from processor.cli.printing.terminal import coloured, warn
+from processor.cli.verb import MACHINE, flag, one_of, verb
+from processor.counts import Count
+from processor.environment.programs.servers import CONSOLE_PACKAGES
+from processor.environment.settings.settings import Settings, read_settings
+from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
+from processor.errors import StatestoreError
+from processor.language.definitions.load import load, read_directory
+
+if TYPE_CHECKING:
+    from processor.engine.plan.plan import Plan
+    from processor.environment.embedded import Addresses
+    from processor.tools.demo.github import History
+
+BATCH: Final = 200
+KEPT_DIR: Final = Path(".statestore/demo")
+"""The directory of the parts that a demo keeps."""
+OpenParts = Callable[[str], AbstractContextManager[tuple[Settings, Path]]]
+"""Opens the parts of a demo with its table in this store: their settings, and a directory for the demo's files."""
+EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
+EVENTS = 200
+"""How many of the example's events the demo uses: moto copies its whole table for each query, so twice as many events take four
+times as long."""
+STEPS = 5
+NEXT = (
+    "next: docs/first-product.md makes a product of your own; `.venv/bin/statestore demo --console` leaves this demo running, "
+    "with its screens in a browser; `.venv/bin/statestore --help` lists the verbs"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoRun:
+    """What one run of the demo's job gave. `documents`: the last message of each root, as bytes; `wrong`: the keys of those that
+    are not the SQL answer; `lines`: the counts of the run, for the screen."""
+
+    documents: dict[bytes, bytes | None]
+    wrong: list[str]
+    lines: list[str]
+
+
+@verb(
+    "demo",
+    MACHINE,
+    one_of(
+        flag(
+            "--live",
+            "let an application write to Postgres, and Debezium send the changes (`make demo-live` installs what this needs)",
+        ),
+        flag(
+            "--console",
+            "keep the parts of one run, with their screens in a browser, and print their address (with the extra `console`)",
+        ),
+    ),
+    flag(
+        "--store",
+        f"run only with the table there (default: one run on each; with --live or --console: {embedded_kind().name})",
+        choices=KINDS,
+    ),
+)
+def demo(options: argparse.Namespace) -> int:
+    """Run the main job on embedded parts and real data, and compare its documents with Postgres."""
+    if options.live:
+        return _run_live(options.store or embedded_kind().name)
+    if options.console:
+        return _run_kept(options.store or embedded_kind().name)
+    ended = _run_recorded([options.store] if options.store else tuple(KINDS), demo_parts)
+    print(f"\n{NEXT}")
+    return ended
+
+
+def _run_live(store: str) -> int:
+    from processor.tools.demo.live import run_live_demo
+
+    set_embedded_credentials()
+    began = monotonic()
+    count, wrong, dead = run_live_demo(store, print_progress)
+    equal = f"{count - len(wrong)} documents equal the SELECT, {dead} dead letters ({monotonic() - began:.0f} s)"
+    print(f"\n{coloured(equal, 'red' if wrong or dead else 'green')}\n")
+    warn(*(f"the document {key} differs" for key in wrong[:10]))
+    return 1 if wrong or dead else 0
+
+
+def _run_kept(store: str) -> int:
+    require_packages("console", *CONSOLE_PACKAGES)
+    ended = _run_recorded([store], kept_parts)
+    print(
+        f"\nthe console over this run is at {start_kept_console(store)}/; `.venv/bin/statestore local down --dir {KEPT_DIR}` "
+        f"removes all, and verbs look at it with `--embedded --local-dir {KEPT_DIR}`"
+    )
+    return ended
+
+
+def _run_recorded(stores: Sequence[str], parts: OpenParts) -> int:
+    from processor.tools.demo.github import build_history, load_events
+
+    if not EXAMPLE.is_dir():
+        raise StatestoreError(f"the demo's data is not at {EXAMPLE}; run it in a checkout of the repository")
+    recorded = build_history(load_events(EXAMPLE / "events.ndjson.gz")[:EVENTS])
+    runs: list[DemoRun] = []
+    for store in stores:
+        print_progress(f"the table is in {kind_of(store).embedded.title}")
+        runs.append(_run_on(store, recorded, parts, follow=not runs))
+    for made in runs:
+        print("\n".join(["", *made.lines]))
+    roots = {key for made in runs for key in made.documents}
+    differing = {key for key in roots if len({made.documents.get(key) for made in runs}) > 1}
+    if len(runs) > 1:
+        same = (
+            "the runs published different documents"
+            if differing
+            else "both runs published the same documents, byte for byte"
+        )
+        print(coloured(same, "red" if differing else "green"))
+    wrong = {key for made in runs for key in made.wrong} | {key.decode() for key in differing}
+    warn(*(f"the document {key} differs" for key in sorted(wrong)[:10]))
+    return 1 if wrong else 0
+
+
+def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> DemoRun:
+    """Runs the job over the history, on these parts, with the table in this store. `follow`: prints the way of one event."""
+    from processor.cli.printing.output import JobLog
+    from processor.cli.process import StopSignals
+    from processor.job.run.feed import read_back, read_feed
+    from processor.job.run.prepare_plan import prepare_plan
+    from processor.job.run.run_to_end import run_to_end
+    from processor.job.run.session_jars import session_jars
+    from processor.tools.demo.tour import differing_keys
+    from processor.tools.inspect.oracle import oracle
+    from processor.values import canonical_json
+
+    began, definitions = monotonic(), load(read_directory(EXAMPLE))
+    print_step(1, "starting the parts on this machine")
+    with parts(store) as (settings, directory):
+        file = directory / "topics.jsonl"
+        file.write_text("".join(canonical_json.dumps(line) + "\n" for line in recorded.records), encoding="utf-8")
+        print_step(2, "storing the definitions of examples/github in the registry")
+        plan = prepare_plan(settings, definitions)
+        print_step(3, f"producing {len(recorded.records)} records, made of public GitHub events of 2015-01-01")
+        feed = read_feed(settings, plan, str(file))
+        feed.produce()
+        print_step(4, "running the job until no record is left (Spark starts first)")
+        with StopSignals(JobLog()).handled() as signals:
+            jars = session_jars(settings, print_progress, embedded=True)
+            job = run_to_end(
+                settings,
+                plan,
+                once=True,
+                take_over=False,
+                jars=jars,
+                report=signals.log,
+                stopping=signals.stopping,
+                troubles=signals.troubles,
+                opened=signals.watch,
+            )
+        tally = job.driver.tally
+        tally.update({Count.READ: feed.others, Count.IGNORED: feed.others})
+        published = list(read_back(settings, plan)[0])
+        print_step(5, "asking Postgres for the same documents")
+        with oracle(settings.registry, "demo", definitions.entities) as tables:
+            tables.load({name: rows.values() for name, rows in recorded.tables.items()})
+            truth = tables.documents(definitions.products["user_profile"])
+        if follow:
+            print_progress("following one event from its change to its document")
+            _follow_event(settings, plan, file, recorded)
+    wrong = differing_keys(published, truth)
+    where = kind_of(store).embedded.title
+    right = f"{where}: {len(truth) - len(wrong)} documents equal the SQL answer ({monotonic() - began:.0f} s)"
+    dead = f"{tally[Count.DEAD_LETTERS]} dead letters: these records are wrong on purpose, to show what the job does with them"
+    return DemoRun(
+        documents={r.key or b"": r.value for r in published},
+        wrong=wrong,
+        lines=[summary(tally), dead, coloured(right, "red" if wrong else "green")],
+    )
+
+
+def _follow_event(settings: Settings, plan: "Plan", file: Path, recorded: "History") -> None:
+    """Prints one event, its row, its query and its document, from the table of the run."""
+    from processor.environment.stores.kinds import open_store
+    from processor.tools.demo.tour import choose_star, describe_event
+    from processor.values.recorded_topics import read_records
+
+    record = choose_star(read_records(str(file)), recorded.tables)
+    with closing(open_store(settings)) as store:
+        for line in describe_event(record, plan, store):
+            print(line)
+
+
+def print_step(number: int, text: str) -> None:
+    """Prints which step of the demo begins."""
+    print_progress(f"step {number} of {STEPS}: {text}")
+
+
+@contextmanager
+def demo_parts(store: str) -> Iterator[tuple[Settings, Path]]:
+    """Parts of the demo's own. They and the directory are removed at the end of the block."""
+    from processor.environment import embedded as parts
+
+    set_embedded_credentials()
+    with parts.embedded_parts(progress=print_progress, store=store) as addresses, _demo_on(addresses, store) as opened:
+        yield opened
+
+
+@contextmanager
+def kept_parts(store: str) -> Iterator[tuple[Settings, Path]]:
+    """Parts in KEPT_DIR that stay after the block, in place of those of an earlier demo. They go if the block fails."""
+    from processor.environment import embedded as parts
+
+    set_embedded_credentials()
+    parts.down(KEPT_DIR, print_progress)
+    addresses = parts.up(KEPT_DIR, print_progress, store)
+    try:
+        with _demo_on(addresses, store) as opened:
+            yield opened
+    except BaseException:
+        parts.down(KEPT_DIR, print_progress)
+        raise
+
+
+def start_kept_console(store: str) -> str:
+    """Starts the console over the kept parts. Returns its address."""
+    from processor.environment import embedded as parts
+
+    return parts.up(KEPT_DIR, print_progress, store, [parts.CONSOLE]).endpoints[parts.CONSOLE]
+
+
+@contextmanager
+def _demo_on(addresses: "Addresses", store: str) -> Iterator[tuple[Settings, Path]]:
+    with tempfile.TemporaryDirectory(prefix="statestore-demo-", ignore_cleanup_errors=True) as directory:
+        settings = with_addresses(read_settings({"batch_size": BATCH, "store": store}), addresses)
+        yield replace(settings, checkpoint=f"{directory}/checkpoint"), Path(directory)
+
+
+@verb("tour", MACHINE, flag("--copy", "copy the files of the sample into a new directory", "DIR", type=Path))
+def tour(options: argparse.Namespace) -> int:
+    """Show on a small sample, in memory, how five topics become one document."""
+    from processor.tools.demo.tour import SAMPLE, tour_lines
+
+    if options.copy is not None and options.copy.exists():
+        raise StatestoreError(f"{options.copy} exists already: give --copy the name of a new directory")
+    print("\n".join(tour_lines()))
+    if options.copy is None:
+        warn("next: `statestore tour --copy DIR` copies the files, for you to change")
+        return 0
+    shutil.copytree(SAMPLE, options.copy)
+    file = options.copy / "topics.jsonl"
+    warn(f"next: `statestore try --definitions {options.copy} --from {file}`")
+    return 0

@@ -1,1 +1,0 @@
-"""The verbs that edit the registry, and that show it."""

@@ -1,1 +1,0 @@
-"""The verbs of this machine: the demo, the embedded parts, completion."""

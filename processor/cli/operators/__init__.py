@@ -1,1 +1,0 @@
-"""The verbs of a job and its state: run, look, repair."""

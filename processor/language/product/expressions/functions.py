@@ -1,0 +1,385 @@
+"""PostgreSQL's functions in Python: three-valued logic, arithmetic, text. The table of them is in `catalogue.py`.
+
+Logic: None means unknown.
+
+Arithmetic: int with 64 bits, decimal exact (numeric), float in double precision.
+
+A Decimal keeps its scale, the digits after its point, as PostgreSQL's numeric does: 4.50 has two. Its exponent is never above 0.
+
+An arithmetic error (division by zero, a result out of range) gives None. A float has the range of the table's numbers: 0, and
+1E-130 to 1E+126. Literals keep to this range too. So no operation on two floats can overflow a double.
+
+Text: functions count code points, and map each character to one upper or lower case character.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
+from functools import lru_cache
+from typing import Any, Final
+
+
+def both(*values: bool | None) -> bool | None:
+    if False in values:
+        return False
+    return None if None in values else True
+
+
+def either(*values: bool | None) -> bool | None:
+    if True in values:
+        return True
+    return None if None in values else False
+
+
+def is_in(value: Any, *choices: Any) -> bool | None:
+    if value is None:
+        return None
+    if value in choices:
+        return True
+    return None if None in choices else False
+
+
+def is_null(value: Any) -> bool:
+    return value is None
+
+
+def is_true(value: bool | None) -> bool:
+    return value is True
+
+
+def is_false(value: bool | None) -> bool:
+    return value is False
+
+
+def coalesce(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+def nullif(value: Any, other: Any) -> Any:
+    return None if value == other else value
+
+
+def greatest(*values: Any) -> Any:
+    return max((value for value in values if value is not None), default=None)
+
+
+def least(*values: Any) -> Any:
+    return min((value for value in values if value is not None), default=None)
+
+
+def case(*parts: Any) -> Any:
+    """The value of the first true condition. `parts`: pairs of condition and value, then the value of `else`."""
+    for when, then in zip(parts[:-1:2], parts[1::2], strict=True):
+        if when is True:
+            return then
+    return parts[-1]
+
+
+Number = int | Decimal
+_EXACT: Final = Context(prec=20_000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+_MIN_SIGNIFICANT_DIGITS: Final = 16
+_MAX_SCALE: Final = 1000
+_MAX_INT_DIGITS: Final = 1000
+"""Digits of an integral number that becomes an int. Python refuses to write integers of over 4,300 digits."""
+_WHOLE: Final = Decimal(1)
+_SMALLEST: Final = Decimal("1E-130")
+_LARGEST: Final = Decimal("1E+126")
+
+add = _EXACT.add
+subtract = _EXACT.subtract
+multiply = _EXACT.multiply
+negate = _EXACT.minus
+magnitude = _EXACT.abs
+
+
+def int64(operation: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The operation, which gives None for a result beyond 64 bits."""
+
+    def bounded(*args: Any) -> int | None:
+        result = operation(*args)
+        return result if result is not None and -(2**63) <= result < 2**63 else None
+
+    return bounded
+
+
+def double(operation: Callable[..., float]) -> Callable[..., float | None]:
+    """The operation, which gives None for a result out of a float's range."""
+
+    def bounded(*args: Any) -> float | None:
+        return in_range(operation(*args))
+
+    return bounded
+
+
+def in_range(number: float) -> float | None:
+    """The float, or None if it is out of range."""
+    return number if number == 0 or 1e-130 <= abs(number) <= 1e126 else None
+
+
+def divide_ints(a: int, b: int) -> int | None:
+    """The quotient, truncated towards zero like PostgreSQL's. None for a division by zero."""
+    if not b:
+        return None
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def modulo(a: Number, b: Number) -> Number | None:
+    """The remainder of truncated division; the remainder has the sign of `a`."""
+    if not b:
+        return None
+    if isinstance(a, int) and isinstance(b, int):
+        return abs(a) % abs(b) * (-1 if a < 0 else 1)
+    return _EXACT.remainder(Decimal(a), Decimal(b))
+
+
+def divide(a: Number, b: Number) -> Decimal | None:
+    """The quotient, rounded half away from zero at PostgreSQL's scale (numeric.c, select_div_scale): at least 16 significant
+    digits, and the digits of both operands."""
+    if not b:
+        return None
+    x, y = Decimal(a), Decimal(b)
+    return _rounded_quotient(x, y, _quotient_scale(x, y))
+
+
+def divide_floats(a: float, b: float) -> float | None:
+    return in_range(a / b) if b else None
+
+
+def to_float(number: Number) -> float | None:
+    """The nearest double. None if the number is out of a float's range."""
+    return float(number) if not number or _SMALLEST <= abs(Decimal(number)) <= _LARGEST else None
+
+
+def decimal_from_float(number: float) -> Decimal:
+    """A double as numeric. PostgreSQL keeps 15 digits."""
+    return without_exponent(Decimal(f"{number:.15g}"))
+
+
+def to_int(number: Number) -> int:
+    """The nearest integer; a half is rounded away from zero."""
+    return int(rounded(number))
+
+
+def rounded(number: Number, digits: int = 0) -> Decimal:
+    """The number with so many digits after the point; a half is rounded away from zero."""
+    return _quantized(number, digits, ROUND_HALF_UP)
+
+
+def truncated(number: Number, digits: int = 0) -> Decimal:
+    return _quantized(number, digits, ROUND_DOWN)
+
+
+def floor(number: Number) -> Decimal:
+    return _quantized(number, 0, ROUND_FLOOR)
+
+
+def ceiling(number: Number) -> Decimal:
+    return _quantized(number, 0, ROUND_CEILING)
+
+
+def sign(number: Number | float) -> int:
+    return (number > 0) - (number < 0)
+
+
+def without_exponent(number: Decimal) -> Decimal:
+    """The number with scale 0, if its exponent is above 0: 1000 for 1E+3."""
+    return number if _scale(number) else _EXACT.quantize(number, _WHOLE)
+
+
+def of_scale(number: Number, scale: int) -> Decimal:
+    """The number with at least so many digits after the point: 4.50 for 4.5."""
+    found = Decimal(number)
+    return found if _scale(found) >= scale else _quantized(found, scale, ROUND_HALF_UP)
+
+
+def without_zeros(number: Number) -> Decimal:
+    """The number without zeros at the end of its fraction: 4.5 for 4.50."""
+    return without_exponent(_plain(number))
+
+
+def canonical_number(number: Number) -> Number:
+    """The one form of a number in a document: an int for an integral value, else a Decimal without trailing zeros. An integral
+    value of too many digits stays a Decimal: 1E+5000."""
+    plain = _plain(number)
+    return int(plain) if plain.adjusted() < _MAX_INT_DIGITS and plain == plain.to_integral_value() else plain
+
+
+def _plain(number: Number) -> Decimal:
+    plain = _EXACT.normalize(Decimal(number))
+    return plain if plain else Decimal(0)
+
+
+def _quantized(number: Number, digits: int, rounding: str) -> Decimal:
+    found = Decimal(number).quantize(Decimal(1).scaleb(-digits), rounding=rounding, context=_EXACT)
+    return found if digits >= 0 else without_exponent(found)
+
+
+def _scale(number: Decimal) -> int:
+    exponent = number.as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def _quotient_scale(x: Decimal, y: Decimal) -> int:
+    (weight_x, first_x), (weight_y, first_y) = _leading(x), _leading(y)
+    weight = weight_x - weight_y - (first_x <= first_y)
+    return min(max(_MIN_SIGNIFICANT_DIGITS - 4 * weight, _scale(x), _scale(y), 0), _MAX_SCALE)
+
+
+def _leading(number: Decimal) -> tuple[int, int]:
+    """The weight and the value of the first digit to base 10,000."""
+    if not number:
+        return 0, 0
+    weight = number.adjusted() // 4
+    return weight, int(number.copy_abs().scaleb(-4 * weight, _EXACT))
+
+
+def _rounded_quotient(x: Decimal, y: Decimal, scale: int) -> Decimal:
+    numerator, denominator = x.as_integer_ratio(), y.as_integer_ratio()
+    top = abs(numerator[0]) * denominator[1] * 10**scale
+    bottom = numerator[1] * abs(denominator[0])
+    quotient, rest = divmod(top, bottom)
+    quotient += 2 * rest >= bottom
+    return Decimal(quotient if (x < 0) == (y < 0) else -quotient).scaleb(-scale, _EXACT)
+
+
+NUMBER = r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?"
+INTEGER = r"[+-]?[0-9]{1,40}"
+_NUMBER, _INTEGER = re.compile(rf" *({NUMBER}) *"), re.compile(rf" *({INTEGER}) *")
+_LOWER = {"\u0130": "i"}
+LONGEST = 2**26
+"""The most characters of a text that `replace` makes. A message has 8 MiB; Postgres itself refuses texts of 1 GB."""
+
+
+def lower(text: str) -> str:
+    return text.lower() if text.isascii() else "".join(map(_lower, text))
+
+
+def upper(text: str) -> str:
+    return text.upper() if text.isascii() else "".join(map(_upper, text))
+
+
+def _lower(character: str) -> str:
+    mapped = character.lower()
+    return mapped if len(mapped) == 1 else _LOWER.get(character, character)
+
+
+def _upper(character: str) -> str:
+    for mapped in (character.upper(), character.title()):
+        if len(mapped) == 1:
+            return mapped
+    return character
+
+
+def _trimmed(text: str) -> str:
+    return text.rstrip(" ")
+
+
+FOLDS: Final[Mapping[str, Callable[[str], str]]] = {
+    "ci": lower,
+    "trimmed": _trimmed,
+    "ci+trimmed": lambda text: lower(text).rstrip(" "),
+}
+"""The words by which text compares -> the folded text. Texts are equal if their folded texts are, and have the same order."""
+
+
+def substring(text: str, start: int, length: int | None = None) -> str | None:
+    """`length` characters from position `start`, which counts from 1. Positions below 1 count, but have no character."""
+    if length is None:
+        return text[max(start - 1, 0) :]
+    if length < 0:
+        return None
+    return text[max(start - 1, 0) : max(start - 1 + length, 0)]
+
+
+def left(text: str, count: int) -> str:
+    return text[:count]
+
+
+def right(text: str, count: int) -> str:
+    return text[-count:] if count else ""
+
+
+def position(text: str, part: str) -> int:
+    return text.find(part) + 1
+
+
+def strip(cut: Callable[[str, str], str], text: str) -> str:
+    """The text without spaces at the ends that `cut` strips."""
+    return cut(text, " ")
+
+
+def replace(text: str, old: str, new: str) -> str:
+    """Raises ValueError for a result beyond `LONGEST`: two columns of one row could ask for 40 GB."""
+    if len(new) > len(old) > 0 and text.count(old) * (len(new) - len(old)) > LONGEST - len(text):
+        raise ValueError(f"replace would make a text of more than {LONGEST:,} characters")
+    return text.replace(old, new) if old else text
+
+
+def split_part(text: str, separator: str, number: int) -> str | None:
+    """The part with that number: from 1, or from the end (-1). Empty text if there is none, None for number 0."""
+    if not number:
+        return None
+    parts = (text.split(separator) if separator else [text]) if text else []
+    at = number - 1 if number > 0 else len(parts) + number
+    return parts[at] if 0 <= at < len(parts) else ""
+
+
+def joined(*parts: str | None) -> str:
+    return "".join([part for part in parts if part is not None])
+
+
+def joined_with(separator: str | None, *parts: str | None) -> str | None:
+    return None if separator is None else separator.join([part for part in parts if part is not None])
+
+
+def like(text: str, pattern: str, escape: str) -> bool:
+    return _regex(pattern, escape).fullmatch(text) is not None
+
+
+@lru_cache(maxsize=1024)
+def _regex(pattern: str, escape: str) -> re.Pattern[str]:
+    """The pattern as a regular expression. Each part between two `%` keeps the first place that it finds (an atomic group), so
+    the time grows with the text, and not with a power of its length."""
+    parts, signs = [""], iter(pattern)
+    for sign in signs:
+        if sign == escape:
+            parts[-1] += re.escape(next(signs, ""))
+        elif sign == "%":
+            parts.append("")
+        else:
+            parts[-1] += "." if sign == "_" else re.escape(sign)
+    first, *others = parts
+    middle = "".join(f"(?>.*?{part})" for part in others[:-1] if part)
+    return re.compile(first + middle + "".join(f".*{last}" for last in others[-1:]), re.DOTALL)
+
+
+def number_text(number: Number) -> str:
+    """The digits of the number, with those of its scale. Zero has no sign."""
+    return str(number) if isinstance(number, int) else format(number if number else number.copy_abs(), "f")
+
+
+def bool_text(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def bool_letter(value: bool) -> str:
+    return "t" if value else "f"
+
+
+def clock_text(moment: str) -> str:
+    return moment.replace("T", " ")
+
+
+def timestamp_text(moment: str) -> str:
+    return f"{clock_text(moment)}+00"
+
+
+def int_of_text(text: str) -> int | None:
+    match = _INTEGER.fullmatch(text)
+    return int(match.group(1)) if match else None
+
+
+def decimal_of_text(text: str) -> Decimal | None:
+    match = _NUMBER.fullmatch(text)
+    return without_exponent(Decimal(match.group(1))) if match else None

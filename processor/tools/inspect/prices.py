@@ -1,0 +1,151 @@
+"""Prices of DynamoDB's requests, and what a run did and spent by its counters.
+
+The prices are those of one region here, and those on demand of other regions in a file (TOML):
+
+region = "eu-west-1"
+date = "2026-11"
+write = 0.705          # dollars a million write request units
+read = 0.141           # dollars a million read request units
+
+What a run spent is a line of words; and of its last hour or day (`metrics.count_window`) its messages by product, its events by
+topic, and its request units with their price.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, Final
+
+from processor.counts import BATCH, IN_TOPIC, MESSAGES_OF, REQUEST, STAGE, STAGES, Count
+from processor.environment.settings.settings import read_toml
+from processor.errors import SettingError
+from processor.job.metrics.metrics import READS, WRITES
+from statestore.store import HALF_UNITS, RETRIES, THROTTLES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """Dollars a million request units in a region, as of `date`."""
+
+    region: str
+    date: str
+    write: Decimal
+    read: Decimal
+
+    def dollars(self, write_units: int | Decimal, read_units: Decimal) -> Decimal:
+        """Dollars a million events, if one event takes these units."""
+        return write_units * self.write + read_units * self.read
+
+
+DEFAULT = Prices(region="us-east-1", date="2026-11", write=Decimal("0.625"), read=Decimal("0.125"))
+_WRITE_HOUR, _READ_HOUR, _USED = Decimal("0.00065"), Decimal("0.00013"), Decimal("0.7")
+"""Dollars an hour for provisioned capacity of a unit a second, and the part of it that a steady rate uses (docs/costs.md)."""
+
+
+def _provisioned(discount: str) -> Prices:
+    write, read = (hour * 1_000_000 / 3600 / _USED * (1 - Decimal(discount)) for hour in (_WRITE_HOUR, _READ_HOUR))
+    return replace(DEFAULT, write=write, read=read)
+
+
+BILLING: Final[Mapping[str, Prices]] = {
+    "on demand": DEFAULT,
+    "provisioned": _provisioned("0"),
+    "reserved for a year": _provisioned("0.54"),
+    "for three years": _provisioned("0.77"),
+}
+"""The prices of a million units by how AWS bills them."""
+MONTH_SECONDS: Final = 730 * 3_600
+
+
+def read_prices(path: str) -> Prices:
+    """Reads the prices of a file. Raises SettingError, which names the file and what is wrong."""
+    try:
+        table = read_toml(Path(path), parse_float=Decimal)
+    except OSError as error:
+        raise SettingError(f"the prices {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingError(f"the prices {path} are not TOML: {error}") from None
+    if table.keys() != {"region", "date", "write", "read"}:
+        raise SettingError(f"the prices {path} must have region, date, write and read, and nothing else")
+    try:
+        write, read = Decimal(table["write"]), Decimal(table["read"])
+        if not (write.is_finite() and read.is_finite() and min(write, read) >= 0):
+            raise ValueError
+    except (InvalidOperation, TypeError, ValueError):
+        raise SettingError(
+            f"the prices {path}: write and read must be dollars a million units, such as 0.625"
+        ) from None
+    return Prices(region=str(table["region"]), date=str(table["date"]), write=write, read=read)
+
+
+LAST_HOUR, LAST_DAY = "last_hour", "last_day"
+APPLIED = f"{Count.APPLIED}{IN_TOPIC}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunWindow:
+    """A window of a run. `seconds`: its length, of a young run the whole run; `messages`: by product; `events`: those applied, by
+    topic; `written`, `read`: units, 0 in a store without units."""
+
+    seconds: float
+    messages: Mapping[str, int]
+    events: Mapping[str, int]
+    written: Decimal
+    read: Decimal
+
+    def dollars(self, prices: Prices) -> Decimal:
+        """The price of the units."""
+        return prices.dollars(self.written, self.read) / 1_000_000
+
+    def share(self, product: str, prices: Prices) -> Decimal:
+        """The product's part of the price, as large as its part of the messages."""
+        all_messages = sum(self.messages.values())
+        return self.dollars(prices) * self.messages.get(product, 0) / all_messages if all_messages else Decimal(0)
+
+
+def read_window(report: Mapping[str, Any], name: str) -> RunWindow | None:
+    """The window of this name; None in the report of a release without windows."""
+    if name not in report:
+        return None
+    counts: Mapping[str, int] = report[name]["counts"]
+    return RunWindow(
+        seconds=report[name]["seconds"],
+        messages=_after(MESSAGES_OF, counts),
+        events=_after(APPLIED, counts),
+        written=_units(WRITES, counts),
+        read=_units(READS, counts),
+    )
+
+
+def _after(prefix: str, counts: Mapping[str, int]) -> dict[str, int]:
+    return {name.removeprefix(prefix): count for name, count in counts.items() if name.startswith(prefix)}
+
+
+def _units(names: tuple[str, ...], counts: Mapping[str, int]) -> Decimal:
+    return Decimal(sum(counts.get(f"{HALF_UNITS}{name}", 0) for name in names)) / 2
+
+
+def spending_line(counts: Mapping[str, int]) -> str:
+    """The requests of a run, their throttles and retries, their units with the price, and the time of its stages, in one line."""
+
+    def total(prefix: str, names: Iterable[str]) -> int:
+        return sum(counts.get(prefix + name, 0) for name in names)
+
+    both = (*WRITES, *READS)
+    times = ", ".join(f"{name} {counts.get(STAGE + name, 0) / 1000:,.1f} s" for name in (BATCH, *STAGES))
+    requests = f"{total(REQUEST, both):,} requests ({throttled(counts):,} throttled, {total(RETRIES, both):,} retries)"
+    written, read = total(HALF_UNITS, WRITES), total(HALF_UNITS, READS)
+    return f"{requests}{_units_text(written, read) if written or read else ''}; {times}"
+
+
+def throttled(counts: Mapping[str, int]) -> int:
+    """How many answers of the store were throttles."""
+    return sum(counts.get(THROTTLES + name, 0) for name in (*WRITES, *READS))
+
+
+def _units_text(half_written: int, half_read: int) -> str:
+    """The units of DynamoDB and their price. A table in Postgres has none."""
+    dollars = DEFAULT.dollars(Decimal(half_written) / 2, Decimal(half_read) / 2) / 1_000_000
+    price = f"${dollars:,.4f} on demand in {DEFAULT.region} ({DEFAULT.date})"
+    return f", {half_written / 2:,.0f} write units, {half_read / 2:,.0f} read units, {price}"

@@ -1,0 +1,33 @@
+"""The plain row: the record is the row itself, and null deletes it."""
+
+from typing import Any, Final, Literal
+
+from processor.values.entity import Entity
+from processor.values.envelopes.delete_flags import is_flagged, unsaid_delete
+from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, field_schemas
+from processor.values.values import PLAIN as PLAIN_TEXT
+
+
+def _recognise(payload: Payload, entity: Entity) -> Literal["row", "control"] | None:
+    return "row"
+
+
+def _read(payload: Payload, schema: Any, entity: Entity) -> Images:
+    gone = is_flagged(payload, entity.deleted)
+    refusal = None if gone else unsaid_delete(payload, entity)
+    return RowImage(payload, gone, field_schemas(schema), refusal=refusal)
+
+
+PLAIN: Final = Envelope(
+    name="plain",
+    system="no connector",
+    wraps=False,
+    members=frozenset(),
+    recognise=_recognise,
+    read=_read,
+    wrap=lambda row: row,
+    reading=PLAIN_TEXT,
+    sample='{"id": 1}',
+    deletes="null, or [`deleted`](#deleted)",
+    transactions="none",
+)

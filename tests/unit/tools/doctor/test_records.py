@@ -1,0 +1,55 @@
+"""A sample of records shows how the decimals of an entity arrive, where neither the records nor the entity say so."""
+
+from typing import Any
+
+import pytest
+
+from processor.tools.doctor.records import undeclared_forms
+from processor.values.record import Record
+from tests.unit.engine.protocol.decoding import entity, envelope, raw, with_schema
+
+PRICE = {"field": "x", "type": "string"}
+
+
+def forms(
+    *values: Any, columns: str = "id int, x decimal(10,2), s string", decimals: Any = None
+) -> dict[str, set[str]]:
+    records = [Record(topic="t", partition=0, offset=n, key=None, value=raw(value)) for n, value in enumerate(values)]
+    found = undeclared_forms(records, entity("t", "id", columns, decimals=decimals))
+    return {name: set(one) for name, one in found.items()}
+
+
+def row(value: Any) -> Any:
+    return envelope("u", after={"id": 1, "x": value, "s": "BNI="})
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([row("12.34"), row("1000"), row(None), row(7)], {"x": {"text", "either"}}),
+        ([row("BNI="), row("free")], {"x": {"bytes", "either"}}),
+        ([row("AYag")], {"x": {"either"}}),
+        ([row(1), row("NaN"), row("Infinity"), row({"scale": 1, "value": "Nw=="}), row("twelve")], {}),
+        ([envelope("d", before={"id": 1, "x": "BNI="}), None, b"\0\0\0\0\1", b"{", envelope("t")], {}),
+        ([{"id": 1, "x": "12.34"}, {"id": 1, "x": "1000"}], {}),  # a plain row has digits in its text
+        ([{"id": 1, "x": "1000"}, {"id": 1, "x": "BNI="}], {"x": {"unread"}}),
+        ([{"id": 1, "x": "AYag"}], {"x": {"unread"}}),
+        ([with_schema({"id": 1, "x": "12.34"}, [PRICE])], {}),
+        ([with_schema(row("12.34"), [{"field": "after", "type": "struct", "fields": [PRICE]}])], {}),
+    ],
+)
+def test_the_text_of_a_number_column_shows_its_form(values: list[Any], expected: Any) -> None:
+    assert forms(*values) == expected
+
+
+def test_the_elements_of_arrays_count_and_what_the_entity_says_does_not() -> None:
+    assert forms(row(["1.5", "BNI=", None]), columns="id int, x decimal(10,2)[]") == {"x": {"text", "bytes"}}
+    for decimals in ("text", "bytes", {"x": "bytes"}):
+        assert forms(row("BNI="), decimals=decimals) == {}
+    assert forms(row("BNI="), columns="id int, x decimal(9,1), y decimal", decimals={"y": "text"}) == {"x": {"bytes"}}
+
+
+def test_a_column_without_a_scale_has_digits_in_its_text() -> None:
+    for column in ("decimal", "float"):
+        assert forms(row("1000"), row("12.34"), columns=f"id int, x {column}") == {}
+        assert forms(row("BNI="), columns=f"id int, x {column}") == {"x": {"unread"}}
