@@ -44,7 +44,7 @@ from processor.job.run.open_job import prepare_plan
 from processor.language.definitions.load import load, read_directory
 from processor.values import canonical_json
 from processor.values.record import Record
-from statestore.dynamodb import DynamoStore
+from statestore.dynamodb.store import DynamoStore
 
 RATE = 5.0
 """Events a second."""

@@ -41,10 +41,9 @@ from processor.job.metrics.status import (
     wrong_lines,
 )
 from processor.text import column_widths, duration_text, fitted, table_lines, visible, visible_lines
+from processor.tools.inspect.board import ENDS, board_json, pending_lines
 from processor.tools.inspect.prices import spending_line, throttled
-from registry.board import board_json
-from registry.edits.edit import pending_lines
-from registry.model import ENDS, AssignmentState, JobStatus, Progress, RunEnd, Snapshot
+from registry.model import AssignmentState, JobStatus, Progress, RunEnd, Snapshot
 
 if TYPE_CHECKING:
     from processor.job.landing.states import LandingState

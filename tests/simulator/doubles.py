@@ -23,7 +23,7 @@ from processor.environment.settings.settings import Settings
 from processor.job.run.job import Job
 from processor.job.run.lease import lease_check
 from processor.job.run.worker import Clients, transactional_id
-from statestore.column_values import WORTHWHILE
+from statestore.values import WORTHWHILE
 from tests.simulator.actor import Actor, DeadLetterOutbox, ProducerClient, RegistryClient, TableClient
 from tests.simulator.world import World
 

@@ -17,7 +17,7 @@ from processor.values.record import Message
 from registry.edits.edit import find_product
 from registry.edits.operations import move, remove
 from registry.errors import RegistryError
-from statestore.versions import encode_version
+from statestore.items import encode_version
 from tests.integration.product.products import ENTITIES
 from tests.simulator import source_topics
 from tests.simulator.actor import TableClient

@@ -1,7 +1,7 @@
 """The plan that a job runs: its products compiled against the registry's slot assignments, each join with its access
 paths.
 
-Reads are by key, by edges, or by one query of the slot that the registry assigned (`processor.engine.plan.access`). Both sides
+Reads are by key, by edges, or by one query of the slot that the registry assigned (`registry.model.PlannedPath`). Both sides
 of a join encode their keys alike. So a key from one row's slot serves as it is in the other side's slot, sort key or
 edges. `processor.engine.plan.compile_plan` makes plans.
 """
@@ -9,7 +9,6 @@ edges. `processor.engine.plan.compile_plan` makes plans.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from processor.engine.plan.access import Access, EdgeRead, KeyRead, SlotRead
 from processor.engine.plan.product_plan import ProductPlan
 from processor.engine.plan.step import Lookup
 from processor.engine.plan.tree import RootTree, places_of, trees_of
@@ -17,7 +16,7 @@ from processor.language.product.join_fields import convert, join_keys
 from processor.language.product.product import Columns
 from processor.values.entity import Entity
 from processor.values.record import Value
-from registry.text import column_of
+from registry.model import EdgePath, KeyPath, PlannedPath, SlotPath, column_of
 from statestore import keys
 from statestore.items import Edge, slot_name
 from statestore.keys import Key
@@ -120,18 +119,18 @@ class Plan:
         }
         return replace(self, entities={**self.entities, **moved}) if moved else self
 
-    def request(self, entity: str, access: Access, key: str) -> Key | Lookup:
+    def request(self, entity: str, access: PlannedPath, key: str) -> Key | Lookup:
         """The request for the rows of `entity` that hold `key`."""
-        if isinstance(access, KeyRead):
+        if isinstance(access, KeyPath):
             return self.entities[entity].key(key)
         return Lookup(self.source(entity, access, key))
 
-    def source(self, entity: str, access: SlotRead | EdgeRead, key: str) -> Query | str:
+    def source(self, entity: str, access: SlotPath | EdgePath, key: str) -> Query | str:
         """The index query, or the partition of edges, that finds the rows of `entity` that hold `key`."""
-        if isinstance(access, EdgeRead):
-            return keys.edge_partition(entity, access.fields, key)
+        if isinstance(access, EdgePath):
+            return keys.edge_partition(entity, keys.field_names(access.fields), key)
         return self.query(entity, access, key)
 
-    def query(self, entity: str, access: SlotRead, key: str) -> Query:
+    def query(self, entity: str, access: SlotPath, key: str) -> Query:
         """The index query that finds the rows of `entity` that hold `key`."""
         return Query(slot_name(access.slot), key, entity if access.pinned else None)

@@ -8,26 +8,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from processor.engine.plan.access import Access
 from processor.language.product.join_fields import join_keys
 from processor.language.product.product import OPEN, Columns, Gate, Join, Product
 from processor.values.record import Value
+from registry.model import JoinSpec, PlannedPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinPlan:
-    """A join of a product, compiled: a node of its tree. `parent`: the index of the node above it, None for the root.
+    """A join of a product, compiled: a node of its tree. `spec`: the join as the registry stores it. `parent`: the index of the
+    node above it, None for the root.
     `own_slot`: the slot (or the fields of edges) of the child that holds the join key, None when the join's columns are
     the child's primary key. Either `child_columns` or `parent_columns` may hold elements of an array
     (`processor.language.product.join_fields`). `child_converted`, `parent_converted`: what has another form in their keys."""
 
     join: Join
+    spec: JoinSpec
     parent: int | None
     above: str
     child_columns: Columns
     parent_columns: Columns
-    down: Access
-    up: Access
+    down: PlannedPath
+    up: PlannedPath
     own_slot: int | str | None
     used: frozenset[str] | None
     below: tuple[int, ...]
@@ -42,7 +44,7 @@ class JoinPlan:
         """The keys by which a row above joins."""
         return join_keys(self.parent_columns, columns, self.parent_converted)
 
-    def sides(self) -> Iterator[tuple[str, Access, Columns]]:
+    def sides(self) -> Iterator[tuple[str, PlannedPath, Columns]]:
         """Both sides of the join: the entity whose rows a lookup finds, its access path, and the fields that hold the
         key."""
         yield self.join.entity, self.down, self.child_columns

@@ -10,10 +10,9 @@ from typing import Any
 from processor.engine.plan.plan import EntityPlan
 from processor.engine.plan.touch import RefusedChange
 from processor.values.record import UNAVAILABLE, Change, Truncated
-from statestore.column_values import WORTHWHILE
-from statestore.items import Image, Row
+from statestore.items import Image, Row, are_comparable, decode_version, encode_version, next_fill
 from statestore.keys import Key
-from statestore.versions import are_comparable, decode_version, encode_version, next_fill
+from statestore.values import WORTHWHILE
 
 
 def version_of(change: Change | Truncated) -> str:

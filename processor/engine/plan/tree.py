@@ -8,9 +8,9 @@ it, and assembles a root once for all products that show it.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from processor.engine.plan.access import SlotRead
 from processor.engine.plan.product_plan import JoinPlan, ProductPlan
 from processor.language.product.document import Shape
+from registry.model import SlotPath
 
 Readers = tuple[tuple[frozenset[str] | None, tuple[str, ...]], ...]
 """The products that read a row at a place, by the columns that they use there; None for all columns."""
@@ -107,7 +107,7 @@ class _Building:
                 self.nodes.append(replace(node, parent=parent))
                 self.below[place] = []
                 self.below[parent].append(place)
-            elif isinstance(node.down, SlotRead) and not node.down.pinned:
+            elif isinstance(node.down, SlotPath) and not node.down.pinned:
                 # the product asks this query anyway, for a sibling
                 self.nodes[place] = replace(self.nodes[place], down=node.down)
             self.places[name, index] = place
@@ -140,7 +140,7 @@ class _Building:
 
 def _identity(node: JoinPlan) -> tuple[object, ...]:
     """Joins with the same identity find the same rows. A query that siblings share finds those of a pinned one, too."""
-    down = node.down.slot if isinstance(node.down, SlotRead) else node.down
+    down = node.down.slot if isinstance(node.down, SlotPath) else node.down
     return node.join.entity, node.child_columns, node.parent_columns, down, node.up, node.join.strong
 
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 
 from processor.engine.plan.touch import Root
 from processor.engine.protocol.segment import BYTES_PER_ITEM
-from statestore.item_attributes import key_of_item, write_note
+from statestore.items import key_of_item
 from statestore.keys import Key, progress_partition
 from statestore.store import Delete, Item, Write
+from statestore.writes import write_note
 
 PARTITION = progress_partition("OPEN")
 """Of the backlog and of fan-outs. Open changes have `segment.PARTITIONS`."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from processor.engine.protocol.backlog import PARTITION
 from processor.engine.protocol.held_portion import Held, TransactionName
 from processor.engine.protocol.packed_text import pack, unpack
-from statestore.item_attributes import write_note
 from statestore.keys import Key
 from statestore.store import Delete, Item, Write
+from statestore.writes import write_note
 
 NOTE = Key(PARTITION, "closed")
 

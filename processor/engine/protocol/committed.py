@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from processor.engine.protocol.epochs import Epochs, Partition
 from processor.values.record import Record
-from statestore.versions import decode_version, encode_version
+from statestore.items import decode_version, encode_version
 
 Place = tuple[str, int, int]
 """(topic, epoch, partition)."""

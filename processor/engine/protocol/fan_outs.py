@@ -13,14 +13,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from processor.engine.plan.access import KeyRead
 from processor.engine.plan.product_plan import ProductPlan
 from processor.engine.plan.touch import Root
 from processor.engine.protocol.backlog import PARTITION
+from registry.model import KeyPath
 from statestore import keys
-from statestore.item_attributes import key_of_item, write_note
+from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.store import AbsentOrBelow, Delete, Item, Write
+from statestore.writes import write_note
 
 PAGES_PER_ROUND = 4
 
@@ -114,7 +115,7 @@ class FanOuts:
 def _node(product: ProductPlan, path: tuple[str, ...]) -> int | None:
     """The join with this path, if its way up still has pages."""
     for n, node in enumerate(product.nodes):
-        if _path(product, n) == path and not isinstance(node.up, KeyRead):
+        if _path(product, n) == path and not isinstance(node.up, KeyPath):
             return n
     return None
 

@@ -17,11 +17,10 @@ from processor.engine.plan.plan import EntityPlan
 from processor.engine.plan.row_image import layout_image
 from processor.engine.plan.step import Lookup, Step
 from processor.engine.plan.touch import OVERSIZED
-from statestore.item_attributes import shows
-from statestore.items import JoinKey, Row, slot_name, written_row
+from statestore.items import JoinKey, Row, shows, slot_name, written_row
 from statestore.keys import Key
-from statestore.row_writes import leaves_room, merge_image
 from statestore.store import Item, Query, Refused, TooLarge
+from statestore.writes import leaves_room, merge_image
 
 
 class FilledRow(NamedTuple):

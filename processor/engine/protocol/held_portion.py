@@ -19,9 +19,10 @@ from processor.engine.protocol.backlog import PARTITION
 from processor.engine.protocol.packed_text import pack, unpack
 from processor.engine.protocol.ranges import Ranges, count, union
 from processor.engine.protocol.segment import BYTES_PER_ITEM
-from statestore.item_attributes import key_of_item, write_note
+from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.store import Item, Write
+from statestore.writes import write_note
 
 TransactionName = tuple[str, str]
 """The topic of the transaction metadata, and the id."""

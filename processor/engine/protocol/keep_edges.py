@@ -15,10 +15,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from processor.engine.plan.step import Step
-from statestore.edges import drop_edge, put_edge
-from statestore.item_attributes import edges_in, version_in
 from statestore.items import Edge, JoinKey, Row
 from statestore.store import Write
+from statestore.writes import drop_edge, edges_in, put_edge, version_in
 
 T = TypeVar("T")
 RowKeys = tuple[Row, frozenset[JoinKey]]

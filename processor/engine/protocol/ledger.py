@@ -24,10 +24,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from processor.engine.plan.product_plan import LedgerPlace
-from statestore.item_attributes import write_note
 from statestore.keys import Key, progress_partition
 from statestore.store import Absent, Equals, Item, Write
 from statestore.table import TTL
+from statestore.writes import write_note
 
 GROUP = 20
 """Products of one root entity that share a ledger item: with an entry of some 35 bytes each, the item stays below 1 KB."""

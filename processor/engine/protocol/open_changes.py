@@ -33,8 +33,7 @@ from processor.engine.protocol.segment import (
     read_changes,
     unproven_slots,
 )
-from statestore.item_attributes import key_of_item
-from statestore.items import read_row
+from statestore.items import key_of_item, read_row
 from statestore.keys import Key
 from statestore.store import Item, Store
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from statestore import keys
-from statestore.item_attributes import write_note
 from statestore.keys import Key
 from statestore.store import Item, Write
+from statestore.writes import write_note
 
 TOPICS = keys.progress_partition("TOPICS")
 

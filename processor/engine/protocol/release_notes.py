@@ -16,9 +16,10 @@ from math import inf
 from processor.engine.plan.touch import Root
 from processor.engine.protocol.backlog import PARTITION
 from processor.engine.protocol.packed_text import pack, unpack
-from statestore.item_attributes import key_of_item, write_note
+from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.store import Item, Write
+from statestore.writes import write_note
 
 
 @dataclass(slots=True, kw_only=True)

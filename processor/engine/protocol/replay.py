@@ -24,8 +24,8 @@ from processor.values.record import Change
 from statestore import keys
 from statestore.items import Image, Row, written_row
 from statestore.keys import Key
-from statestore.row_writes import leaves_room, merge_image
 from statestore.store import Refused, TooLarge
+from statestore.writes import leaves_room, merge_image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,11 +20,11 @@ from processor.engine.protocol.segment import OpenChange, read_changes, write_ch
 from processor.values.record import Record
 from registry.model import LetterPosition
 from statestore import keys
-from statestore.item_attributes import key_of_item, write_note
-from statestore.items import JoinKey
+from statestore.items import JoinKey, key_of_item
 from statestore.keys import Key
 from statestore.store import Item, Write
 from statestore.table import TTL
+from statestore.writes import write_note
 
 PARTITION = keys.progress_partition("REPLAYS")
 DROPPED = "dropped"

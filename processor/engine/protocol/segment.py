@@ -22,10 +22,10 @@ from zlib import crc32
 
 from processor.engine.protocol.packed_text import pack, unpack
 from statestore import keys
-from statestore.item_attributes import write_note
 from statestore.items import JoinKey, Row, slot_name
 from statestore.keys import Key
 from statestore.store import Item, Read, Store, Write
+from statestore.writes import write_note
 
 PARTITIONS = tuple(keys.progress_partition("OPEN", f"{n:02d}") for n in range(16))
 """A checksum of the sort key chooses one for each durable item. A partition key takes 1,000 write units a second, and DynamoDB

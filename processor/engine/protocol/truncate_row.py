@@ -16,8 +16,8 @@ from processor.engine.plan.touch import Touch
 from processor.engine.protocol.walk import TruncateGoal
 from statestore.errors import Terminal
 from statestore.items import Row, written_row
-from statestore.row_writes import write_image
 from statestore.store import Done, Equals, Item, Refused, TooLarge
+from statestore.writes import write_image
 
 
 def truncate_row(item: Item, plan: EntityPlan, goal: TruncateGoal, *, expires_at: int) -> Step[Touch | None]:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 from statestore import keys
-from statestore.item_attributes import key_of_item, write_note
+from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.store import AbsentOrBelow, Item, Write
+from statestore.writes import write_note
 
 PARTITION = keys.progress_partition("WALKS")
 

@@ -40,8 +40,8 @@ from processor.values.record import UNAVAILABLE, Change
 from statestore import keys
 from statestore.items import Image, JoinKey, Row, written_row
 from statestore.keys import Key
-from statestore.row_writes import keep_indexed, leaves_room, merge_image, write_image
 from statestore.store import Done, Item, Refused, TooLarge, Write
+from statestore.writes import keep_indexed, leaves_room, merge_image, write_image
 
 IsShown = Callable[[Key], bool]
 

@@ -26,8 +26,7 @@ from processor.engine.protocol.replays import end_note, noted_keys, notes_of_row
 from processor.engine.protocol.segment import changes_key, make_segment
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.step_runner import StepRunner
-from statestore.item_attributes import key_of_item
-from statestore.items import DELETED, JoinKey
+from statestore.items import DELETED, JoinKey, key_of_item
 from statestore.keys import Key
 
 

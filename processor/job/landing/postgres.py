@@ -47,7 +47,7 @@ from processor.job.landing.target import (
     write_latest,
 )
 from processor.language.product.document_type import document_schema
-from statestore.postgres.postgres_session import LIMITS
+from statestore.postgres.session import LIMITS
 
 KEEP_DAYS: Final = 7
 """So long a tombstone refuses older messages of its key, which come from a partition that another process reads late."""

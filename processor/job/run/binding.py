@@ -67,7 +67,7 @@ from registry.errors import RegistryMissing
 from registry.model import Binding, Lease
 from registry.repository import Registry
 from statestore.errors import NoTable
-from statestore.item_attributes import key_of_item
+from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.store import Delete, FencingToken, Item, Refused, ReportIndex, Store, Write
 

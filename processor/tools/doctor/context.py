@@ -31,7 +31,7 @@ from statestore.table import TableState
 if TYPE_CHECKING:
     from processor.job.kafka.admin import ClusterProbe
     from registry.repository import Registry
-    from statestore.postgres.durability import Durability
+    from statestore.postgres.table import Durability
 
 
 class CheckContext:

@@ -60,12 +60,10 @@ from processor.values.framing import FramedReader, is_framed, schema_ids
 from processor.values.reasons import OF_DOCUMENTS
 from processor.values.record import Message, Record, Rejected, Value
 from registry.edits.history import past_products
-from registry.model import HistoryEntry
-from registry.text import json_text
+from registry.model import HistoryEntry, json_text
 from statestore import keys
-from statestore.items import Row
+from statestore.items import Row, encode_version
 from statestore.store import Store
-from statestore.versions import encode_version
 
 SHORTEST_TEXT = 6
 """Fewer characters of a key are in the bytes of too many other records by chance."""

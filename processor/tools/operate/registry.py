@@ -44,10 +44,9 @@ from registry.model import Applied
 from registry.repository import Registry
 from registry.repository.registry import Check
 from statestore.copy_items import CopyCounts, CopyStep, ReportStep, copy_items
-from statestore.items import read_row
+from statestore.items import decode_version, read_row
 from statestore.keys import partitions
 from statestore.store import Store
-from statestore.versions import decode_version
 
 if TYPE_CHECKING:
     from registry.repository import Registry

@@ -16,8 +16,7 @@ import tests.simulator.world as world
 from processor.engine.protocol.overlay import SegmentGroup
 from processor.engine.protocol.segment import OpenChange
 from processor.engine.rounds.round_runner import RoundRunner
-from statestore.item_attributes import key_of_item
-from statestore.items import Row, read_columns
+from statestore.items import Row, key_of_item, read_columns
 from statestore.keys import Key
 from tests.simulator.without.switch import always, replacing
 

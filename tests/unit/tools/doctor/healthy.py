@@ -16,7 +16,7 @@ from processor.language.definitions.load import load, read_directory
 from processor.values.record import Record
 from registry.model import Binding, EpochBoundary, JobStatus, KnownLanding, RegistryState, Snapshot
 from statestore.memory import MemoryStore
-from statestore.postgres.durability import Durability
+from statestore.postgres.table import Durability
 from statestore.table import TableState, slot_names
 
 NOW = 1_800_000_000.0
