@@ -45,11 +45,10 @@ from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.write_stage import write_stage
 from processor.environment.settings.settings import Settings
-from statestore.items import slot_name
+from statestore.items import encode_version, slot_name
 from statestore.keys import Key, row_key
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 from statestore.store import Delete, Done, Refused, Write, WriteOutcome
-from statestore.versions import encode_version
 
 RATES = (1_000, 5_000, 15_000, 50_000)
 USERS, REPOS = 100, 5_000

@@ -32,7 +32,7 @@ from processor.environment.programs.servers import DYNAMODB_LOCAL_NAME
 from processor.job.kafka.client import make_consumer
 from processor.job.kafka.client import settings as client_settings
 from processor.job.run.job import Job
-from processor.job.run.prepare_plan import prepare_plan
+from processor.job.run.open_job import prepare_plan
 from processor.job.run.run_job import run_job
 from processor.language.definitions.load import load, read_directory
 from processor.values import canonical_json

@@ -23,7 +23,7 @@ from processor.engine.rounds.step_runner import StepRunner
 from processor.environment.settings.resolve import open_registry, resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
-from processor.job.kafka.open_schemas import open_schemas
+from processor.job.kafka.schemas import open_schemas
 from processor.language.definitions.problems import suggest
 from processor.language.product.document import read_root_key
 from processor.tools.inspect.prices import DEFAULT, Prices, read_prices

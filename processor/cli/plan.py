@@ -25,7 +25,7 @@ from processor.engine.rounds.trial import Trial
 from processor.environment.settings.resolve import open_registry, resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import SettingError, StatestoreError
-from processor.job.kafka.open_schemas import open_schemas
+from processor.job.kafka.schemas import open_schemas
 from processor.language.definitions.load import load, read_directory
 from processor.language.product.product import Definitions
 from processor.text import table_lines, visible

@@ -234,7 +234,7 @@ def _letters(
 ) -> tuple[list[Rejected], list[str]]:
     """The letters, and why other rows get none."""
     from processor.job.kafka.admin import Admin
-    from processor.job.run.dead_letter_topic import letter_bytes
+    from processor.job.run.dead_letters import letter_bytes
     from processor.tools.source.comparison import repair_letter
 
     limit = letter_bytes(Admin(settings.bootstrap_servers, dict(settings.kafka)), settings)

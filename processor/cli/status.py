@@ -41,13 +41,12 @@ from processor.job.metrics.status import (
     wrong_lines,
 )
 from processor.text import column_widths, duration_text, fitted, table_lines, visible, visible_lines
+from processor.tools.inspect.board import ENDS, board_json, pending_lines
 from processor.tools.inspect.prices import spending_line, throttled
-from registry.board import board_json
-from registry.edits.edit import pending_lines
-from registry.model import ENDS, AssignmentState, JobStatus, Progress, RunEnd, Snapshot
+from registry.model import AssignmentState, JobStatus, Progress, RunEnd, Snapshot
 
 if TYPE_CHECKING:
-    from processor.job.landing.landing_states import LandingState
+    from processor.job.landing.states import LandingState
     from processor.tools.doctor.checks import CheckedFinding
     from registry.repository import Registry
 
@@ -84,7 +83,7 @@ def _print_status(registry: "Registry", settings: Settings, options: argparse.Na
 
 def _landings(registry: "Registry", settings: Settings) -> tuple[list["LandingState"], list[str]]:
     """The landings; and a line where the broker does not say how far they are."""
-    from processor.job.landing.landing_states import landing_states, landings_of
+    from processor.job.landing.states import landing_states, landings_of
 
     known = registry.landings.all()
     try:

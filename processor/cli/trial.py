@@ -29,7 +29,7 @@ from processor.engine.rounds.trial import Failure, Trial, batches, run_case
 from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import read_settings
 from processor.errors import StatestoreError
-from processor.job.kafka.open_schemas import open_schemas
+from processor.job.kafka.schemas import open_schemas
 from processor.language.definitions.load import files_below, load_directory, read_tests
 from processor.language.definitions.product_tests import Case, read_cases
 from processor.text import nearest_topic

@@ -6,7 +6,7 @@ from threading import Event
 from time import time
 
 from processor.engine.protocol.walks import PARTITION, FillGoal, PublishGoal, TruncateGoal, Walk, WalkName, read_walk
-from registry.edits.advance import WHY
+from registry.edits.operations import WHY
 from registry.errors import RegistryError
 from registry.repository import Registry
 from statestore.errors import StoreError

@@ -13,8 +13,8 @@ from typing import Any
 import processor.engine.plan.row_image
 import processor.engine.protocol.open_changes
 import processor.engine.protocol.segments
+import processor.job.run.lease
 import processor.job.run.spark_executor
-import processor.job.run.take_over
 import processor.job.run.worker
 from processor.engine.plan.plan import Plan
 from processor.engine.rounds.round_counts import RowReads, UpdateCounts
@@ -22,7 +22,7 @@ from processor.environment.settings.settings import Settings
 from processor.job.run.job import Job
 from processor.job.run.lease import lease_check
 from processor.job.run.worker import Clients, transactional_id
-from statestore.column_values import WORTHWHILE
+from statestore.values import WORTHWHILE
 from tests.simulator.actor import Actor, DeadLetterOutbox, ProducerClient, RegistryClient, TableClient
 from tests.simulator.world import World
 
@@ -128,7 +128,7 @@ def doubles(world: World) -> Iterator[None]:
     replaced: list[tuple[Any, str, Any]] = [
         (processor.job.run.worker, "clients", clients),
         (processor.job.run.worker, "TransactionalOutbox", producer),
-        (processor.job.run.take_over, "fence_producers", fence),
+        (processor.job.run.lease, "fence_producers", fence),
         (processor.job.run.spark_executor, "SMALL", world.conditions.small_round),
         (processor.job.run.worker, "SMALL", world.conditions.small_round),
         (processor.engine.plan.row_image, "WORTHWHILE", 0 if world.conditions.packs else WORTHWHILE),

@@ -22,10 +22,10 @@ from processor.engine.protocol.epochs import (
 )
 from processor.engine.protocol.erasures import PARTITION as ERASED
 from processor.engine.protocol.erasures import Erasure, read_erasure
-from processor.job.run.forget_progress import forget_progress
+from processor.job.run.binding import forget_progress
 from processor.values.record import Record
 from registry.model import EpochBoundary
-from statestore.versions import decode_version, encode_version
+from statestore.items import decode_version, encode_version
 from tests.simulator.erased_rows import OVERRIDES, ErasingSimulation
 from tests.simulator.history import Event, Partition, partition_of
 from tests.simulator.spark_checkpoint import Checkpoint

@@ -15,7 +15,7 @@ from processor.engine.protocol import open_changes, segments, settle, write_stat
 from processor.engine.protocol.epochs import Epochs
 from processor.engine.protocol.segments import sights_of
 from processor.engine.rounds import step_runner
-from statestore import row_writes
+from statestore import writes
 from statestore.store import AbsentOrBelow
 from tests.simulator.actor import Crash
 from tests.simulator.history import Event
@@ -207,7 +207,7 @@ def problem_of(kind: type[Written], *switches: Switch) -> str | None:
         return simulate(1, overrides={**STILL, "events": events}, simulation_class=kind).problem
 
 
-any_partition = replacing((row_writes, "_committed", lambda _: lambda _since, below: AbsentOrBelow("_v", below)))
+any_partition = replacing((writes, "_committed", lambda _: lambda _since, below: AbsentOrBelow("_v", below)))
 """A first write over any older row, of whatever partition and epoch."""
 
 

@@ -1,6 +1,6 @@
 """The plan that a job runs: its products compiled against the registry's slot assignments, each join with its access paths.
 
-Reads are by key, by edges, or by one query of the slot that the registry assigned (`processor.engine.plan.access`). Both sides
+Reads are by key, by edges, or by one query of the slot that the registry assigned (`registry.model.PlannedPath`). Both sides
 of a join encode their keys alike. So a key from one row's slot serves as it is in the other side's slot, sort key or
 edges. `processor.engine.plan.compile_plan` makes plans.
 
@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from processor.engine.plan.access import Access, EdgeRead, KeyRead, SlotRead
 from processor.engine.plan.step import Lookup
 from processor.errors import PlanError
 from processor.language.product.document import Shape, read_root_key
@@ -24,7 +23,7 @@ from processor.text import first_of
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.record import Value
-from registry.text import column_of
+from registry.model import EdgePath, JoinSpec, KeyPath, PlannedPath, SlotPath, column_of
 from statestore import keys
 from statestore.items import Edge, slot_name
 from statestore.keys import Key
@@ -48,18 +47,20 @@ def root_of(root: Entity, key: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinPlan:
-    """A join of a product, compiled: a node of its tree. `parent`: the index of the node above it, None for the root.
+    """A join of a product, compiled: a node of its tree. `spec`: the join as the registry stores it. `parent`: the index of the
+    node above it, None for the root.
     `own_slot`: the slot (or the fields of edges) of the child that holds the join key, None when the join's columns are
     the child's primary key. Either `child_columns` or `parent_columns` may hold elements of an array
     (`processor.language.product.join_fields`). `child_converted`, `parent_converted`: what has another form in their keys."""
 
     join: Join
+    spec: JoinSpec
     parent: int | None
     above: str
     child_columns: Columns
     parent_columns: Columns
-    down: Access
-    up: Access
+    down: PlannedPath
+    up: PlannedPath
     own_slot: int | str | None
     used: frozenset[str] | None
     below: tuple[int, ...]
@@ -74,7 +75,7 @@ class JoinPlan:
         """The keys by which a row above joins."""
         return join_keys(self.parent_columns, columns, self.parent_converted)
 
-    def sides(self) -> Iterator[tuple[str, Access, Columns]]:
+    def sides(self) -> Iterator[tuple[str, PlannedPath, Columns]]:
         """Both sides of the join: the entity whose rows a lookup finds, its access path, and the fields that hold the
         key."""
         yield self.join.entity, self.down, self.child_columns
@@ -218,7 +219,7 @@ class _Building:
                 self.nodes.append(replace(node, parent=parent))
                 self.below[place] = []
                 self.below[parent].append(place)
-            elif isinstance(node.down, SlotRead) and not node.down.pinned:
+            elif isinstance(node.down, SlotPath) and not node.down.pinned:
                 # the product asks this query anyway, for a sibling
                 self.nodes[place] = replace(self.nodes[place], down=node.down)
             self.places[name, index] = place
@@ -251,7 +252,7 @@ class _Building:
 
 def _identity(node: JoinPlan) -> tuple[object, ...]:
     """Joins with the same identity find the same rows. A query that siblings share finds those of a pinned one, too."""
-    down = node.down.slot if isinstance(node.down, SlotRead) else node.down
+    down = node.down.slot if isinstance(node.down, SlotPath) else node.down
     return node.join.entity, node.child_columns, node.parent_columns, down, node.up, node.join.strong
 
 
@@ -363,19 +364,19 @@ class Plan:
         }
         return replace(self, entities={**self.entities, **moved}) if moved else self
 
-    def request(self, entity: str, access: Access, key: str) -> Key | Lookup:
+    def request(self, entity: str, access: PlannedPath, key: str) -> Key | Lookup:
         """The request for the rows of `entity` that hold `key`."""
-        if isinstance(access, KeyRead):
+        if isinstance(access, KeyPath):
             return self.entities[entity].key(key)
         return Lookup(self.source(entity, access, key))
 
-    def source(self, entity: str, access: SlotRead | EdgeRead, key: str) -> Query | str:
+    def source(self, entity: str, access: SlotPath | EdgePath, key: str) -> Query | str:
         """The index query, or the partition of edges, that finds the rows of `entity` that hold `key`."""
-        if isinstance(access, EdgeRead):
-            return keys.edge_partition(entity, access.fields, key)
+        if isinstance(access, EdgePath):
+            return keys.edge_partition(entity, keys.field_names(access.fields), key)
         return self.query(entity, access, key)
 
-    def query(self, entity: str, access: SlotRead, key: str) -> Query:
+    def query(self, entity: str, access: SlotPath, key: str) -> Query:
         """The index query that finds the rows of `entity` that hold `key`."""
         return Query(slot_name(access.slot), key, entity if access.pinned else None)
 

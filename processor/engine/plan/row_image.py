@@ -22,11 +22,20 @@ from processor.engine.plan.step import RefusedChange
 from processor.values.entity import ColumnType
 from processor.values.record import UNAVAILABLE, Change, Truncated, Value
 from processor.values.values import DEBEZIUM, canonical_value
-from statestore.column_values import WORTHWHILE
-from statestore.items import Image, Row, read_columns, read_more, read_row
+from statestore.items import (
+    Image,
+    Row,
+    are_comparable,
+    decode_version,
+    encode_version,
+    next_fill,
+    read_columns,
+    read_more,
+    read_row,
+)
 from statestore.keys import Key
 from statestore.store import Item
-from statestore.versions import are_comparable, decode_version, encode_version, next_fill
+from statestore.values import WORTHWHILE
 
 """The count of values that were stored undeclared and do not fit the declared type."""
 

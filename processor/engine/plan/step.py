@@ -72,7 +72,7 @@ def oversized(change: Change) -> RefusedChange:
 class Lookup(NamedTuple):
     """The request for the rows of one join key.
 
-    source: an index query, or the partition of an edge key (`statestore.edges`). The runner reads the rows that edges
+    source: an index query, or the partition of an edge key (`statestore.writes`). The runner reads the rows that edges
     name by key.
     paged: one page of the answer instead of all pages. after: the row (or edge) after which the page begins, None for
     the first page.

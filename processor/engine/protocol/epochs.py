@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 from processor.values.record import Record
 from registry.model import EpochBoundary
-from statestore.versions import decode_version, encode_version
+from statestore.items import decode_version, encode_version
 
 Partition = tuple[str, int]
 """(topic, partition)."""

@@ -17,11 +17,10 @@ from processor.engine.plan.row_image import deleted_image
 from processor.engine.plan.step import RowKeys, Step
 from processor.engine.protocol.erasures import Erasure, erasure_key, read_erasure, write_erasure
 from processor.engine.protocol.segments import OpenChange, open_change, write_changes
-from statestore.item_attributes import write_bare_marker
-from statestore.items import Image, JoinKey, Row, read_row, written_row
+from statestore.items import Image, JoinKey, Row, encode_version, read_row, written_row
 from statestore.keys import Key
 from statestore.store import Refused
-from statestore.versions import encode_version
+from statestore.writes import write_bare_marker
 
 _NO_VERSION = encode_version(0, 0, 0)
 

@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 from processor.engine.protocol.epochs import UNKNOWN, Incarnation
 from statestore import keys
-from statestore.item_attributes import key_of_item, write_note
+from statestore.items import decode_version, encode_version, key_of_item, next_fill
 from statestore.keys import Key
 from statestore.store import Item, Write
-from statestore.versions import decode_version, encode_version, next_fill
+from statestore.writes import write_note
 
 Ends = Mapping[str, Mapping[int, int]]
 """The id of a topic's incarnation -> partition -> the offset from which on records are new."""

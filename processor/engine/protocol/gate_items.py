@@ -33,9 +33,10 @@ from typing import Any, NamedTuple
 from processor.engine.plan.step import Root
 from processor.engine.protocol.pending import PARTITION
 from processor.engine.protocol.segments import BYTES_PER_ITEM, pack, unpack
-from statestore.item_attributes import key_of_item, write_note
+from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.store import Delete, Item, Write
+from statestore.writes import write_note
 
 Ranges = tuple[tuple[int, int], ...]
 """First and last number of each range, rising, with a gap between two ranges."""

@@ -26,9 +26,9 @@ from processor.environment.stores.kinds import kind_and_table
 from processor.errors import ForeignPart
 from registry.model import Binding
 from statestore import keys
-from statestore.item_attributes import write_note
 from statestore.keys import Key, progress_partition
 from statestore.store import Absent, Item, Write
+from statestore.writes import write_note
 
 IDENTITY = Key(progress_partition("IDENTITY"), "table")
 SEQUENCES = progress_partition("SEQUENCES")

@@ -30,10 +30,10 @@ from typing import NamedTuple
 
 from processor.engine.plan.plan import LedgerPlace
 from registry.model import RunMark
-from statestore.item_attributes import write_note
 from statestore.keys import Key, progress_partition
 from statestore.store import Absent, Equals, Item, Write
 from statestore.table import TTL
+from statestore.writes import write_note
 
 GROUP = 20
 """Products of one root entity that share a ledger item: with an entry of some 35 bytes each, the item stays below 1 KB."""

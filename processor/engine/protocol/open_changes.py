@@ -37,8 +37,7 @@ from processor.engine.protocol.segments import (
     unproven_slots,
 )
 from statestore.errors import Terminal
-from statestore.item_attributes import key_of_item
-from statestore.items import read_row
+from statestore.items import key_of_item, read_row
 from statestore.keys import Key
 from statestore.store import Delete, Item, Store, TooLarge
 

@@ -31,14 +31,15 @@ from itertools import chain
 from math import inf
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from processor.engine.plan.access import KeyRead
 from processor.engine.plan.plan import Plan, ProductPlan
 from processor.engine.plan.step import Root
 from processor.engine.protocol.segments import BYTES_PER_ITEM
+from registry.model import KeyPath
 from statestore import keys
-from statestore.item_attributes import key_of_item, write_note
+from statestore.items import key_of_item
 from statestore.keys import Key, progress_partition
 from statestore.store import AbsentOrBelow, Delete, Item, Write
+from statestore.writes import write_note
 
 PARTITION = progress_partition("OPEN")
 """Of the backlog and of fan-outs. Open changes have `segments.PARTITIONS`."""
@@ -303,7 +304,7 @@ class FanOuts:
 def _node(product: ProductPlan, path: tuple[str, ...]) -> int | None:
     """The join with this path, if its way up still has pages."""
     for n, node in enumerate(product.nodes):
-        if _path(product, n) == path and not isinstance(node.up, KeyRead):
+        if _path(product, n) == path and not isinstance(node.up, KeyPath):
             return n
     return None
 

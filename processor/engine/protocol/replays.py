@@ -34,12 +34,11 @@ from processor.engine.protocol.segments import OpenChange, open_change, read_cha
 from processor.values.record import Change, Record
 from registry.model import LetterPosition
 from statestore import keys
-from statestore.item_attributes import key_of_item, write_note
-from statestore.items import Image, JoinKey, Row, written_row
+from statestore.items import Image, JoinKey, Row, key_of_item, written_row
 from statestore.keys import Key
-from statestore.row_writes import leaves_room, merge_image
 from statestore.store import Item, Refused, TooLarge, Write
 from statestore.table import TTL
+from statestore.writes import leaves_room, merge_image, write_note
 
 PARTITION = keys.progress_partition("REPLAYS")
 DROPPED = "dropped"

@@ -34,10 +34,10 @@ from zlib import crc32
 
 from processor.errors import StatestoreError
 from statestore import keys
-from statestore.item_attributes import write_note
 from statestore.items import JoinKey, Row, slot_name
 from statestore.keys import Key
 from statestore.store import Item, Read, Store, Write
+from statestore.writes import write_note
 
 MOST_BYTES = 2**26
 """The most bytes of a text. The job writes 390 KB, and more only for one row with many former keys. An item of 400 KB could

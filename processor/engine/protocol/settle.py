@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from processor.engine.plan.step import Lookup, Step, Touch
 from processor.engine.protocol.segments import OpenChange, SettleOutcome, SlotKey, unproven_slots
 from statestore import keys
-from statestore.item_attributes import shows
-from statestore.items import Row, read_row, slot_name
-from statestore.row_writes import put_back
+from statestore.items import Row, read_row, shows, slot_name
 from statestore.store import Item, Query
+from statestore.writes import put_back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,11 +26,10 @@ from processor.engine.plan.row_image import declared_row, deleted_image, layout_
 from processor.engine.plan.step import OVERSIZED, Lookup, RowKeys, Step, Touch
 from processor.engine.protocol.walks import TruncateGoal
 from statestore.errors import Terminal
-from statestore.item_attributes import shows
-from statestore.items import JoinKey, Row, slot_name, written_row
+from statestore.items import JoinKey, Row, shows, slot_name, written_row
 from statestore.keys import Key
-from statestore.row_writes import leaves_room, merge_image, write_image
 from statestore.store import Done, Equals, Item, Query, Refused, TooLarge
+from statestore.writes import leaves_room, merge_image, write_image
 
 
 class FilledRow(NamedTuple):

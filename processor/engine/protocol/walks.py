@@ -35,9 +35,10 @@ from processor.engine.protocol.ledger import group_partition
 from processor.engine.protocol.pending import Moment, Turn, Turns, split
 from registry.model import Progress
 from statestore import keys
-from statestore.item_attributes import key_of_item, write_note
+from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.store import AbsentOrBelow, Delete, Item, Write
+from statestore.writes import write_note
 
 PARTITION = keys.progress_partition("WALKS")
 

@@ -48,12 +48,19 @@ from processor.engine.plan.step import UNDECLARED, RefusedChange, RowKeys, Step,
 from processor.engine.protocol.epochs import Published
 from processor.values.record import UNAVAILABLE, Change
 from statestore import keys
-from statestore.edges import drop_edge, put_edge
-from statestore.item_attributes import edges_in, version_in
 from statestore.items import Edge, Image, JoinKey, Row, written_row
 from statestore.keys import Key
-from statestore.row_writes import keep_indexed, leaves_room, merge_image, write_image
 from statestore.store import Done, Item, Refused, TooLarge, Write
+from statestore.writes import (
+    drop_edge,
+    edges_in,
+    keep_indexed,
+    leaves_room,
+    merge_image,
+    put_edge,
+    version_in,
+    write_image,
+)
 
 T = TypeVar("T", bound="EdgedResult | None")
 

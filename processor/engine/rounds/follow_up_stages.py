@@ -34,8 +34,7 @@ from processor.engine.rounds.round import Round, StageResult
 from processor.engine.rounds.round_counts import UNKNOWN
 from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.write_stage import open_touched, run_in_chunks, union
-from statestore.item_attributes import key_of_item
-from statestore.items import read_columns
+from statestore.items import key_of_item, read_columns
 from statestore.keys import Key
 from statestore.store import Page
 

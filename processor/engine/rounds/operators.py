@@ -61,8 +61,7 @@ from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import KafkaError
 from processor.values.dead_letters import DeadLetter
 from registry.model import Lease, LetterOutcome, LetterPosition, ReplayRequests
-from statestore.item_attributes import key_of_item
-from statestore.items import DELETED, JoinKey
+from statestore.items import DELETED, JoinKey, key_of_item
 from statestore.keys import Key
 
 

@@ -29,7 +29,7 @@ from processor.values.dead_letters import REPAIR, DeadLetter, seen_version
 from processor.values.entity import Entity
 from processor.values.reasons import OF_DOCUMENTS
 from processor.values.record import Change, Decoded, Ignored, Record, Rejected, Truncated
-from statestore.versions import decode_version
+from statestore.items import decode_version
 
 TOO_OLD = (
     "kept for longer than the marker of a deleted row (marker_days), so the row may have been deleted since: "

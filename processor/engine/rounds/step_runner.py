@@ -25,10 +25,10 @@ from processor.engine.protocol.segments import IndexKey, OpenRow, Overlay, Sight
 from processor.environment.settings.settings import FAN_OUT_PAGE
 from processor.values.framing import NO_SCHEMAS, FramedReader
 from processor.values.record import Message
-from statestore.edges import row_of
-from statestore.item_attributes import by_key, replace_older, version_shown
+from statestore.items import by_key, replace_older, version_shown
 from statestore.keys import Key
 from statestore.store import Delete, Item, Page, Query, Read, Store, Write
+from statestore.writes import row_of
 
 T = TypeVar("T")
 OpenWriter = Callable[[str], Callable[[Any], bytes]]

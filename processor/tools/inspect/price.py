@@ -48,10 +48,10 @@ from processor.values import canonical_json
 from processor.values.entity import ColumnType, Entity, parse_type
 from processor.values.envelopes.kinds import row_value
 from processor.values.record import Record, Value
+from registry.model import column_of
 from registry.slots import equal_groups
-from registry.text import column_of
 from statestore import keys
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 from statestore.store import Delete, Store
 
 UNREAD = "update of nothing that is used"

@@ -4,10 +4,10 @@ from typing import Any
 
 import processor.engine.protocol.write_state as write_state
 import processor.engine.rounds.write_stage as write_stage
-from statestore.edges import put_edge
 from statestore.items import read_edges
 from statestore.keys import Key
 from statestore.store import Write
+from statestore.writes import put_edge
 from tests.simulator.without.switch import replacing
 
 

@@ -14,8 +14,7 @@ import processor.engine.rounds.write_stage as write_stage
 import tests.simulator.world as world
 from processor.engine.protocol.segments import OpenChange, SegmentGroup
 from processor.engine.rounds.round_runner import RoundRunner
-from statestore.item_attributes import key_of_item
-from statestore.items import Row, read_columns
+from statestore.items import Row, key_of_item, read_columns
 from statestore.keys import Key
 from tests.simulator.without.switch import always, replacing
 

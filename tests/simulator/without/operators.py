@@ -11,7 +11,7 @@ from processor.engine.protocol.epochs import Epochs
 from processor.engine.protocol.erasures import Erasure
 from processor.engine.rounds.operators import Eraser
 from statestore.items import read_row
-from statestore.row_writes import merge_image
+from statestore.writes import merge_image
 from tests.simulator.without.switch import always, replacing
 
 no_fills = replacing((replays, "filled_image", always(None)))

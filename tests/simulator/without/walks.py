@@ -16,7 +16,7 @@ from processor.engine.protocol.walks import Walks
 from processor.engine.rounds.round import Stage
 from processor.engine.rounds.round_runner import RoundRunner
 from processor.job.run.job import Job
-from registry.edits.advance import advance
+from registry.edits.operations import advance
 from registry.model import Lease
 from statestore.keys import Key
 from statestore.store import Write

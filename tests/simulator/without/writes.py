@@ -10,7 +10,7 @@ import processor.engine.protocol.write_state as write_state
 import processor.engine.rounds.write_stage as write_stage
 import processor.job.run.spark_executor as spark_executor
 import processor.job.run.worker as worker
-from statestore import row_writes
+from statestore import writes
 from statestore.store import AbsentOrBelow, Delete, Done, Equals, Write
 from tests.simulator.actor import TableClient
 from tests.simulator.without.switch import replacing, with_result
@@ -111,7 +111,7 @@ def _really_deleted(write: Any) -> Any:
 
 
 no_marker = replacing((TableClient, "write", _really_deleted))
-ttl_kept = replacing((row_writes, "_unset", lambda unset: lambda image: tuple(n for n in unset(image) if n != "ttl")))
+ttl_kept = replacing((writes, "_unset", lambda unset: lambda image: tuple(n for n in unset(image) if n != "ttl")))
 
 
 no_filter = replacing((write_state, "_changed", lambda _: lambda _plan, _old, _row: None))

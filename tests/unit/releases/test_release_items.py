@@ -30,9 +30,7 @@ from processor.engine.protocol.segments import read_changes
 from processor.engine.protocol.walks import read_walk
 from processor.engine.rounds.trial import Trial
 from processor.language.definitions.load import load
-from statestore.item_attributes import key_of_item
-from statestore.item_format import FORMAT
-from statestore.items import read_row
+from statestore.items import FORMAT, key_of_item, read_row
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Item

@@ -4,7 +4,7 @@ import pytest
 
 from processor.engine.protocol.epochs import NOTHING, Committed, Epochs, committed_by, published_before
 from processor.values.record import Record
-from statestore.versions import encode_version, next_fill
+from statestore.items import encode_version, next_fill
 
 GROWN = Epochs(steps={("star", 0): ((0, 1), (10, 2)), ("star", 1): ((0, 2),)})
 """A topic that got a second partition when the first one ended at offset 10."""

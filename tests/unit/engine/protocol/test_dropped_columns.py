@@ -10,7 +10,7 @@ from processor.engine.plan.row_image import declared_row, layout_image
 from processor.values.placeholders import PLACEHOLDER
 from processor.values.record import Record
 from statestore.keys import Key
-from statestore.row_writes import merge_image
+from statestore.writes import merge_image
 from tests.unit.engine.protocol.test_columns_declared_later import ROW, STAR, Job, plan_with
 
 WITHOUT = {name: value for name, value in ROW.items() if name != "age"}

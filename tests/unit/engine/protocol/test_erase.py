@@ -23,9 +23,9 @@ from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Record, Rejected
+from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.store import Delete, Write
-from statestore.versions import encode_version
 
 PLAN = plan_alone(
     load(

@@ -14,7 +14,7 @@ from processor.language.definitions.load import load
 from processor.values.placeholders import PLACEHOLDER
 from processor.values.record import Record
 from statestore.items import read_row
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 from statestore.store import Item, Query
 
 ENTITIES = {

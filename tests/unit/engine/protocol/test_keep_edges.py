@@ -10,11 +10,11 @@ from processor.engine.plan.step import RefusedChange, Step, Touch, WeakKey
 from processor.engine.protocol.write_state import keep_edges, write_state
 from processor.language.definitions.load import load
 from processor.values.record import UNAVAILABLE, Change, Record
-from statestore.edges import drop_edge, put_edge
+from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import AbsentOrWithin, TooLarge
-from statestore.versions import encode_version
+from statestore.writes import drop_edge, put_edge
 from tests.support.published_rows import published_below
 from tests.unit.engine.protocol.dialogue import answers_of, crash_step, run_step
 

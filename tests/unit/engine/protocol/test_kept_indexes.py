@@ -16,7 +16,7 @@ from processor.language.definitions.load import load
 from processor.values.record import Change, Record
 from statestore.items import Image, JoinKey, Row
 from statestore.keys import Key, no_key
-from statestore.row_writes import keep_indexed
+from statestore.writes import keep_indexed
 from tests.unit.engine.protocol.edited_job import EditedJob
 
 ENTITIES: dict[str, Any] = {

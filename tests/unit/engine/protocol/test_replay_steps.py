@@ -12,9 +12,9 @@ from processor.engine.protocol.replays import ReplayedChange, end_replay, noted_
 from processor.engine.protocol.segments import changes_key, read_changes
 from processor.values.placeholders import PLACEHOLDER
 from processor.values.record import Record
+from statestore.items import encode_version
 from statestore.store import MAX_ITEM_BYTES, Delete, Done, Refused, TooLarge, Write
 from statestore.table import TTL
-from statestore.versions import encode_version
 from tests.unit.engine.protocol.dialogue import answers_of
 from tests.unit.engine.protocol.replay_world import WIDE, World, outcomes
 

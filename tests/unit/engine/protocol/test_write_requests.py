@@ -10,8 +10,8 @@ from processor.engine.plan.step import OVERSIZED, UNDECLARED, RefusedChange, Req
 from processor.engine.protocol.epochs import NOTHING, Committed, Published, published_before
 from processor.engine.protocol.write_state import write_state
 from processor.values.record import UNAVAILABLE, Change, Record
-from statestore.row_writes import keep_indexed, merge_image, write_image
 from statestore.store import MAX_ITEM_BYTES, Done, Item, Refused, TooLarge, Write, WriteOutcome
+from statestore.writes import keep_indexed, merge_image, write_image
 from tests.unit.engine.protocol.dialogue import dialogue
 from tests.unit.engine.protocol.example import PLAN, V, key, row_item
 

@@ -11,8 +11,8 @@ from processor.engine.protocol.identity import IDENTITY
 from processor.engine.rounds.operators import Eraser
 from processor.language.definitions.load import load
 from statestore.copy_items import copy_items
+from statestore.items import encode_version
 from statestore.memory import MemoryStore
-from statestore.versions import encode_version
 from tests.unit.engine.rounds.test_gates import ENTITIES, PRODUCT, Shop
 
 ORDER = {"id": 5, "total": 7}

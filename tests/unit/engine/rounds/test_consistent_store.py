@@ -12,8 +12,8 @@ from processor.engine.rounds.operators import Eraser
 from processor.engine.rounds.trial import Trial, batches
 from processor.environment.settings.settings import Settings
 from processor.values.record import Record
+from statestore.items import encode_version
 from statestore.memory import MemoryStore
-from statestore.versions import encode_version
 from tests.unit.engine.rounds.logged_job import PLAN
 
 

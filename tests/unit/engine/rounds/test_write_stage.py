@@ -18,9 +18,9 @@ from processor.errors import TruncateRefused
 from processor.language.definitions.load import load
 from processor.values.dead_letters import rejected_record
 from processor.values.record import Message, Record
+from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.versions import encode_version
 from tests.unit.engine.protocol.example import PLAN, key
 
 ROUND = Round(

@@ -16,8 +16,7 @@ from processor.job.kafka.lag import TopicLag
 from processor.job.run.monitor import JobMonitor, LastBatch
 from processor.language.definitions.load import load
 from processor.values.record import Record
-from statestore.memory import MemoryStore
-from statestore.metered import MeteredStore
+from statestore.memory import MemoryStore, MeteredStore
 from tests.unit.engine.rounds.logged_job import DEFINITIONS
 
 WITH_BADGE = {

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from processor.engine.rounds.events import JobEvent
 from processor.errors import KafkaError
@@ -66,7 +66,10 @@ class World:
 
     def __post_init__(self) -> None:
         self.feed = KafkaTransactionFeed(
-            open_reader=lambda _: self.topic, schemas=NO_SCHEMAS, report=self.events.append, now=lambda: self.now
+            open_reader=lambda _: cast(Any, self.topic),
+            schemas=NO_SCHEMAS,
+            report=self.events.append,
+            now=lambda: self.now,
         )
 
     def produce(self, at: float, *values: Any) -> None:
