@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from processor.engine.plan.access import index_groups, required_access
-from processor.engine.plan.compile_plan import compile_plan
+from processor.engine.plan.compile_plan import compile_plan, index_groups, required_access
 from processor.engine.plan.plan import Plan, ProductPlan, check_dead_letter_topic
 from processor.errors import PlanError
 from processor.language.definitions.describe import describe_entity, describe_product
