@@ -21,6 +21,8 @@ UNITS = {"seconds": "s", "flag": "none", "version": "none"}
 CHOSEN = '{job=~"$job"}'
 SOURCE = {"type": "prometheus", "uid": "prometheus"}
 WINDOW = "5m"
+LASTING = "10m"
+"""The value of a lasting alarm counts for so long: a start of a job, and the wait before it, take minutes."""
 JOBS = 'job=~"statestore.*"'
 """Prometheus knows a silent job only by its target: the name of its scrape job begins with statestore."""
 
@@ -135,7 +137,7 @@ def cloudwatch_alarms() -> str:
             "metric": alarm.metric.name,
             "kind": alarm.metric.kind,
             "limit": alarm.limit_name,
-            "silent": "breaching" if alarm.silent else "notBreaching",
+            "silent": "breaching" if alarm.silent else "ignore" if alarm.lasting else "notBreaching",
             "meaning": alarm.meaning,
         }
         for alarm in ALARMS
@@ -155,7 +157,7 @@ def prometheus_rules() -> str:
         lines += [
             f"      - alert: {alert_name(alarm)}",
             f"        expr: {json.dumps(expression(alarm))}",
-            f"        for: {'0s' if alarm.metric.kind == 'counter' else WINDOW}",
+            f"        for: {'0s' if alarm.metric.kind == 'counter' or alarm.lasting else WINDOW}",
             f"        labels: {{severity: {alarm.severity}}}",
             "        annotations:",
             f"          summary: {json.dumps(alarm.meaning)}",
@@ -171,8 +173,11 @@ def alert_name(alarm: Alarm) -> str:
 
 def expression(alarm: Alarm) -> str:
     """The expression that has a value while the alarm lasts. A labelled series of a counter begins with its first count, which
-    `increase` does not see: so the count itself serves while the series is new."""
+    `increase` does not see: so the count itself serves while the series is new. The series of a lasting counter is never new."""
     name = alarm.metric.name
+    if alarm.lasting:
+        look = "increase" if alarm.metric.kind == "counter" else "last_over_time"
+        return f"max by (job, instance) ({look}({name}[{LASTING}])) > {alarm.limit}"
     if alarm.metric.kind == "counter":
         counted = f"({name} unless {name} offset {WINDOW}) or increase({name}[{WINDOW}])"
         return f"sum by (job, instance) ({counted}) > {alarm.limit}"
@@ -181,7 +186,8 @@ def expression(alarm: Alarm) -> str:
 
 
 def _description(alarm: Alarm) -> str:
-    over = f"in {WINDOW}" if alarm.metric.kind == "counter" else f"for {WINDOW}"
+    window = LASTING if alarm.lasting else WINDOW
+    over = f"in {window}" if alarm.metric.kind == "counter" or alarm.lasting else f"for {window}"
     silent = ", or the job writes no metrics," if alarm.silent else ""
     return f"{{{{ $labels.job }}}} at {{{{ $labels.instance }}}}: {alarm.metric.name} is above {alarm.limit}{silent} {over}."
 

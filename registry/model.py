@@ -329,6 +329,11 @@ class PastRuns:
     worked_at: float | None = None
     """When a run last worked; None: none ever did, by this release."""
 
+    @staticmethod
+    def of(kept: Mapping[str, Any] | None) -> "PastRuns":
+        """Those of JSON values, without what only a newer release knows."""
+        return PastRuns(**{name: value for name, value in (kept or {}).items() if name in PastRuns.__slots__})
+
     def with_failure(self, at: float, text: str) -> "PastRuns":
         """After one more run that failed."""
         since = at if self.since is None else self.since

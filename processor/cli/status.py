@@ -31,6 +31,7 @@ from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import kind_of
 from processor.errors import KafkaError, PartError, SettingError, StatestoreError
 from processor.job.metrics.status import (
+    failed_text,
     gate_lines,
     lag_text,
     missing_text,
@@ -125,6 +126,8 @@ def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
     since = f" since {moment(job.acquired_at)}" if job.acquired_at else ""
     yield f"job {job.job}: runs as {job.owner}{since}, statestore {state.get('statestore', '?')}"
     yield from (f"  the run before: {_end_line(end)}" for end in (job.ended,) if end)
+    if job.past.failed == 1:  # more are wrong
+        yield f"  {failed_text(job.past)}"
     yield f"  registry version {job.applied_version}, the newest is {snapshot.version}"
     if job.report is None:
         yield "  it has reported nothing yet"

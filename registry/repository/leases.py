@@ -243,7 +243,7 @@ class Runs:
                 values = {"ended": ended, "owner": None}
                 found = select(_PAST).where(leases.c.job == job, mine, _KEEPS_PAST).with_for_update()
                 if how == "failed" and (row := connection.execute(found).one_or_none()):
-                    values["past"] = asdict(_past(row.past).with_failure(now.timestamp(), text))
+                    values["past"] = asdict(PastRuns.of(row.past).with_failure(now.timestamp(), text))
                 connection.execute(of_job.where(mine).values(values))
 
 
@@ -286,17 +286,13 @@ def _past_at_start(connection: Connection, job: str, owner: str) -> PastRuns:
     before = connection.execute(found.where(leases.c.job == job).with_for_update()).one_or_none()
     if before is None:
         return PastRuns()
-    past = _past(before.past)
+    past = PastRuns.of(before.past)
     died = before.owner is not None and not before.alive
     return past.with_failure(float(before.at), f"{before.owner} died: {DIED}") if died else past
 
 
-def _past(kept: Mapping[str, Any] | None) -> PastRuns:
-    return PastRuns(**(kept or {}))
-
-
 def _status(row: dict[str, Any]) -> JobStatus:
-    age, ended, past = row.pop("report_age"), row.pop("ended"), _past(row.pop("past"))
+    age, ended, past = row.pop("report_age"), row.pop("ended"), PastRuns.of(row.pop("past"))
     end = None if ended is None else RunEnd(**ended | {"at": datetime.fromisoformat(ended["at"])})
     return JobStatus(**row, report_age=None if age is None else float(age), ended=end, past=past)
 

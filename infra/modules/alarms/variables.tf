@@ -48,6 +48,8 @@ variable "limits" {
     lag_seconds         = optional(number, 300)
     unpublished_seconds = optional(number, 300)
     lease_age_seconds   = optional(number, 60)
+    restarts            = optional(number, 2)
+    stalled_seconds     = optional(number, 600)
     dead_letters        = optional(number, 0)
     released_incomplete = optional(number, 0)
     throttles           = optional(number, 0)

@@ -80,6 +80,9 @@ class Alarm:
     """A deployment may set another limit under this name. Empty where only 0 makes sense."""
     silent: bool
     """The alarm also comes when the job writes no metrics at all."""
+    lasting: bool
+    """The registry keeps the value between runs. So the last value counts while a job that ends again and again writes none, and
+    the alarm comes at once."""
 
 
 Read = Callable[[Report], Values | Histogram]
@@ -112,11 +115,25 @@ def _group(name: str, *metrics: Metric) -> tuple[Metric, ...]:
 
 
 def _alarm(
-    name: str, severity: Severity, meaning: str, *, limit: int = 0, limit_name: str = "", silent: bool = False
+    name: str,
+    severity: Severity,
+    meaning: str,
+    *,
+    limit: int = 0,
+    limit_name: str = "",
+    silent: bool = False,
+    lasting: bool = False,
 ) -> AlarmOf:
     """The alarm of its row."""
     return lambda metric: Alarm(
-        name=name, metric=metric, severity=severity, meaning=meaning, limit=limit, limit_name=limit_name, silent=silent
+        name=name,
+        metric=metric,
+        severity=severity,
+        meaning=meaning,
+        limit=limit,
+        limit_name=limit_name,
+        silent=silent,
+        lasting=lasting,
     )
 
 
@@ -164,6 +181,11 @@ def _oldest(report: Report) -> Values:
     return _one(0.0 if oldest is None else max(0.0, report["at"] - oldest))
 
 
+def _stalled(report: Report) -> Values:
+    """No value while only the broker could tell."""
+    return {} if report["stalled_seconds"] is None else _one(report["stalled_seconds"])
+
+
 def _events(report: Report) -> Values:
     counts = report["counts"]
     topics = {*report["topics"], *(name.partition(IN_TOPIC)[2] for name in counts if IN_TOPIC in name)}
@@ -193,6 +215,7 @@ def _since_landed(report: Report) -> Values:
 
 
 _STATUS = "`statestore status` says which and why."
+RESTARTS: Final = "restarts_total"
 
 METRICS = (
     *_group(
@@ -396,6 +419,35 @@ METRICS = (
             labels=("stage",),
             read=lambda report: {(stage,): report["counts"].get(f"{STAGE}{stage}", 0) / 1000 for stage in STAGES},
         ),
+        _counter(
+            RESTARTS,
+            "runs",
+            "Runs of the job that failed or died, by the registry: a restart does not begin at 0.",
+            read=lambda report: _one(report["past"]["restarts"]),
+            alarm=_alarm(
+                "restarts",
+                "critical",
+                "The job fails and starts again, over and over: `statestore status` says why.",
+                limit=2,
+                limit_name="restarts",
+                lasting=True,
+            ),
+        ),
+        _gauge(
+            "stalled_seconds",
+            "seconds",
+            "Time since the last batch ended, or since the oldest unread record, while records wait; 0 while none waits. A "
+            "restart does not begin at 0. No value while the broker does not show the lag.",
+            read=_stalled,
+            alarm=_alarm(
+                "stalled",
+                "critical",
+                "Records wait, and the job ends no batch: `statestore status` says why.",
+                limit=600,
+                limit_name="stalled_seconds",
+                lasting=True,
+            ),
+        ),
         _gauge("registry_version", "version", "The registry version that the job applied.", "registry_version"),
         _gauge(
             "refused_version",
@@ -499,7 +551,7 @@ LANDING_METRICS = _group(
 )
 
 _ORDER = (
-    *("lag", "unpublished", "degraded"),
+    *("restarts", "stalled", "lag", "unpublished", "degraded"),
     *("stopped_product", "stopped_walk", "refused_version", "unfit_documents", "lease"),
     *("dead_letters", "absent_columns", "released_incomplete", "throttles"),
 )
@@ -521,11 +573,12 @@ MOST_METRICS = MOST_VALUES = 100
 
 
 class EmfWriter:
-    """Makes the lines of one run. `namespace`: that of CloudWatch."""
+    """Makes the lines of one run. `namespace`: that of CloudWatch; `restarts`: how many the run before knew, whose lines hold
+    them."""
 
-    def __init__(self, namespace: str) -> None:
+    def __init__(self, namespace: str, restarts: int = 0) -> None:
         self._namespace = namespace
-        self._before: Mapping[str, Values | Histogram] = {}
+        self._before: Mapping[str, Values | Histogram] = {f"statestore_{RESTARTS}": _one(restarts)}
 
     def line(self, report: Mapping[str, Any]) -> str:
         """The line of a report."""

@@ -19,7 +19,7 @@ from processor.counts import Count
 from processor.engine.protocol.gates import AwaitedTransaction
 from processor.engine.rounds.round_counts import AGE_BOUNDS, Freshness, read_freshness
 from processor.text import DAY, MINUTE, duration_text
-from registry.model import JobStatus, ReplayRequest, RunEnd, Snapshot
+from registry.model import JobStatus, PastRuns, ReplayRequest, RunEnd, Snapshot
 
 SILENT_SECONDS = 60.0
 """A living job whose report is older is wrong: it reports every 5 s."""
@@ -31,11 +31,29 @@ def wrong_lines(job: JobStatus) -> Iterator[str]:
     """What a person must repair, a line each."""
     if not job.alive:
         yield from _wrong_end(job)
+        yield from wrong_runs(job.past)
         return
     if (job.report_age or 0.0) > SILENT_SECONDS:
         silence = duration_text(job.report_age or 0.0)
         yield f"job {job.job} renews its lease, and has reported nothing for {silence}; see its log"
-    yield from wrong_in_report(job.report or {})
+    yield from wrong_runs(job.past) if job.report is None else wrong_in_report(job.report)
+
+
+def wrong_runs(past: PastRuns) -> Iterator[str]:
+    """That the job fails again and again: a person must act, also while its next run lives. One failure may be over."""
+    if past.failed > 1:
+        yield f"{failed_text(past)}; no batch ended since then: repair the cause"
+
+
+def failed_text(past: PastRuns) -> str:
+    """That the last run failed, how often, and why."""
+    first, last = (moment(datetime.fromtimestamp(at or 0)) for at in (past.since, past.at))
+    runs = (
+        f"the last {past.failed} runs failed, from {first} to {last}"
+        if past.failed > 1
+        else f"the last run failed at {last}"
+    )
+    return f"{runs}: {past.text}"
 
 
 def _wrong_end(job: JobStatus) -> Iterator[str]:
@@ -50,7 +68,8 @@ def _wrong_end(job: JobStatus) -> Iterator[str]:
 
 
 def wrong_in_report(state: Mapping[str, Any]) -> Iterator[str]:
-    """What a person must repair by the report of a job that lives."""
+    """What a person must repair by the report of a job that lives. A report of an older release has no past runs."""
+    yield from wrong_runs(PastRuns.of(state.get("past")))
     for product, why in state.get("stopped_products", {}).items():
         yield f"product {product} stopped: {why}"
     for product, count in state.get("unfit_documents", {}).items():
@@ -161,6 +180,7 @@ def status_json(
                 "alive": job.alive,
                 "since": job.acquired_at.isoformat() if job.acquired_at else None,
                 "ended": asdict(end) | {"at": end.at.isoformat()} if (end := job.last_end) else None,
+                "past": asdict(job.past),
                 "applied_version": job.applied_version,
                 "report_age": job.report_age,
                 "report": job.report,

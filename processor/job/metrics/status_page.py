@@ -128,8 +128,9 @@ def status_page(report: Mapping[str, Any] | None, wrong: Collection[str], degrad
     state = "a person must act" if wrong else "degraded" if degraded or report is None else report["doing"]
     title = "statestore" if report is None else f"{report['job']}: {state}"
     waits = "".join(f'<p class="degraded">degraded: {escape(line)}</p>' for line in degraded)
-    start = f"<h1>statestore</h1><p>The job starts.</p>{waits}"
-    body = start if report is None else "".join(_parts(report, wrong, waits))
+    repair = "".join(f'<p class="wrong">{escape(line)}</p>' for line in wrong)
+    start = f"<h1>statestore</h1><p>The job starts.</p>{repair}{waits}"
+    body = start if report is None else "".join(_parts(report, repair, waits))
     return (
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
@@ -138,16 +139,15 @@ def status_page(report: Mapping[str, Any] | None, wrong: Collection[str], degrad
     )
 
 
-def _parts(report: Mapping[str, Any], wrong: Collection[str], waits: str) -> Iterable[str]:
+def _parts(report: Mapping[str, Any], repair: str, waits: str) -> Iterable[str]:
     values = read_metrics(report)
     yield f"<h1>job {escape(report['job'])}: {escape(report['doing'])}</h1>"
     yield _line(
         f"statestore {report['statestore']} on {report['host']}, process {report['pid']}, registry version "
         f"{report['registry_version']}; reported {_moment(report['at'])}"
     )
-    yield from (f'<p class="wrong">{escape(line)}</p>' for line in wrong)
-    yield waits
-    yield "" if wrong else '<p class="good">Nothing needs a person.</p>'
+    yield f"{repair}{waits}"
+    yield "" if repair else '<p class="good">Nothing needs a person.</p>'
     yield _tiles(report)
     yield _topics(report, values)
     yield "<h2>Open</h2>"

@@ -35,7 +35,7 @@ from processor.job.run.outages import BROKER, REGISTRY, SilentParts, WorkingJob,
 from processor.job.run.source_topics import MissingTopic, SourceTopics
 from processor.text import DAY, HOUR
 from registry.errors import RegistryUnreachable
-from registry.model import Lease
+from registry.model import Lease, PastRuns
 from registry.repository import Registry
 from statestore.store import HALF_UNITS
 
@@ -93,18 +93,18 @@ class StateKeeper:
         self._registry, self._lease, self._troubles, self._silent = registry, lease, troubles, silent
         self._thread: Thread | None = None
 
-    def keep(self, state: Mapping[str, Any], ended: int | None) -> None:
+    def keep(self, state: Mapping[str, Any], ended: int | None, worked_at: float | None = None) -> None:
         """Writes the state in a thread, and waits for that a moment. Drops the state while an earlier one has no answer. `ended`:
-        the last round that published something and ended."""
+        the last round that published something and ended; `worked_at`: when the run last worked, None before that."""
         if self._thread is None or not self._thread.is_alive():
-            self._thread = Thread(target=self._keep, args=(state, ended), name="state keeper", daemon=True)
+            self._thread = Thread(target=self._keep, args=(state, ended, worked_at), name="state keeper", daemon=True)
             self._thread.start()
         self._thread.join(KEEP_SECONDS)
 
-    def _keep(self, state: Mapping[str, Any], ended: int | None) -> None:
+    def _keep(self, state: Mapping[str, Any], ended: int | None, worked_at: float | None) -> None:
         try:
             with self._silent.asking(REGISTRY):
-                self._registry.runs.keep_report(self._lease, state, ended)
+                self._registry.runs.keep_report(self._lease, state, ended, worked_at=worked_at)
             self._troubles.end(REGISTRY)
         except RegistryUnreachable as away:
             text = f"{away}; the job publishes nothing until it knows that its lease holds"
@@ -114,6 +114,8 @@ class StateKeeper:
 
 
 EVERY_SECONDS = 5.0
+WORKED_SECONDS = 60.0
+"""A run that ended a batch, or lived this long, has worked: the next failure is the first in a row."""
 LOOKS_PER_LINE = 2
 """A status line every 10 s."""
 JOIN_SECONDS = 10
@@ -158,7 +160,8 @@ class JobMonitor:
         self._job, self._clock = job, clock
         self._ending = Event()
         self._thread = Thread(target=self._look_until_the_end, name="monitor", daemon=True)
-        self._emf = EmfWriter(job.settings.cloudwatch_namespace)
+        self._past = job.lease.past or PastRuns()
+        self._emf = EmfWriter(job.settings.cloudwatch_namespace, self._past.seen)
         self._began = clock()
         self._counted = (self._began, 0, 0)
         self._rates = (0.0, 0.0)
@@ -167,6 +170,7 @@ class JobMonitor:
         self._samples = SampleRing()
         self._windows = {"last_hour": CountWindow(HOUR, self._began), "last_day": CountWindow(DAY, self._began)}
         self._silent = SilentParts(job, clock)
+        self._worked = False
         self.report: dict[str, Any] | None = None
 
     def start(self) -> None:
@@ -194,7 +198,8 @@ class JobMonitor:
                     state = self.report = self.state(self._lag.lags(self._topics(), self._job.positions))
                     if shows and looks:
                         self._emit(state)
-                    keeper.keep(state, through if through >= 0 else None)
+                    worked_at = self._past.worked_at if self._worked else None
+                    keeper.keep(state, through if through >= 0 else None, worked_at)
                 if ended:
                     return
                 looks += 1
@@ -233,6 +238,8 @@ class JobMonitor:
         events, documents = self._rates_until(now)
         backlog = sum(len(roots) for roots in list(driver.progress.backlog.waiting.values()))
         backlog += len(driver.progress.backlog.own)
+        oldest = self._oldest_unpublished(lags, now)
+        self._note_work(lags, oldest, now)
         return {
             "at": now,
             "began": self._began,
@@ -271,12 +278,31 @@ class JobMonitor:
             "refusal": steward.refusal if steward else "",
             "dead_letters": driver.tally[Count.DEAD_LETTERS],
             "last_dead_letter": driver.last_letter,
-            "oldest_unpublished": self._oldest_unpublished(lags, now),
+            "oldest_unpublished": oldest,
+            "past": asdict(self._past),
+            "stalled_seconds": self._stalled(lags, now),
             "troubles": job.troubles.as_json(),
             "lease_age": round(job.renewal.age, 1),
             "counts": (counts := dict(driver.tally)),
             **{name: window.add(now, counts) for name, window in self._windows.items()},
         }
+
+    def _note_work(self, lags: Mapping[str, TopicLag], oldest: float | None, now: float) -> None:
+        """Notes that the run works: it ended a batch, or lives for a minute and has nothing to do."""
+        batch = self._job.last_batch
+        idle = oldest is None and all(lag.records == 0 for lag in lags.values()) and not self._job.driver.unsettled
+        if batch is not None:
+            self._past, self._worked = self._past.with_work(batch.at), True
+        elif idle and self._lag.looked and now - self._began > WORKED_SECONDS:
+            self._past, self._worked = self._past.with_work(now), True
+
+    def _stalled(self, lags: Mapping[str, TopicLag], now: float) -> float | None:
+        """For how long records wait and no batch ended, over restarts; None while only the broker could tell."""
+        waiting = [lag.oldest for lag in lags.values() if lag.records]
+        if waiting and not self._job.paused:
+            worked = self._past.worked_at or self._past.since or self._began
+            return max(0.0, now - max(worked, min((at for at in waiting if at is not None), default=worked)))
+        return None if any(lag.records is None for lag in lags.values()) else 0.0
 
     def _missing(self, missing: MissingTopic) -> dict[str, Any]:
         """A topic that does not exist. `products`: those whose documents it would make."""

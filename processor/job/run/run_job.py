@@ -34,6 +34,7 @@ from processor.errors import BoundaryError, CheckpointError, Fenced, Outage, Sta
 from processor.job.run.dead_letters import portions, read_requested, with_whole_record
 from processor.job.run.feed import Feed
 from processor.job.run.job import Job
+from processor.job.run.monitor import WORKED_SECONDS
 from processor.job.run.open_job import RunRequest, prepare_job
 from processor.job.run.outages import (
     EXPECTED,
@@ -289,10 +290,6 @@ def keep_last_progress(job: Job) -> None:
     if job.steward is not None:
         with suppress(RegistryError):
             job.steward.keep_progress(job.driver.progress.walks.progress(job.driver.clock.date()))
-
-
-WORKED_SECONDS = 60.0
-"""A run that ended a batch, or lived this long, has worked: the next failure is the first in a row."""
 
 
 def run_again(open_: Callable[[], Job], *, once: bool, stopping: Event) -> Job:

@@ -11,6 +11,7 @@ from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError, SettingError
 from processor.job.landing.states import LandingState, landing_states, landings_of
 from processor.job.metrics.status import (
+    failed_text,
     freshness_text,
     gate_lines,
     lag_text,
@@ -109,6 +110,8 @@ def _facts(job: JobStatus) -> Iterator[str]:
     if job.report is not None:
         yield f"these numbers are {duration_text(job.report_age or 0)} old"
     yield from (f"the run before {_end(end)}" for end in (job.ended,) if end)
+    if job.past.failed == 1:  # more are wrong
+        yield failed_text(job.past)
 
 
 def _end(end: RunEnd) -> str:

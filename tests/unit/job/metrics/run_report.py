@@ -16,6 +16,7 @@ from processor.job.kafka.lag import TopicLag
 from processor.job.run.monitor import JobMonitor, LastBatch
 from processor.language.definitions.load import load
 from processor.values.record import Record
+from registry.model import PastRuns
 from statestore.memory import MemoryStore, MeteredStore
 from tests.unit.engine.rounds.logged_job import DEFINITIONS
 
@@ -74,7 +75,9 @@ def monitored(trial: Trial, report: Report = no_report) -> Any:
     """A job around the driver of a trial, as the monitor reads it."""
     return SimpleNamespace(
         driver=trial.driver,
-        lease=SimpleNamespace(job=JOB),
+        lease=SimpleNamespace(
+            job=JOB, past=PastRuns(restarts=3, seen=2, failed=1, since=20.0, at=20.0, text="out of memory")
+        ),
         renewal=SimpleNamespace(age=3.2),
         steward=None,
         topics=SimpleNamespace(missing={}, streamed={"user"}, wrong=""),

@@ -11,10 +11,12 @@ import pytest
 from processor.cli.printing.output import status_summary
 from processor.engine.rounds.events import JobEvent
 from processor.errors import KafkaError
-from processor.job.kafka.lag import Unread
+from processor.job.kafka.lag import UNKNOWN, TopicLag, Unread
+from processor.job.metrics.metrics import EmfWriter
 from processor.job.metrics.status_page import prometheus_text
 from processor.job.run import monitor as module
-from processor.job.run.monitor import JobMonitor
+from processor.job.run.monitor import JobMonitor, LastBatch
+from registry.model import PastRuns
 from tests.unit.job.metrics.run_report import busy_trial, monitored
 
 AT = ("user", 0)
@@ -43,7 +45,8 @@ class Looks:
     def runs(self) -> "Looks":
         return self
 
-    def keep_report(self, _lease: Any, report: dict[str, Any], _ended: int | None) -> None:
+    def keep_report(self, _lease: Any, report: dict[str, Any], _ended: int | None, *, worked_at: float | None) -> None:
+        self.worked = worked_at
         self.reports.append(json.loads(json.dumps(report)))
 
     def __enter__(self) -> "Looks":
@@ -103,3 +106,43 @@ def test_a_report_counts_the_messages_of_each_product() -> None:
     sent = tally["published"] + tally["corrections"]
     assert counts["messages of profile"] + counts["messages of badge"] == sent
     assert report["last_day"]["counts"] == counts
+
+
+def restarted(past: PastRuns, **of_job: Any) -> JobMonitor:
+    """The monitor of a run after others, at second 100."""
+    job = monitored(busy_trial())
+    job.lease.past, job.last_batch = past, None
+    for name, value in of_job.items():
+        setattr(job, name, value)
+    return JobMonitor(job, clock=lambda: 100.0)
+
+
+def test_records_that_wait_are_stalled_since_the_last_batch_of_any_run() -> None:
+    failed = PastRuns(worked_at=30.0).with_failure(80.0, "no memory")
+    waits, none, unknown = {"user": TopicLag(7, 10.0)}, {"user": TopicLag(0, None)}, {"user": UNKNOWN}
+    state = restarted(failed).state(waits)
+    assert (state["stalled_seconds"], state["past"]["failed"], state["past"]["text"]) == (70.0, 1, "no memory")
+    assert restarted(failed).state({"user": TopicLag(1, 95.0)})["stalled_seconds"] == 5.0, (
+        "the job had nothing to do before"
+    )
+    assert restarted(PastRuns().with_failure(80.0, "no")).state(waits)["stalled_seconds"] == 20.0
+    assert restarted(PastRuns()).state(waits)["stalled_seconds"] == 0.0
+    assert [restarted(failed).state(lags)["stalled_seconds"] for lags in (none, unknown)] == [0.0, None]
+    assert restarted(failed, paused=True).state(waits)["stalled_seconds"] == 0.0
+
+
+def test_a_batch_that_ended_ends_the_failures_before_it_and_the_registry_gets_to_know(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monitor = restarted(PastRuns(restarts=4).with_failure(80.0, "no memory"))
+    assert (monitor.state({})["past"]["failed"], monitor._worked) == (1, False)
+    monitor._job.last_batch = LastBatch(number=3, at=90.0, records=12, documents=5)
+    past = monitor.state({})["past"]
+    assert (past["failed"], past["restarts"], past["worked_at"], monitor._worked) == (0, 5, 90.0, True)
+    assert reported(monkeypatch, {AT: Unread(range(3), 90.0)}).worked == 90.0
+
+
+def test_the_first_line_for_cloudwatch_counts_the_restarts_since_the_run_before() -> None:
+    report = restarted(PastRuns(restarts=4, seen=3)).state({"user": TopicLag(7, 40.0)})
+    writer = EmfWriter("job", restarts=3)
+    assert [json.loads(writer.line(report))["statestore_restarts_total"] for _ in range(2)] == [1, 0]
