@@ -173,11 +173,13 @@ def alert_name(alarm: Alarm) -> str:
 
 def expression(alarm: Alarm) -> str:
     """The expression that has a value while the alarm lasts. A labelled series of a counter begins with its first count, which
-    `increase` does not see: so the count itself serves while the series is new. The series of a lasting counter is never new."""
+    `increase` does not see: so the count itself serves while the series is new. A lasting counter is never
+    new and never falls, so its rise is exact, where `increase` extrapolates."""
     name = alarm.metric.name
     if alarm.lasting:
-        look = "increase" if alarm.metric.kind == "counter" else "last_over_time"
-        return f"max by (job, instance) ({look}({name}[{LASTING}])) > {alarm.limit}"
+        rise = f"max_over_time({name}[{LASTING}]) - min_over_time({name}[{LASTING}])"
+        value = rise if alarm.metric.kind == "counter" else f"last_over_time({name}[{LASTING}])"
+        return f"max by (job, instance) ({value}) > {alarm.limit}"
     if alarm.metric.kind == "counter":
         counted = f"({name} unless {name} offset {WINDOW}) or increase({name}[{WINDOW}])"
         return f"sum by (job, instance) ({counted}) > {alarm.limit}"
