@@ -16,7 +16,7 @@ PAGE, DASHBOARD = Path("docs/metrics.md"), Path("infra/grafana/dashboards/states
 CLOUDWATCH, RULES = Path("infra/modules/alarms/job_alarms.json"), Path("infra/prometheus/alerts.yaml")
 BEGIN, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
 WIDTH, HEIGHT, IN_A_ROW = 8, 7, 3
-UNITS = {"seconds": "s", "flag": "none", "version": "none"}
+UNITS = {"seconds": "s", "percent": "percent", "flag": "none", "version": "none"}
 """Grafana's name of a unit; `short` for all counts."""
 CHOSEN = '{job=~"$job"}'
 SOURCE = {"type": "prometheus", "uid": "prometheus"}

@@ -33,12 +33,13 @@ from processor.errors import KafkaError, PartError, SettingError, StatestoreErro
 from processor.job.metrics.status import (
     failed_text,
     gate_lines,
-    lag_text,
     missing_text,
     moment,
     oldest_text,
+    pause_text,
     requests_json,
     status_json,
+    topic_text,
     wrong_lines,
 )
 from processor.text import column_widths, duration_text, fitted, table_lines, visible, visible_lines
@@ -133,7 +134,9 @@ def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
         yield "  it has reported nothing yet"
         return
     yield f"  {state['doing']}; reported {duration_text(job.report_age or 0)} ago"
-    yield from (f"  topic {topic}: behind {lag_text(state, topic)}" for topic in state["topics"])
+    yield from (f"  topic {topic}: behind {topic_text(state, topic)}" for topic in state["topics"])
+    pauses = [one for one in state.get("pauses", ()) if one["kind"] == "product"]
+    yield from (f"  product {one['name']}: {pause_text(one)}" for one in pauses)
     yield from (f"  topic {topic}: {missing_text(state, topic)}" for topic in state["missing_topics"])
     for entity, topic in state.get("former_topics", {}).items():
         yield f"  topic {topic}: entity {entity} has another topic, and leaves this one at its end, once the other has a record"

@@ -181,6 +181,18 @@ def _oldest(report: Report) -> Values:
     return _one(0.0 if oldest is None else max(0.0, report["at"] - oldest))
 
 
+def _retention_used(report: Report) -> Values:
+    return {
+        (topic,): 100 * lag["seconds"] / max(lag["retention"], 1)
+        for topic, lag in report["topics"].items()
+        if lag["seconds"] is not None and lag.get("retention") is not None
+    }
+
+
+def _pauses(report: Report) -> Values:
+    return {(one["kind"], one["name"]): max(0.0, report["at"] - one["at"]) for one in report["pauses"]}
+
+
 def _stalled(report: Report) -> Values:
     """No value while only the broker could tell."""
     return {} if report["stalled_seconds"] is None else _one(report["stalled_seconds"])
@@ -216,6 +228,8 @@ def _since_landed(report: Report) -> Values:
 
 _STATUS = "`statestore status` says which and why."
 RESTARTS: Final = "restarts_total"
+RETENTION_PERCENT: Final = 75
+"""The share of a topic's retention from which a person must act."""
 
 METRICS = (
     *_group(
@@ -235,6 +249,21 @@ METRICS = (
             labels=("topic",),
             read=lambda report: _of_lags(report, "seconds"),
             alarm=_alarm("lag", "warning", "The job is behind its topics.", limit=300, limit_name="lag_seconds"),
+        ),
+        _gauge(
+            "retention_used_percent",
+            "percent",
+            "Age of the oldest unread record as a share of the topic's `retention.ms`, 0 without one: above 100 the broker may "
+            "delete it unread. Paused topics count. No value where no age ends records, or the broker does not show it.",
+            labels=("topic",),
+            read=_retention_used,
+            alarm=_alarm(
+                "retention",
+                "critical",
+                "The broker soon deletes records that the job has not read: `statestore status` says when.",
+                limit=RETENTION_PERCENT,
+                limit_name="retention_used_percent",
+            ),
         ),
         _gauge(
             "oldest_unpublished_seconds",
@@ -502,6 +531,13 @@ METRICS = (
             read=lambda report: _one(report["doing"] == "paused"),
         ),
         _gauge(
+            "pause_seconds",
+            "seconds",
+            "For how long an operator's pause lasts. Kind: topic or product. No value without one.",
+            labels=("kind", "name"),
+            read=_pauses,
+        ),
+        _gauge(
             "lease_age_seconds",
             "seconds",
             "Time since the last renewal; above lease_seconds the job counts as dead.",
@@ -551,7 +587,7 @@ LANDING_METRICS = _group(
 )
 
 _ORDER = (
-    *("restarts", "stalled", "lag", "unpublished", "degraded"),
+    *("restarts", "stalled", "retention", "lag", "unpublished", "degraded"),
     *("stopped_product", "stopped_walk", "refused_version", "unfit_documents", "lease"),
     *("dead_letters", "absent_columns", "released_incomplete", "throttles"),
 )
@@ -570,6 +606,8 @@ def read_metrics(report: Report, metrics: Sequence[Metric] = METRICS) -> dict[st
 
 
 MOST_METRICS = MOST_VALUES = 100
+EMF_UNITS: Final = {"seconds": "Seconds", "percent": "Percent"}
+"""CloudWatch's names of the units whose values do not add up; all others are counts."""
 
 
 class EmfWriter:
@@ -591,7 +629,7 @@ class EmfWriter:
         directive = {
             "Namespace": self._namespace,
             "Dimensions": [["job"]],
-            "Metrics": [{"Name": m.name, "Unit": "Seconds" if m.unit == "seconds" else "Count"} for m in shown],
+            "Metrics": [{"Name": m.name, "Unit": EMF_UNITS.get(m.unit, "Count")} for m in shown],
         }
         head = {
             "_aws": {"Timestamp": round(1000 * report["at"]), "CloudWatchMetrics": [directive]},
@@ -610,7 +648,7 @@ def _value(metric: Metric, now: Values | Histogram, before: Values | Histogram |
     if metric.kind == "counter":
         earlier = before if before is not None and not isinstance(before, Histogram) else {}
         return round(sum(now.values()) - sum(earlier.values()), 3)
-    return round((max if metric.unit == "seconds" else sum)(now.values()), 3)
+    return round((max if metric.unit in EMF_UNITS else sum)(now.values()), 3)
 
 
 def _quantiles(histogram: Histogram) -> list[float]:

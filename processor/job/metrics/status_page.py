@@ -42,7 +42,7 @@ from processor.environment.listeners import (
     plain_name,
 )
 from processor.job.metrics.metrics import METRICS, Histogram, Metric, Values, read_metrics
-from processor.job.metrics.status import document_age, gate_lines, lag_text, missing_text, oldest_text
+from processor.job.metrics.status import document_age, gate_lines, missing_text, oldest_text, topic_text
 
 STYLE = """
 :root { color-scheme: light dark; --back: #fff; --tile: #f3f4f6; --text: #1b1f24; --soft: #57606a; --line: #d0d7de;
@@ -190,7 +190,7 @@ def _topics(report: Mapping[str, Any], values: Mapping[str, Values | Histogram])
     events, rows = _of(values, "events_total"), []
     outcomes = ("applied", "superseded", "ignored", "dead_letter")
     for topic in sorted({topic for topic, _ in events}):
-        behind = lag_text(report, topic) if topic in report["topics"] else "not read"
+        behind = topic_text(report, topic) if topic in report["topics"] else "not read"
         rows.append((topic, behind, *(f"{events[topic, outcome]:,.0f}" for outcome in outcomes)))
     heads = ("topic", "behind", "applied", "superseded", "ignored", "dead letters")
     return _table("Topics", heads, rows)

@@ -27,6 +27,7 @@ from processor.engine.rounds.steward import Steward
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import statestore_version
 from processor.errors import KafkaError
+from processor.job.kafka.admin import Admin
 from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.metrics.metrics import EmfWriter
 from processor.job.run.entity_moves import EntityMoves
@@ -34,8 +35,9 @@ from processor.job.run.lease import LeaseRenewal
 from processor.job.run.outages import BROKER, REGISTRY, SilentParts, WorkingJob, broker_away, cure_of
 from processor.job.run.source_topics import MissingTopic, SourceTopics
 from processor.text import DAY, HOUR
-from registry.errors import RegistryUnreachable
-from registry.model import Lease, PastRuns
+from registry.edits.history import Pause, current_pauses
+from registry.errors import RegistryError, RegistryUnreachable
+from registry.model import Lease, PastRuns, Snapshot
 from registry.repository import Registry
 from statestore.store import HALF_UNITS
 
@@ -116,6 +118,8 @@ class StateKeeper:
 EVERY_SECONDS = 5.0
 WORKED_SECONDS = 60.0
 """A run that ended a batch, or lived this long, has worked: the next failure is the first in a row."""
+RETENTION_SECONDS = 600.0
+"""The monitor asks the broker so often for how long it keeps records."""
 LOOKS_PER_LINE = 2
 """A status line every 10 s."""
 JOIN_SECONDS = 10
@@ -141,6 +145,7 @@ class MonitoredJob(WorkingJob, Protocol):
     topics: SourceTopics
     moves: EntityMoves | None
     positions: dict[Partition, int]
+    left: dict[Partition, int]
     doing: str
     ended: bool
     last_batch: LastBatch | None
@@ -171,6 +176,10 @@ class JobMonitor:
         self._windows = {"last_hour": CountWindow(HOUR, self._began), "last_day": CountWindow(DAY, self._began)}
         self._silent = SilentParts(job, clock)
         self._worked = False
+        self._stored: Snapshot | None = None
+        self._pauses: tuple[int, tuple[Pause, ...]] = (-1, ())
+        self._retentions: dict[str, float] = {}
+        self._retentions_due = self._began
         self.report: dict[str, Any] | None = None
 
     def start(self) -> None:
@@ -195,7 +204,8 @@ class JobMonitor:
                         self._look_at_lag()
                 with suppress(Exception):
                     through = self._job.driver.rounds.run.through  # the table has it
-                    state = self.report = self.state(self._lag.lags(self._topics(), self._job.positions))
+                    self._look_at_pauses(registry)
+                    state = self.report = self.state(self._lag.lags(self._topics(), self._positions))
                     if shows and looks:
                         self._emit(state)
                     worked_at = self._past.worked_at if self._worked else None
@@ -211,18 +221,55 @@ class JobMonitor:
         if not topics:
             return
         try:
-            unread = read_unread(settings.bootstrap_servers, dict(settings.kafka), topics, self._job.positions)
+            unread = read_unread(settings.bootstrap_servers, dict(settings.kafka), topics, self._positions)
         except KafkaError as error:
             self._lag.keep({}, at)
             self._job.troubles.begin(BROKER, *broker_away(settings.bootstrap_servers, error))
         else:
             self._lag.keep(unread, at)
             self._job.troubles.end(BROKER)
+            if at >= self._retentions_due:
+                self._retentions_due = at + RETENTION_SECONDS
+                admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
+                self._retentions = admin.retentions({topic for topic, _ in unread})
+
+    def _look_at_pauses(self, registry: Registry) -> None:
+        """Reads who paused what, once for each version of the registry that pauses something."""
+        with suppress(RegistryError):
+            if self._job.steward and self._snapshot is None:
+                self._stored = registry.snapshot()
+            snapshot = self._snapshot
+            if snapshot is not None and snapshot.version != self._pauses[0]:
+                some = snapshot.paused_topics or any(one.paused for one in (*snapshot.products, *snapshot.waiting))
+                self._pauses = snapshot.version, current_pauses(snapshot, registry.history()) if some else ()
+
+    @property
+    def _snapshot(self) -> Snapshot | None:
+        """The registry's version that the job has taken; before the first, the version that the monitor found."""
+        return (self._job.steward.snapshot if self._job.steward else None) or self._stored
+
+    @property
+    def _positions(self) -> dict[Partition, int]:
+        """Where the job reads on in each partition, also of paused topics."""
+        return self._job.left | self._job.positions
+
+    @property
+    def _paused_topics(self) -> set[str]:
+        """The topics of entities that operators paused."""
+        snapshot = self._snapshot
+        read = {one.entity.topic for one in self._job.driver.plan.entities.values()}
+        return read & {*snapshot.paused_topics} if snapshot else set()
 
     def _topics(self) -> list[str]:
-        """The topics whose lag counts: those of the stream; before the first stream, those to read that are not missing."""
+        """The topics whose lag counts: those that operators paused, and those of the stream. Before the first stream, those to
+        read that are not missing."""
         job = self._job
-        return sorted(job.topics.streamed or job.readers.keys() - job.topics.missing.keys())
+        read = job.topics.streamed or job.readers.keys() - job.topics.missing.keys()
+        return sorted({*read, *self._paused_topics})
+
+    def _topic(self, topic: str, lag: TopicLag, now: float) -> dict[str, Any]:
+        """The lag of a topic. `retention`: for how many seconds the broker keeps records; None: no age ends them, or unknown."""
+        return {"records": lag.records, "seconds": lag.seconds(now), "retention": self._retentions.get(topic)}
 
     def _emit(self, state: dict[str, Any]) -> None:
         """Emits the status line, and on standard output the line for CloudWatch."""
@@ -239,7 +286,8 @@ class JobMonitor:
         backlog = sum(len(roots) for roots in list(driver.progress.backlog.waiting.values()))
         backlog += len(driver.progress.backlog.own)
         oldest = self._oldest_unpublished(lags, now)
-        self._note_work(lags, oldest, now)
+        reads = {topic: lag for topic, lag in lags.items() if topic not in self._paused_topics}
+        self._note_work(reads, now)
         return {
             "at": now,
             "began": self._began,
@@ -250,11 +298,12 @@ class JobMonitor:
             "pid": os.getpid(),
             "doing": "paused" if job.paused and not job.ended else job.doing,
             "registry_version": driver.plan.version,
-            "topics": {topic: {"records": lag.records, "seconds": lag.seconds(now)} for topic, lag in lags.items()},
+            "topics": {topic: self._topic(topic, lag, now) for topic, lag in lags.items()},
             "positions": {f"{topic}/{partition}": at for (topic, partition), at in dict(job.positions).items()},
             "missing_topics": {topic: self._missing(one) for topic, one in job.topics.missing.items()},
             "no_topic": job.topics.wrong,
-            "paused_topics": list(snapshot.paused_topics) if snapshot else [],
+            "paused_topics": list(self._snapshot.paused_topics) if self._snapshot else [],
+            "pauses": [one._asdict() | {"at": one.at.timestamp()} for one in self._pauses[1]],
             "former_topics": dict(job.moves.former) if job.moves else {},
             "events_per_second": events,
             "documents_per_second": documents,
@@ -280,17 +329,17 @@ class JobMonitor:
             "last_dead_letter": driver.last_letter,
             "oldest_unpublished": oldest,
             "past": asdict(self._past),
-            "stalled_seconds": self._stalled(lags, now),
+            "stalled_seconds": self._stalled(reads, now),
             "troubles": job.troubles.as_json(),
             "lease_age": round(job.renewal.age, 1),
             "counts": (counts := dict(driver.tally)),
             **{name: window.add(now, counts) for name, window in self._windows.items()},
         }
 
-    def _note_work(self, lags: Mapping[str, TopicLag], oldest: float | None, now: float) -> None:
+    def _note_work(self, lags: Mapping[str, TopicLag], now: float) -> None:
         """Notes that the run works: it ended a batch, or lives for a minute and has nothing to do."""
         batch = self._job.last_batch
-        idle = oldest is None and all(lag.records == 0 for lag in lags.values()) and not self._job.driver.unsettled
+        idle = all(lag.records == 0 for lag in lags.values()) and not self._job.driver.unsettled
         if batch is not None:
             self._past, self._worked = self._past.with_work(batch.at), True
         elif idle and self._lag.looked and now - self._began > WORKED_SECONDS:

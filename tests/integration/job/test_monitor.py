@@ -9,6 +9,9 @@ import pytest
 from processor.job.kafka.lag import LagWatch, TopicLag, Unread, read_unread
 from processor.job.kafka.reader import read_topic
 from processor.job.run.run_job import run_job
+from registry.edits import operations
+from registry.edits.edit import Signature
+from tests.integration.job.running_job import configure, wait_until
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -37,6 +40,26 @@ def test_the_registry_has_the_last_state_of_a_job_that_ended(scene: Scene, rows:
     assert (state["registry_version"], state["open_changes"], state["dead_letters"]) == (1, 0, 1)
     assert state["last_dead_letter"].endswith("key part 'repo' is missing")
     assert state["last_batch"] | {"at": 0} == {"number": 0, "at": 0, "records": 3, "documents": 1}
+
+
+@pytest.mark.plain
+def test_a_paused_topic_keeps_its_lag_and_its_reason_and_counts_toward_retention(
+    scene: Scene, rows: SimpleNamespace
+) -> None:
+    topic = scene.topic("star")
+    configure(scene, topic, retention_ms="3600000")
+    scene.produce(rows.star("u1", "repo"), partition=0)
+    scene.run()
+    by = Signature("ada", "the source is repaired")
+    scene.registry.operate(by, operations.pause_topic, topic, paused=True)
+    scene.produce(*(rows.star("u1", f"repo {n}") for n in range(3)), partition=0)
+    with scene.opened() as job:
+        wait_until(lambda: bool(job.monitor.report and job.monitor.report["topics"][topic]["records"]))
+        report = job.monitor.report or {}
+    assert report["topics"][topic] | {"seconds": 0} == {"records": 3, "seconds": 0, "retention": 3600.0}
+    assert report["oldest_unpublished"] is not None
+    assert (report["stalled_seconds"], report["paused_topics"]) == (0.0, [topic])
+    assert [(one["name"], one["who"], one["why"]) for one in report["pauses"]] == [(topic, *by)]
 
 
 @pytest.mark.rest

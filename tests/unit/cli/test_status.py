@@ -1,5 +1,6 @@
 """What `status` shows of the jobs, and what is wrong."""
 
+import re
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -79,6 +80,31 @@ def test_a_missing_topic_is_named_with_what_is_empty_and_is_not_wrong_before_all
     assert not any(line.startswith("wrong:") for line in lines)
     lines = shown(replace(JOB, report=REPORT | {"missing_topics": missing, "no_topic": "the job reads nothing: ..."}))
     assert lines[-1] == "wrong: the job reads nothing: ..."
+
+
+def test_a_paused_topic_shows_its_lag_who_paused_it_and_when_the_broker_deletes_what_waits() -> None:
+    pauses = [
+        {"kind": "topic", "name": "star", "at": AT.timestamp(), "who": "ada", "why": "the source is repaired"},
+        {"kind": "product", "name": "profile", "at": AT.timestamp(), "who": "bob", "why": ""},
+    ]
+
+    def lines(seconds: float, paused: list[str]) -> list[str]:
+        topics = {"star": {"records": 5, "seconds": seconds, "retention": 36_000.0}}
+        return shown(replace(JOB, report=REPORT | {"topics": topics, "paused_topics": paused, "pauses": pauses}))
+
+    found = "\n".join(lines(3_600.0, ["star"]))
+    assert re.search(
+        r"  topic star: behind 5 records, 1 h, paused since 20.* by ada: the source is repaired; in 9 h the", found
+    )
+    assert re.search(r"  product profile: paused since 20\d\d-\S+ \S+ by bob\n", found)
+    assert "wrong:" not in found
+    assert lines(32_400.0, ["star"])[-1] == (
+        "wrong: topic star: in 1 h the broker deletes what the job has not read: `statestore resume --topic star`, or raise "
+        "`retention.ms` of the topic"
+    )
+    assert lines(36_001.0, [])[-1].startswith(
+        "wrong: topic star: from now on the broker deletes what the job has not read: let"
+    )
 
 
 def test_a_lag_that_the_broker_does_not_show_is_unknown() -> None:

@@ -14,12 +14,12 @@ from processor.job.metrics.status import (
     failed_text,
     freshness_text,
     gate_lines,
-    lag_text,
     missing_text,
     moment,
     oldest_text,
     requests_json,
     status_json,
+    topic_text,
     wrong_lines,
 )
 from processor.text import duration_text
@@ -148,10 +148,10 @@ def _charts(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _topics(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for topic in report["topics"]:
-        yield {"topic": topic, "behind": lag_text(report, topic), "missing": False}
+        yield {"topic": topic, "behind": topic_text(report, topic), "missing": False}
     for topic in report["missing_topics"]:
         yield {"topic": topic, "behind": missing_text(report, topic), "missing": True}
-    for topic in report["paused_topics"]:
+    for topic in {*report["paused_topics"]} - report["topics"].keys():  # of a release that knows no lag of them
         yield {"topic": topic, "behind": "paused: the job reads no records of it", "missing": True}
 
 

@@ -83,6 +83,7 @@ def monitored(trial: Trial, report: Report = no_report) -> Any:
         topics=SimpleNamespace(missing={}, streamed={"user"}, wrong=""),
         moves=SimpleNamespace(former={"star": "star"}),
         positions={},
+        left={},
         readers={"user": "user"},
         troubles=Troubles(report, clock=lambda: 40.0),
         doing="reads its topics",
@@ -106,4 +107,6 @@ def run_report() -> dict[str, Any]:
     monitor = JobMonitor(job, clock=lambda: 100.0)
     state = monitor.state({"user": TopicLag(7, 40.0), "star": TopicLag(0, None)})
     awaited = {"topic": "app.transaction", "id": "760", "missing": {"public.star": [1, 2]}}
-    return state | {"gates": {"badge": {"waiting": 2, "since": 92.0, "transaction": awaited}}}
+    state["topics"]["user"]["retention"] = 600.0
+    pause = {"kind": "topic", "name": "star", "at": 70.0, "who": "ada", "why": "the source is repaired"}
+    return state | {"gates": {"badge": {"waiting": 2, "since": 92.0, "transaction": awaited}}, "pauses": [pause]}
