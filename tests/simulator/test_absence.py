@@ -256,10 +256,10 @@ def test_absence_proves_only_what_an_index_had_shown_under_the_key(
             id="a row of another partition counts as shown",
         ),
         pytest.param(
-            ChosenMoments, chosen, 150, (absence_by_row, absence_of_unseen), id="absence counts for each key of a row"
+            ChosenMoments, chosen, 100, (absence_by_row, absence_of_unseen), id="absence counts for each key of a row"
         ),
         pytest.param(
-            ChosenReplays, chosen_replays, 150, (marks_forgotten,), id="absence counts of a row that a replay wrote"
+            ChosenReplays, chosen_replays, 100, (marks_forgotten,), id="absence counts of a row that a replay wrote"
         ),
     ],
 )
