@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from processor.engine.protocol.segment import OpenChange, open_items, read_changes
+from processor.engine.protocol.segments import OpenChange, open_items, read_changes
 from processor.job.run.job import Job
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Record
