@@ -79,7 +79,7 @@ def monitored(trial: Trial, report: Report = no_report) -> Any:
             job=JOB, past=PastRuns(restarts=3, seen=2, failed=1, since=20.0, at=20.0, text="out of memory")
         ),
         renewal=SimpleNamespace(age=3.2),
-        steward=None,
+        follower=None,
         topics=SimpleNamespace(missing={}, streamed={"user"}, wrong=""),
         moves=SimpleNamespace(former={"star": "star"}),
         positions={},
