@@ -236,7 +236,7 @@ class JobMonitor:
     def _look_at_pauses(self, registry: Registry) -> None:
         """Reads who paused what, once for each version of the registry that pauses something."""
         with suppress(RegistryError):
-            if self._job.steward and self._snapshot is None:
+            if self._job.follower and self._snapshot is None:
                 self._stored = registry.snapshot()
             snapshot = self._snapshot
             if snapshot is not None and snapshot.version != self._pauses[0]:
@@ -246,7 +246,7 @@ class JobMonitor:
     @property
     def _snapshot(self) -> Snapshot | None:
         """The registry's version that the job has taken; before the first, the version that the monitor found."""
-        return (self._job.steward.snapshot if self._job.steward else None) or self._stored
+        return (self._job.follower.snapshot if self._job.follower else None) or self._stored
 
     @property
     def _positions(self) -> dict[Partition, int]:

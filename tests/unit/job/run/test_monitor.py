@@ -175,11 +175,16 @@ def test_a_paused_topic_keeps_its_lag_and_age_and_does_not_stall_the_job(monkeyp
     )
     made = Looks({AT: Unread(range(0), None), ("star", 0): Unread(range(4, 9), 65.0)}, {})
     snapshot = SimpleNamespace(version=7, paused_topics=("star",), products=(), waiting=())
-    made.job.steward = SimpleNamespace(snapshot=snapshot, refused=0, refusal="")
+    made.job.follower = SimpleNamespace(snapshot=snapshot, refused=0, refusal="")
     made.job.last_batch, made.history = None, lambda: (pause,)  # type: ignore[attr-defined]
     made.job.left = {("star", 0): 4}
     asked = list[Any]()
-    monkeypatch.setattr(module, "read_unread", lambda *of: (asked.append(of), made.read_unread())[1])
+
+    def read_unread(*of: Any) -> Mapping[Any, Unread]:
+        asked.append(of)
+        return made.read_unread()
+
+    monkeypatch.setattr(module, "read_unread", read_unread)
     monkeypatch.setattr(module, "Admin", Retentions)
     made.monitor._look_at_pauses(made)  # type: ignore[arg-type]
     made.monitor._look_at_lag()

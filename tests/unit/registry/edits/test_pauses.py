@@ -42,8 +42,8 @@ def test_a_product_that_begins_paused_without_a_reason_is_named_by_its_author() 
 
 def test_the_pauses_of_topics_and_products_that_last_are_named(applied: Snapshot) -> None:
     def work(old: list[str], new: list[str], who: str) -> HistoryEntry:
-        rows = [{"paused": False, "paused_topics": topics} for topics in (old, new)]
-        return replace(entry(*rows, who, "repair"), entry="work")
+        before, after = ({"paused": False, "paused_topics": topics} for topics in (old, new))
+        return replace(entry(before, after, who, "repair"), entry="work")
 
     name = applied.products[0].name
     stored = replace(
