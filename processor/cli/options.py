@@ -111,8 +111,8 @@ def load_definitions(options: argparse.Namespace) -> Definitions:
 
 @contextmanager
 def reachable_settings(options: argparse.Namespace) -> Iterator[Settings]:
-    """The settings of the flags, as `_reachable` has them. Raises ForeignPart in place of RegistryMissing where the table belongs
-    to a registry: then `apply` is no cure."""
+    """The settings of the flags, as `_reachable` has them. Raises OwnedByAnother in place of RegistryMissing where the table
+    belongs to a registry: then `apply` is no cure."""
     with _reachable(options) as settings:
         try:
             yield settings

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from processor.engine.plan.plan import check_dead_letter_topic
 from processor.environment.stores.postgres import commit_findings, release_finding
-from processor.errors import ForeignPart
+from processor.errors import OwnedByAnother
 from processor.finding import (
     Checks,
     Finding,
@@ -77,7 +77,7 @@ def _lost_registry(around: CheckContext) -> str:
     """What the table says of a registry that is not there; empty where it says nothing."""
     try:
         refuse_lost_registry(around.settings, around.registry)
-    except ForeignPart as lost:
+    except OwnedByAnother as lost:
         return str(lost)
     return ""
 

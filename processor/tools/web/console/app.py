@@ -27,7 +27,7 @@ from starlette.routing import Route
 from starlette.types import Scope
 
 from processor.environment.settings.settings import Settings
-from processor.errors import ForeignPart, SettingError
+from processor.errors import OwnedByAnother, SettingError
 from processor.job.run.binding import refuse_lost_registry
 from processor.tools.web.answers import LookUpProblem, open_templates, problem_of
 from processor.tools.web.console.documents import DOCUMENTS
@@ -379,7 +379,7 @@ class _Answers:
         if isinstance(error, RegistryMissing):
             try:
                 refuse_lost_registry(self._parts.settings, self._parts.registry)
-            except ForeignPart as lost:
+            except OwnedByAnother as lost:
                 return LookUpProblem(503, str(lost))
         return console_problem(error)
 
