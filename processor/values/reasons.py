@@ -69,11 +69,11 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
         "write `deleted` in the entity, or declare the member as a column, then replay",
     ),
     "unknown-op": RejectReason(
-        "the `op` is none of Debezium's, or the entity pins `debezium` and the record is no envelope",
+        "the operation is none of its system's, or the entity pins the `format` of an envelope and the record is none",
         "correct `format` of the entity, then replay",
     ),
     "row-missing": RejectReason(
-        "the envelope has no row: no object in `after`, or a schema without its payload",
+        "the envelope has no row: no object in `after` or `data`, or a schema without its payload",
         f"correct the transforms of the connector; {SEND_AGAIN}",
     ),
     "column-type": RejectReason(

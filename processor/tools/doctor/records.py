@@ -41,7 +41,8 @@ SAMPLE = 50
 """Records that the check reads from each topic."""
 ENOUGH = 20
 """Plain rows without a column that are a sign: one plain row may leave a column out."""
-_CODES: tuple[ReasonCode, ...] = ("other-format", "other-registry", "other-table", "delete-unsaid")
+_FAILURES: tuple[ReasonCode, ...] = ("other-format", "other-registry", "unknown-op", "row-missing")
+_CODES: tuple[ReasonCode, ...] = (*_FAILURES, "other-table", "delete-unsaid")
 _SOFT = ("deleted", "is_deleted", "isDeleted")
 """Columns that mark the rows of a table that are still there. A transform may write the same names for a delete."""
 SETTING = "provide.transaction.metadata=true"
@@ -148,7 +149,7 @@ def _format_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Find
             found[decoded.code, decoded.plain] += 1
     for (code, reason), count in found.items():
         text = f"{entity.topic}: {count} of the last {len(records)} records become dead letters of entity {entity.name}: {reason}"
-        yield (failure if code in ("other-format", "other-registry") else warning)(text, REASONS[code].cure)
+        yield (failure if code in _FAILURES else warning)(text, REASONS[code].cure)
     payloads = list(_payloads(records, entity))
     tables = Counter(stated[-1] for payload in payloads if (stated := stated_tables(payload)))
     if len(tables) > 1 and not entity.table:

@@ -20,7 +20,8 @@ from processor.values.connect_schema import connect_schema
 from processor.values.entity import DeleteFlag, Entity
 from processor.values.envelopes.delete_flags import SeenFlag, flag_text, seen_flags
 from processor.values.envelopes.kind import RowImage
-from processor.values.envelopes.kinds import key_schemas, read_image, stated_tables, unwrap
+from processor.values.envelopes.kinds import DEBEZIUM, key_schemas, kind_of, read_image, stated_tables, unwrap
+from processor.values.envelopes.kinds import PLAIN as PLAIN_ROWS
 from processor.values.framing import NO_SCHEMAS, FramedReader, is_framed, schema_ids
 from processor.values.reasons import reason_code
 from processor.values.record import Record, Value
@@ -69,6 +70,9 @@ class _Topic:
         self._any = Entity(name=topic, topic=topic, key=(), columns={})
         self._schemas: dict[str, Mapping[str, Any]] = {}
         self._values: dict[str, SeenValues] = {}
+        self._format = ""
+        self._named: tuple[str, ...] = ()
+        self._places: list[set[str]] | None = None
         self._key: dict[str, None] = {}
         self._same: set[str] | None = None
         self._changed: set[str] = set()
@@ -77,6 +81,9 @@ class _Topic:
         """Takes a record. Returns the table that it names, empty where it names none."""
         try:
             value = read_part(record, "value", schemas)
+            payload = unwrap(value, self._any)[0]
+            kind = kind_of(payload, self._any)[0] if type(payload) is dict else PLAIN_ROWS
+            self._named = self._named or (kind.key_columns(payload) if kind.wraps else ())
             image = read_image(value, self._any)
             key, schema = unwrap(_read_key(record, schemas), self._any)
             if isinstance(image, RowImage) and isinstance(key, dict):
@@ -87,7 +94,9 @@ class _Topic:
         if not isinstance(image, RowImage) or (image.deleted and not image.row and not isinstance(key, dict)):
             return ""
         self.rows += 1
-        if image.reading is PLAIN or image.refusal is not None:
+        if kind.wraps and kind is not DEBEZIUM:
+            self._format = kind.name
+        if (image.reading is PLAIN and not kind.wraps) or image.refusal is not None:
             for flag in seen_flags(image.row, ()):
                 self._flags[flag.column] = flag
                 if flag.gone:
@@ -95,6 +104,11 @@ class _Topic:
         if isinstance(key, dict):
             self._key |= dict.fromkeys(key)
             self._schemas |= key_schemas(schema, tuple(key)) or {}
+        elif isinstance(key, list) and image.keys == "array":
+            if not image.deleted:
+                same = [{name for name, value in image.row.items() if value == part} for part in key]
+                known_places = self._places or same
+                self._places = [one & other for one, other in zip(known_places, same, strict=False)]
         elif key is not None and not image.deleted:
             text = None if is_framed(record.key) else (record.key or b"").decode(errors="replace")
             same = {name for name, value in image.row.items() if value in (key, text)}
@@ -107,7 +121,6 @@ class _Topic:
         members = image.row if not image.deleted else {}
         for name, member in ((key if isinstance(key, dict) else {}) | dict(members)).items():
             self._values.setdefault(name, SeenValues()).add(member)
-        payload = unwrap(value, self._any)[0]
         stated = stated_tables(payload) if type(payload) is dict else ()
         return stated[-1] if stated else ""
 
@@ -131,6 +144,7 @@ class _Topic:
             columns=columns,
             note=_with(note, self.hint),
             unread=not self.rows,
+            format=self._format,
             table=self.table,
             deleted=tuple(DeleteFlag(column, _values(column, texts)) for column, texts in sorted(self._gone.items())),
         )
@@ -143,13 +157,20 @@ class _Topic:
 
     def _key_columns(self, columns: Mapping[str, DraftColumn]) -> tuple[tuple[str, ...], str]:
         """The key, and why it is a guess: an object names its columns, a bare value equals one of the row."""
+        if self._named and columns.keys() >= set(self._named):
+            return self._named, ""
         if self._key:
             return tuple(self._key), ""
+        if self._places and all(self._places):
+            places = tuple(min(place, key=list(columns).index) for place in self._places)
+            if len(set(places)) == len(places):
+                return places, "its values equal the Kafka key"
         if self._same:
             found = min(self._same, key=list(columns).index)
             return (found,), "its values equal the Kafka key" if len(self._same) == 1 else _several(self._same)
-        if self._same is None and "id" in columns:
-            return ("id",), "by its name: the records have no Kafka key"
+        if "id" in columns and (self._same is None or self._format):
+            what = "the Kafka key is none of the row" if self._format else "the records have no Kafka key"
+            return ("id",), f"by its name: {what}"
         return (), ""
 
 
