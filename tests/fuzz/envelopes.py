@@ -24,7 +24,7 @@ ROW = {"id": 7, "name": "Ann", "qty": 2, "amount": "12.34", "at": "2026-11-20T22
 COLUMNS = {"id": "int", "name": "string", "qty": "int", "amount": "decimal(12,2)", "at": "timestamp", "paid": "bool"}
 ITEM = Entity(name="item", topic="t", key=("id",), columns={name: parse_type(text) for name, text in COLUMNS.items()})
 KEYS = (None, b"7", b"[7]", b'{"id":7}', b"public.item.7", b"\xff", b"", b"[]", b"{}")
-PARTS: tuple[Any, ...] = (None, "", "x", 0, True, [], {}, [{}], {"id": None}, "__debezium_unavailable_value")
+BROKEN: tuple[Any, ...] = (None, "", "x", 0, True, [], {}, [{}], {"id": None}, "__debezium_unavailable_value")
 
 
 def samples_of(name: str) -> list[Any]:
@@ -43,7 +43,7 @@ def poisoned(name: str) -> Iterator[Any]:
         yield {**value, "more": value}
         for path in _paths(value):
             yield from (_with(value, path, change) for change in (_removed, _renamed, _nested))
-            yield from (_with(value, path, lambda parent, key, part=part: {**parent, key: part}) for part in PARTS)
+            yield from (_with(value, path, lambda parent, key, part=part: {**parent, key: part}) for part in BROKEN)
 
 
 def check(name: str, value: Any) -> None:

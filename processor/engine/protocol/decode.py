@@ -232,7 +232,7 @@ class Decoder:
         if type(parsed) is SchemedValue and parsed.avro and type(value) is dict:
             value = with_columns(value, self._adjusted)
             described = with_columns(described, self._adjusted) if described else described
-        if image.keys == "array" and type(value) is list and len(value) == len(key):
+        if type(value) is list and image.keys == "array" and len(value) == len(key):
             value = dict(zip(key, value, strict=True))
         if not isinstance(value, dict):
             if len(key) > 1:
