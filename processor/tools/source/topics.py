@@ -18,10 +18,10 @@ from processor.values import canonical_json
 from processor.values.avro_schema import read_avro_schema
 from processor.values.connect_schema import connect_schema
 from processor.values.entity import DeleteFlag, Entity
+from processor.values.envelopes.debezium import DEBEZIUM
 from processor.values.envelopes.delete_flags import SeenFlag, flag_text, seen_flags
 from processor.values.envelopes.kind import RowImage
-from processor.values.envelopes.kinds import DEBEZIUM, key_schemas, kind_of, read_image, stated_tables, unwrap
-from processor.values.envelopes.kinds import PLAIN as PLAIN_ROWS
+from processor.values.envelopes.kinds import FORMATS, key_schemas, kind_of, read_image, stated_tables, unwrap
 from processor.values.framing import NO_SCHEMAS, FramedReader, is_framed, schema_ids
 from processor.values.reasons import reason_code
 from processor.values.record import Record, Value
@@ -82,7 +82,7 @@ class _Topic:
         try:
             value = read_part(record, "value", schemas)
             payload = unwrap(value, self._any)[0]
-            kind = kind_of(payload, self._any)[0] if type(payload) is dict else PLAIN_ROWS
+            kind = kind_of(payload, self._any)[0] if type(payload) is dict else FORMATS["plain"]
             self._named = self._named or (kind.key_columns(payload) if kind.wraps else ())
             image = read_image(value, self._any)
             key, schema = unwrap(_read_key(record, schemas), self._any)
@@ -106,9 +106,8 @@ class _Topic:
             self._schemas |= key_schemas(schema, tuple(key)) or {}
         elif isinstance(key, list) and image.keys == "array":
             if not image.deleted:
-                same = [{name for name, value in image.row.items() if value == part} for part in key]
-                known_places = self._places or same
-                self._places = [one & other for one, other in zip(known_places, same, strict=False)]
+                equal = [{name for name, value in image.row.items() if value == part} for part in key]
+                self._places = [one & other for one, other in zip(self._places or equal, equal, strict=False)]
         elif key is not None and not image.deleted:
             text = None if is_framed(record.key) else (record.key or b"").decode(errors="replace")
             same = {name for name, value in image.row.items() if value in (key, text)}

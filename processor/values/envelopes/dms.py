@@ -67,8 +67,9 @@ def _is_truncate(operation: str) -> bool:
 
 def _tables(payload: Payload) -> tuple[str, ...]:
     metadata = payload.get("metadata")
-    known = type(metadata) is dict and "record-type" in metadata
-    return place_names(metadata.get("table-name"), metadata.get("schema-name")) if known else ()
+    if type(metadata) is not dict or "record-type" not in metadata:
+        return ()
+    return place_names(metadata.get("table-name"), metadata.get("schema-name"))
 
 
 def _key_columns(payload: Payload) -> tuple[str, ...]:

@@ -161,16 +161,19 @@ ALL = {"id": 1, "username": "ann", "registered_at": None}
 QLIK = {"data": USER_ROW, "beforeData": None, "headers": {"operation": "INSERT"}}
 
 
-def of_dms(table: str, operation: str = "insert", **row: object) -> dict[str, object]:
-    return {"data": row, "metadata": {"record-type": "data", "operation": operation, "table-name": table}}
+def of_dms(table: str, operation: str = "insert") -> dict[str, object]:
+    return {
+        "data": {**USER_ROW, **ALL},
+        "metadata": {"record-type": "data", "operation": operation, "table-name": table},
+    }
 
 
 FORMAT_FAULTS = [
     Fault("records of Qlik", recorded_rows(QLIK, QLIK), "source records", "failure", "user: 2 of the last 2 records become "
           "dead letters of entity user: an envelope of Qlik", "let a transform write rows"),
-    Fault("two tables of AWS DMS", recorded_rows(of_dms("users", **ALL), of_dms("people", **ALL)),
+    Fault("two tables of AWS DMS", recorded_rows(of_dms("users"), of_dms("people")),
           "source records", "warning", "its records are of the tables people, users", "write `table` in the entity"),
-    Fault("an unknown operation of AWS DMS", recorded_rows(of_dms("users", "merge", **ALL)), "source records", "failure",
+    Fault("an unknown operation of AWS DMS", recorded_rows(of_dms("users", "merge")), "source records", "failure",
           "an operation load, read, insert", "correct `format`"),
     Fault("records of Glue's registry", recorded_rows(b"\x03\x00" + bytes(16) + b"x"), "source records", "failure",
           "framed for the AWS Glue Schema Registry", "JSON"),

@@ -126,35 +126,35 @@ class Flattened(Samples):
 
 
 class Dms(Samples):
-    def _message(self, operation: str, kind: str = "data", table: str = "item", **members: Any) -> dict[str, Any]:
+    def message(self, operation: str, kind: str = "data", table: str = "item", **members: Any) -> dict[str, Any]:
         place = {"partition-key-type": "primary-key", "schema-name": "public", "table-name": table}
         metadata = {"timestamp": "2026-11-20T22:38:37.758449Z", "record-type": kind, "operation": operation, **place}
         return {**members, "metadata": metadata}
 
     def insert(self, row: Row) -> Any:
-        return self._message("insert", data=row)
+        return self.message("insert", data=row)
 
     def snapshot(self, row: Row) -> Any:
-        return self._message("load", data=row)
+        return self.message("load", data=row)
 
     def update(self, before: Row, after: Row) -> Any:
-        return self._message("update", data=after, **{"before-image": {"id": before["id"]}})
+        return self.message("update", data=after, **{"before-image": {"id": before["id"]}})
 
     def delete(self, row: Row) -> Any:
-        return self._message("delete", data=dict.fromkeys(row) | {"id": row["id"]})
+        return self.message("delete", data=dict.fromkeys(row) | {"id": row["id"]})
 
     def truncate(self) -> Any:
-        return self._message("truncate-table", "control", control={})
+        return self.message("truncate-table", "control", control={})
 
     def of_other_table(self, row: Row) -> Any:
-        return self._message("insert", table="other", data=row)
+        return self.message("insert", table="other", data=row)
 
     def controls(self) -> tuple[Any, ...]:
         return (
-            self._message("drop-table", "control", control={}),
-            self._message("create-table", "control", control={"table-def": {"columns": {}, "primary-key": ["id"]}}),
-            self._message("create-table", "control", table="awsdms_apply_exceptions"),
-            self._message("add-column", "control", control={}),
+            self.message("drop-table", "control", control={}),
+            self.message("create-table", "control", control={"table-def": {"columns": {}, "primary-key": ["id"]}}),
+            self.message("create-table", "control", table="awsdms_apply_exceptions"),
+            self.message("add-column", "control", control={}),
         )
 
     @property
@@ -163,24 +163,24 @@ class Dms(Samples):
 
 
 class GoldenGate(Samples):
-    def _message(self, op_type: str, table: str = "public.item", **images: Any) -> dict[str, Any]:
+    def message(self, op_type: str, table: str = "public.item", **images: Any) -> dict[str, Any]:
         heads = {"table": table, "op_type": op_type, "op_ts": "2026-11-20 22:38:37.000000", "primary_keys": ["id"]}
         return {**heads, "current_ts": "2026-11-20T22:38:38.312000", "pos": "00000000000000002928", **images}
 
     def insert(self, row: Row) -> Any:
-        return self._message("I", after=row)
+        return self.message("I", after=row)
 
     def update(self, before: Row, after: Row) -> Any:
-        return self._message("U", before=before, after=after)
+        return self.message("U", before=before, after=after)
 
     def delete(self, row: Row) -> Any:
-        return self._message("D", before={"id": row["id"]})
+        return self.message("D", before={"id": row["id"]})
 
     def truncate(self) -> Any:
-        return self._message("T")
+        return self.message("T")
 
     def of_other_table(self, row: Row) -> Any:
-        return self._message("I", "public.other", after=row)
+        return self.message("I", "public.other", after=row)
 
     @property
     def shows_former_keys(self) -> bool:

@@ -14,7 +14,7 @@ from processor.language.definitions.json_schemas import entities_schema
 from processor.values.entity import Entity
 from processor.values.envelopes import kinds
 from processor.values.envelopes.kind import Envelope, RowImage, RowImages
-from processor.values.envelopes.kinds import ENVELOPES, FORMATS, PLAIN, kind_of, read_image, row_value
+from processor.values.envelopes.kinds import ENVELOPES, FORMATS, kind_of, read_image, row_value
 from processor.values.record import Change, Ignored, Rejected, Truncated
 from processor.values.source_transaction import SourceTransaction
 from tests.unit.engine.protocol.decoding import decoded, entity
@@ -168,7 +168,7 @@ def test_a_kind_is_recognised_by_its_own_members_alone(kind: Envelope) -> None:
     samples = SAMPLES[kind.name]
     for value in (samples.insert(ROW), samples.snapshot(ROW), samples.update(ROW, ROW), json.loads(kind.sample)):
         found, _ = kind_of(value, ITEM)
-        assert found is (PLAIN if samples.flags else kind)
+        assert found is (FORMATS["plain"] if samples.flags else kind)
         assert not kind.members or kind.members & value.keys()
         bare = {name: member for name, member in value.items() if name not in kind.members}
         assert not kind.members or kind.recognise(bare, ITEM) is None

@@ -12,12 +12,12 @@ from processor.values.envelopes.kinds import FORMATS
 from processor.values.record import UNAVAILABLE, Change, Ignored, Record, Rejected, Truncated
 from processor.values.source_transaction import SourceTransaction
 from tests.unit.engine.protocol.decoding import change, decoded, entity, envelope, raw, reason
-from tests.unit.values.envelopes.samples import SAMPLES
+from tests.unit.values.envelopes.samples import SAMPLES, Dms, GoldenGate
 
 ORDER = entity("orders", "id", "id int, customer string, qty int")
 LINE = entity("line", "no place", "no int, place string, qty int")
 ROW = {"id": 17, "customer": "Ann", "qty": 2}
-DMS, GOLDENGATE, COCKROACH = SAMPLES["dms"], SAMPLES["goldengate"], SAMPLES["cockroach"]
+DMS, GOLDENGATE = Dms(), GoldenGate()
 EVENT = {"id": "e-1", "source": "/db", "specversion": "1.0", "type": "row.changed", "time": "2026-01-01T00:00:00Z"}
 
 
@@ -98,14 +98,14 @@ def test_text_of_an_integer_stays_a_dead_letter_in_a_plain_row_and_in_debezium()
 
 def test_dms_names_its_operations_and_record_types() -> None:
     for operation in ("load", "read", "insert", "create", "update", "delete"):
-        assert isinstance(decoded(ORDER, None, DMS._message(operation, data=ROW)), Change)
+        assert isinstance(decoded(ORDER, None, DMS.message(operation, data=ROW)), Change)
     for operation in ("truncate-table", "TruncateTable"):
-        assert isinstance(decoded(ORDER, None, DMS._message(operation, "control")), Truncated)
-    assert isinstance(decoded(ORDER, None, DMS._message("RenameTable", "control")), Ignored)
-    assert "found text 'merge'" in reason(ORDER, None, DMS._message("merge", data=ROW))
-    assert is_refused(ORDER, None, DMS._message("insert", "metric", data=ROW)) == "unknown-op"
-    assert is_refused(ORDER, None, DMS._message("insert", data=None)) == "row-missing"
-    truncated = DMS._message("truncate-table", "control", table="other")
+        assert isinstance(decoded(ORDER, None, DMS.message(operation, "control")), Truncated)
+    assert isinstance(decoded(ORDER, None, DMS.message("RenameTable", "control")), Ignored)
+    assert "found text 'merge'" in reason(ORDER, None, DMS.message("merge", data=ROW))
+    assert is_refused(ORDER, None, DMS.message("insert", "metric", data=ROW)) == "unknown-op"
+    assert is_refused(ORDER, None, DMS.message("insert", data=None)) == "row-missing"
+    truncated = DMS.message("truncate-table", "control", table="other")
     assert decoded(replace(ORDER, table="item"), None, truncated).why == "other table"  # type: ignore[union-attr]
 
 
@@ -117,35 +117,35 @@ def test_dms_shows_the_former_key_only_with_a_before_image() -> None:
 
 
 def test_an_update_of_goldengate_keeps_the_declared_columns_that_it_lacks() -> None:
-    update = GOLDENGATE._message("U", before={"id": 17, "qty": 1}, after={"id": 17, "qty": 2})
+    update = GOLDENGATE.message("U", before={"id": 17, "qty": 1}, after={"id": 17, "qty": 2})
     assert change(ORDER, None, update) == ((17,), {"id": 17, "customer": UNAVAILABLE, "qty": 2})
     assert change(replace(ORDER, absent={"customer": "null"}), None, update)[1] == {**ROW, "customer": None}
     assert decoded(ORDER, None, update).absent is None  # type: ignore[union-attr]
-    insert = GOLDENGATE._message("I", after={"id": 17, "qty": 2})
+    insert = GOLDENGATE.message("I", after={"id": 17, "qty": 2})
     assert change(ORDER, None, insert)[1] == {**ROW, "customer": None}
 
 
 def test_an_update_of_goldengate_without_any_declared_column_changes_none() -> None:
     after = {"id": 17, "undeclared": 1}
-    update = GOLDENGATE._message("U", "SHOP.ORDERS", after=after)
+    update = GOLDENGATE.message("U", "SHOP.ORDERS", after=after)
     assert change(ORDER, None, update)[1] == {"id": 17, "customer": UNAVAILABLE, "qty": UNAVAILABLE, "undeclared": 1}
-    assert is_refused(ORDER, None, GOLDENGATE._message("U", "SHOP.PEOPLE", after=after)) == "other-table"
-    assert is_refused(ORDER, None, GOLDENGATE._message("I", "SHOP.ORDERS", after=after)) == "other-format"
+    assert is_refused(ORDER, None, GOLDENGATE.message("U", "SHOP.PEOPLE", after=after)) == "other-table"
+    assert is_refused(ORDER, None, GOLDENGATE.message("I", "SHOP.ORDERS", after=after)) == "other-format"
 
 
 def test_goldengate_names_the_columns_that_its_trail_lacks() -> None:
     flags = {"id_isMissing": False, "customer_isMissing": True, "qty_isMissing": False}
-    update = GOLDENGATE._message("U", before=None, after={**ROW, "customer": None, **flags})
+    update = GOLDENGATE.message("U", before=None, after={**ROW, "customer": None, **flags})
     assert change(ORDER, None, update)[1] == {**ROW, "customer": UNAVAILABLE}
-    delete = GOLDENGATE._message("D", before={**dict.fromkeys(ROW), "id": 17, **flags}, after=None)
+    delete = GOLDENGATE.message("D", before={**dict.fromkeys(ROW), "id": 17, **flags}, after=None)
     assert change(ORDER, None, delete) == ((17,), None)
     kept = entity("t", "id", "id int, v string, v_isMissing bool")
     row = {"id": 1, "v": "a", "v_isMissing": True}
-    assert change(kept, None, GOLDENGATE._message("I", after=row))[1] == row
+    assert change(kept, None, GOLDENGATE.message("I", after=row))[1] == row
 
 
 def test_the_full_name_of_a_table_of_goldengate_picks_its_records() -> None:
-    insert = GOLDENGATE._message("I", "PDB.SHOP.ORDERS", after=ROW)
+    insert = GOLDENGATE.message("I", "PDB.SHOP.ORDERS", after=ROW)
     for table in ("ORDERS", "SHOP.ORDERS", "PDB.ORDERS", "PDB.SHOP.ORDERS"):
         assert isinstance(decoded(replace(ORDER, table=table), None, insert), Change)
     assert isinstance(decoded(replace(ORDER, table="OTHER.ORDERS"), None, insert), Ignored)
@@ -269,7 +269,7 @@ def test_a_refused_record_of_a_kind_shows_the_key_of_its_row(name: str) -> None:
         record = Record(topic="t", partition=0, offset=0, key=raw(key), value=raw(value))
         assert isinstance(decoded(ORDER, key, value), Rejected)
         assert shown_keys(record, ORDER) == {(17,)}
-    unknown = DMS._message("merge", data=ROW)
+    unknown = DMS.message("merge", data=ROW)
     assert shown_keys(Record(topic="t", partition=0, offset=0, key=None, value=raw(unknown)), ORDER) == {(17,)}
 
 
