@@ -299,7 +299,7 @@ def _read_flags(name: str, body: Map, record_format: str | None, problems: Probl
         if record_format == "row":
             what = f"entity `{name}` pins `format: row` and has no `deleted`"
             problems.add(
-                body.get("format"), what, "write `deleted: {column: op_type, values: [D]}`, or `format: plain`"
+                body.key_node("format"), what, "write `deleted: {column: op_type, values: [D]}`, or `format: plain`"
             )
         return ()
     member = FORMATS[record_format].operation if record_format else ""

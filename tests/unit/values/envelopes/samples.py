@@ -138,7 +138,7 @@ class Dms(Samples):
         return self.message("load", data=row)
 
     def update(self, before: Row, after: Row) -> Any:
-        return self.message("update", data=after, **{"before-image": {"id": before["id"]}})
+        return {**self.message("update", data=after), "before-image": {"id": before["id"]}}
 
     def delete(self, row: Row) -> Any:
         return self.message("delete", data=dict.fromkeys(row) | {"id": row["id"]})

@@ -112,7 +112,8 @@ def test_dms_names_its_operations_and_record_types() -> None:
 def test_dms_shows_the_former_key_only_with_a_before_image() -> None:
     update = DMS.update({**ROW, "id": 16}, ROW)
     assert decoded(ORDER, b"17", update).former == (16,)  # type: ignore[union-attr]
-    for before in (None, {}, {"customer": "x"}, {"id": 17}, {"id": "x"}, []):
+    others: tuple[Any, ...] = (None, {}, {"customer": "x"}, {"id": 17}, {"id": "x"}, [])
+    for before in others:
         assert decoded(ORDER, b"17", {**update, "before-image": before}).former is None  # type: ignore[union-attr]
 
 
