@@ -26,7 +26,7 @@ from processor.values.decimal_forms import (
 )
 from processor.values.entity import Entity
 from processor.values.envelopes.kind import RowImage
-from processor.values.envelopes.kinds import check_row, read_image, read_transaction, stated_tables, unwrap
+from processor.values.envelopes.kinds import check_row, kind_of, read_image, read_transaction, stated_tables, unwrap
 from processor.values.framing import is_framed
 from processor.values.reasons import REASONS, ReasonCode
 from processor.values.record import Record, Rejected
@@ -155,6 +155,12 @@ def _format_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Find
     if len(tables) > 1 and not entity.table:
         text = f"{entity.topic}: its records are of the tables {', '.join(sorted(tables))}, and entity {entity.name} takes all"
         yield warning(text, "write `table` in the entity, the table whose records count; the job ignores the others")
+    rules = sorted({text for one in payloads if (text := kind_of(one, entity)[0].partitioned_by(one))})
+    if len(rules) > 1 and len({record.partition for record in records}) > 1:
+        text = f"{entity.topic}: {' and '.join(rules)} choose the partitions of its records, so a row has changes in several"
+        yield failure(
+            text, "give the topic one partition, or let the system use one rule (AWS DMS: partition-key-type)"
+        )
     soft = {name for name in _SOFT if name not in entity.columns and not entity.deleted}
     for name in sorted({name for payload in payloads for name in soft if payload.get(name) in (True, 1, "true")}):
         text = f"{entity.topic}: rows have {name!r}, which entity {entity.name} does not declare, and the job stores them as rows"

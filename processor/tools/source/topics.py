@@ -26,7 +26,7 @@ from processor.values.framing import NO_SCHEMAS, FramedReader, is_framed, schema
 from processor.values.reasons import reason_code
 from processor.values.record import Record, Value
 from processor.values.recorded_topics import read_records
-from processor.values.values import PLAIN
+from processor.values.values import ANY_TEXT, PLAIN
 
 if TYPE_CHECKING:
     from processor.job.kafka.registry_client import RegistryClient, WriterSchema
@@ -42,7 +42,8 @@ def draft_topics(records: Iterable[Record], schemas: FramedReader = NO_SCHEMAS) 
         schemas.fetch(schema_ids(record))
         if table := topics[record.topic].add(record, schemas):
             tables.setdefault(record.topic, {}).setdefault(table, _Topic(record.topic)).add(record, schemas)
-    for topic, found in tables.items():
+    for topic, stated in tables.items():
+        found = {table: seen for table, seen in stated.items() if seen.rows}
         if len(found) > 1:
             topics[topic] = _one_table(topic, found)
     names = short_names(sorted(topic for topic, seen in topics.items() if seen.rows or seen.wrong))
@@ -92,7 +93,7 @@ class _Topic:
             self.wrong = self.wrong or str(error)
             return ""
         if not isinstance(image, RowImage) or (image.deleted and not image.row and not isinstance(key, dict)):
-            return ""
+            return _stated(payload) if self._named else ""
         self.rows += 1
         if kind.wraps and kind is not DEBEZIUM:
             self._format = kind.name
@@ -119,9 +120,8 @@ class _Topic:
             self._schemas[name] = described
         members = image.row if not image.deleted else {}
         for name, member in ((key if isinstance(key, dict) else {}) | dict(members)).items():
-            self._values.setdefault(name, SeenValues()).add(member)
-        stated = stated_tables(payload) if type(payload) is dict else ()
-        return stated[-1] if stated else ""
+            self._values.setdefault(name, SeenValues()).add(member, any_text=image.reading is ANY_TEXT)
+        return _stated(payload)
 
     def entity(self, name: str) -> DraftEntity:
         flags = {flag.member for flag in self._flags.values()} - self._key.keys()
@@ -171,6 +171,12 @@ class _Topic:
             what = "the Kafka key is none of the row" if self._format else "the records have no Kafka key"
             return ("id",), f"by its name: {what}"
         return (), ""
+
+
+def _stated(payload: Value) -> str:
+    """The table that a value names, with its schema and its database; empty where it names none."""
+    stated = stated_tables(payload) if type(payload) is dict else ()
+    return stated[-1] if stated else ""
 
 
 def _with(note: str, more: str) -> str:

@@ -6,8 +6,9 @@ truncate       {"control": ..., "metadata": {"record-type": "control", "operatio
 control        the same with "create-table", "drop-table", "add-column" and others; DMS also writes those of its own tables
 
 The Kafka key is the partition key: text of the primary key, the name of the table, or another column, so the row alone has the
-key. A delete has null outside the key. DMS leaves out null columns, unless IncludeNullAndEmpty is true. Truth arrives as text.
-A record names its transaction (`transaction-id`), but no message ends one.
+key. By default a load uses the primary key, and a later change the table: in a topic of several partitions, the changes of a row
+are then in two of them. A delete has null outside the key. DMS leaves out null columns, unless IncludeNullAndEmpty is true.
+Truth arrives as text. A record names its transaction (`transaction-id`), but no message ends one.
 
 Read, not captured, on 2026-11-27: https://docs.aws.amazon.com/dms/latest/userguide/CHAP_Target.Kafka.html,
 https://docs.aws.amazon.com/dms/latest/userguide/CHAP_Target.Kinesis.html, and the messages that the tests of
@@ -79,6 +80,14 @@ def _key_columns(payload: Payload) -> tuple[str, ...]:
     return tuple(found) if type(found) is list and all(type(name) is str for name in found) else ()
 
 
+def _partitioned_by(payload: Payload) -> str:
+    metadata = payload.get("metadata")
+    said = (
+        metadata.get("partition-key-type") if type(metadata) is dict and metadata.get("record-type") == "data" else ""
+    )
+    return said if type(said) is str else ""
+
+
 def _wrap(row: Payload) -> Value:
     return {"data": row, "metadata": {"record-type": "data", "operation": "insert"}}
 
@@ -94,6 +103,7 @@ DMS: Final = Envelope(
     reading=ANY_TEXT,
     tables=_tables,
     key_columns=_key_columns,
+    partitioned_by=_partitioned_by,
     rows=("data", BEFORE),
     operation="metadata.operation",
     sample='{"data": {"id": 1}, "metadata": {"record-type": "data", "operation": "insert"}}',

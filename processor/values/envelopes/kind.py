@@ -79,6 +79,8 @@ class Envelope:
     """What the Kafka key of a delete without a value is."""
     key_columns: Callable[[Payload], tuple[str, ...]] = lambda payload: ()
     """The columns of the key that a record names, also a control message."""
+    partitioned_by: Callable[[Payload], str] = lambda payload: ""
+    """What the Kafka key of a record of a row is, where the record says it: the system may choose it by more than one rule."""
     rows: tuple[str, ...] = ()
     """The paths to its rows, also in a value that breaks the contract."""
     operation: str = ""

@@ -145,7 +145,7 @@ def recorded_rows(*values: Any, **more: Any) -> Callable[[Healthy], object]:
         around.plan = replace(around.plan, entities=entities)
         encoded = (value if isinstance(value, bytes) else json.dumps(value).encode() for value in values)
         around.kafka.records["user"] = [
-            Record(topic="user", partition=0, offset=n, key=None, value=value) for n, value in enumerate(encoded)
+            Record(topic="user", partition=n % 2, offset=n, key=None, value=value) for n, value in enumerate(encoded)
         ]
 
     return breaks
@@ -161,10 +161,10 @@ ALL = {"id": 1, "username": "ann", "registered_at": None}
 QLIK = {"data": USER_ROW, "beforeData": None, "headers": {"operation": "INSERT"}}
 
 
-def of_dms(table: str, operation: str = "insert") -> dict[str, object]:
+def of_dms(table: str, operation: str = "insert", rule: str = "schema-table") -> dict[str, object]:
     return {
         "data": {**USER_ROW, **ALL},
-        "metadata": {"record-type": "data", "operation": operation, "table-name": table},
+        "metadata": {"record-type": "data", "operation": operation, "table-name": table, "partition-key-type": rule},
     }
 
 
@@ -173,6 +173,8 @@ FORMAT_FAULTS = [
           "dead letters of entity user: an envelope of Qlik", "let a transform write rows"),
     Fault("two tables of AWS DMS", recorded_rows(of_dms("users"), of_dms("people")),
           "source records", "warning", "its records are of the tables people, users", "write `table` in the entity"),
+    Fault("two rules for the partitions of AWS DMS", recorded_rows(of_dms("users", "load", "primary-key"), of_dms("users")),
+          "source records", "failure", "primary-key and schema-table choose the partitions", "partition-key-type"),
     Fault("an unknown operation of AWS DMS", recorded_rows(of_dms("users", "merge")), "source records", "failure",
           "an operation load, read, insert", "correct `format`"),
     Fault("records of Glue's registry", recorded_rows(b"\x03\x00" + bytes(16) + b"x"), "source records", "failure",

@@ -241,6 +241,21 @@ def test_a_kind_is_drafted_with_its_word_and_its_key(records: Any, key: str, gue
     assert not [one for one in changes if isinstance(one, Rejected)]
 
 
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (["1", 2], "int"), (["1.5", 2], "decimal"), (["1", "2"], "string"), (["1", "x"], "string"), (["1", "x", 3], "json"),
+        (["true", "FALSE"], "bool"), (["true", "maybe"], "string"), (["true", True], "bool"), (["true", "1"], "string"),
+        (["1995-12-31:15:00:00", "2026-01-01 00:00:00"], "timestamp"), (["2026-01-01"], "date"), (['{"a": 1}'], "json(text)"),
+    ],
+)  # fmt: skip
+def test_text_of_a_system_that_writes_all_as_text_is_drafted_by_what_else_its_column_holds(
+    seen: list[Any], expected: str
+) -> None:
+    found = draft(*(record("t", b"t", {"data": {"id": 1, "a": value}, "metadata": DMS}) for value in seen))
+    assert found.columns["a"].type == expected
+
+
 def test_an_envelope_of_debezium_is_drafted_without_a_word_and_flags_inside_envelopes_are_columns() -> None:
     assert "format" not in drafted(record("t", {"id": 1}, {"op": "c", "before": None, "after": ORDER, "source": {}}))
     found = draft(record("t", b"1", {"data": {**ORDER, "_op": "D"}, "metadata": DMS}))
