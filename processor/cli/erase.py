@@ -14,7 +14,7 @@ from processor.cli.printing.terminal import warn
 from processor.cli.process import StopSignals, open_operator_run
 from processor.cli.stored_letters import positions
 from processor.cli.verb import ENTITY, LOG, OPERATORS, TAKE_OVER, flag, verb
-from processor.engine.plan.declared_columns import declared_columns
+from processor.engine.plan.row_image import declared_columns
 from processor.engine.rounds.step_runner import StepRunner
 from processor.environment.settings.resolve import open_registry
 from processor.errors import SettingError

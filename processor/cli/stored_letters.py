@@ -12,7 +12,7 @@ from processor.cli.options import require_settings, user_name
 from processor.cli.printing.terminal import ProgressBar, warn
 from processor.engine.protocol.replays import PARTITION, ReplayOutcome, ReplayReport, letter_position
 from processor.errors import SettingError, StatestoreError
-from processor.job.run.letter_fates import with_fates
+from processor.job.run.dead_letters import with_fates
 from processor.text import visible_line
 from processor.values.record import Record
 from registry.errors import RegistryBusy, RegistryUnreachable

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from processor.engine.protocol.decode import decode
-from processor.engine.rounds.shown_keys import shown_keys
+from processor.engine.rounds.decoding import shown_keys
 from processor.values import canonical_json
 from processor.values.entity import Entity, parse_type
 from processor.values.record import Change, Ignored, Record, Rejected, Truncated

@@ -11,14 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.committed import committed_by
-from processor.engine.protocol.epochs import Epochs
+from processor.engine.protocol.epochs import Epochs, committed_by
 from processor.engine.protocol.ledger import Run
-from processor.engine.protocol.segment import open_items
-from processor.engine.protocol.walk import PARTITION as WALKS
-from processor.engine.rounds.job_event import no_report
-from processor.engine.rounds.make_driver import make_driver
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.protocol.segments import open_items
+from processor.engine.protocol.walks import PARTITION as WALKS
+from processor.engine.rounds.driver import make_driver
+from processor.engine.rounds.events import Troubles, no_report
 from processor.environment.settings.settings import Settings
 from processor.errors import AccountError
 from processor.job.run.job import Job

@@ -2,7 +2,7 @@
 
     1. Read the registry. At a new version: record that the job applies it, then let the driver adopt its plan.
     2. Walks bring the stored rows up to it (`processor.engine.protocol.walks`).
-    3. Take the next steps of assignments and products in the registry (`registry.edits.advance`): a new version, so again 1.
+    3. Take the next steps of assignments and products in the registry (`registry.edits.operations`): a new version, so again 1.
 
 One version at a time: no round runs by two, and a step needs the version before it applied. The registry refuses a step when an
 operator has edited it meanwhile.
@@ -15,13 +15,13 @@ from typing import Protocol
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_of
-from processor.engine.protocol.walk import Walk, WalkName
+from processor.engine.protocol.walks import Walk, WalkName
 from processor.engine.rounds.driver import Driver
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.engine.rounds.round import PublishSetup
 from processor.errors import PlanError
 from processor.language.definitions.problems import DefinitionError
-from registry.edits.advance import advance
+from registry.edits.operations import advance
 from registry.errors import RegistryRefused, SnapshotOutdated
 from registry.model import Applied, Lease, Progress, Snapshot
 

@@ -36,19 +36,17 @@ from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
 from processor.errors import BoundaryError, ForeignPart, StatestoreError
 from processor.job.kafka.admin import Admin
-from processor.job.run.binding import check_parts
-from processor.job.run.forget_progress import forget_progress, messages_in
+from processor.job.run.binding import Parts, forget_progress, messages_in
 from processor.job.run.lease import LeaseRenewal, lease_check, take_table
-from processor.job.run.topic_epochs import boundaries_of
+from processor.job.run.source_topics import boundaries_of
 from processor.language.product.product import Definitions
 from registry.model import Applied
 from registry.repository import Registry
 from registry.repository.registry import Check
 from statestore.copy_items import CopyCounts, CopyStep, ReportStep, copy_items
-from statestore.items import read_row
+from statestore.items import decode_version, read_row
 from statestore.keys import partitions
 from statestore.store import Store
-from statestore.versions import decode_version
 
 if TYPE_CHECKING:
     from registry.repository import Registry
@@ -139,7 +137,8 @@ def copy_state(source: Settings, target: Settings, registry: Registry, *, owner:
         binding = registry.binding()
         if not binding.table:
             raise StatestoreError("no job has run with this registry: there is nothing to copy")
-        check_parts(source, registry, former, None)
+        parts = Parts(settings=source, registry=registry, store=former)
+        parts.check()
         check_target(target, new, binding.identity)
         lease = registry.take_lease(
             source.job, owner, source.lanes, take_over=False, expires_after=source.lease_seconds
@@ -152,7 +151,7 @@ def copy_state(source: Settings, target: Settings, registry: Registry, *, owner:
             report(step)
 
         try:
-            check_parts(source, registry, former, None)  # another copy may have ended before the lease
+            parts.check()  # another copy may have ended before the lease
             new.create(registry.snapshot().slots)
             for store in (former, new):
                 take_table(registry, lease, store)

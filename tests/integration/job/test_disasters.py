@@ -12,7 +12,7 @@ from processor.engine.plan.planning import plan_of
 from processor.environment.settings.resolve import open_registry
 from processor.environment.stores.kinds import open_store
 from processor.errors import ForeignPart
-from processor.job.run.topic_epochs import record_boundary
+from processor.job.run.source_topics import record_boundary
 from processor.language.definitions.load import load
 from processor.tools.operate.registry import rebuild_registry
 from registry.edits import operations

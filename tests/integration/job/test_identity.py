@@ -14,7 +14,7 @@ from processor.environment.settings.resolve import open_registry
 from processor.environment.stores.kinds import open_store
 from processor.errors import Fenced, ForeignPart
 from processor.job.kafka.outbox import TransactionalOutbox
-from processor.job.run.prepare_plan import prepare_plan
+from processor.job.run.open_job import prepare_plan
 from processor.job.run.worker import transactional_id
 from processor.language.definitions.load import load
 from processor.values.record import Message

@@ -13,11 +13,10 @@ from processor.engine.protocol.decode import compare_columns, decode
 from processor.engine.protocol.replays import drop, letter_position, replay_key
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError
-from processor.job.kafka.topic_page import TopicPage, read_page
+from processor.job.kafka.reader import TopicPage, read_page
 from processor.job.metrics.status import requests_json
 from processor.job.run.binding import readable_store
-from processor.job.run.letter_fates import LetterFate, record_position, with_fates
-from processor.job.run.readable_bytes import readable_lines
+from processor.job.run.dead_letters import LetterFate, readable_lines, record_position, with_fates
 from processor.text import duration_text, shortened
 from processor.tools.web.answers import Cached, LookUpProblem
 from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, LetterPage, Screen, Visit

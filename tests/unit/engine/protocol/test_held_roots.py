@@ -5,8 +5,8 @@ from math import inf
 import pytest
 
 from processor.engine.protocol import held_roots
-from processor.engine.protocol.held_portion import Held
-from processor.engine.protocol.start import PATIENCE_SECONDS
+from processor.engine.protocol.gate_items import Held
+from processor.engine.protocol.source_transactions import PATIENCE_SECONDS
 from processor.language.product.product import OPEN
 from tests.unit.engine.protocol.gate_scene import ORDER, TOPIC, Gates, seen_of
 

@@ -10,14 +10,15 @@ from processor.engine.protocol.open_changes import (
     SPARE_SEGMENTS,
     OpenChanges,
     SettledSegment,
+    keep_segment,
     stored_overlay,
 )
-from processor.engine.protocol.overlay import Sight
-from processor.engine.protocol.segment import (
+from processor.engine.protocol.segments import (
     CHANGES_PER_ITEM,
     SAMPLE,
     OpenChange,
     Segment,
+    Sight,
     changes_key,
     item_key,
     make_segment,
@@ -25,11 +26,10 @@ from processor.engine.protocol.segment import (
     read_changes,
     write_changes,
 )
-from processor.engine.rounds.keep_changes import close_open_changes, keep_segment
 from statestore import keys
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.store import Item
+from statestore.store import Item, Write
 
 ROW = Key("TABLE#star", "7")
 FIRST = changes_key(1, 0, "star.0", 0)
@@ -189,7 +189,8 @@ def test_a_row_that_moves_all_the_time_leaves_few_segments_and_items(changes: Op
         for due in changes.due(second):
             moved = [one for one in due.segment.changes() if one.key == ROW]
             changes.record([left(due.segment, moved[0]._replace(version=f"{second:03d}"))], second)
-        close_open_changes(changes, store, 1, second, second)
+        for request in changes.clean_up(second, second):
+            store.write(request) if isinstance(request, Write) else store.delete(request)
         most = max(most, len(changes.held))
     assert most <= 2 * SPARE_SEGMENTS + 16
     assert len(list(open_items(store))) <= SPARE_SEGMENTS + 16

@@ -5,18 +5,23 @@ import pickle
 from hashlib import sha256
 from zlib import crc32
 
-from processor.engine.protocol.overlay import OpenRow, SegmentGroup, Sight, group_of, open_rows, sights_of
-from processor.engine.protocol.segment import (
+from processor.engine.protocol.segments import (
     BYTES_PER_ITEM,
     CHANGES_PER_ITEM,
     DueSegment,
     OpenChange,
+    OpenRow,
+    SegmentGroup,
     SettleOutcome,
+    Sight,
     checksum,
+    group_of,
     make_segment,
     make_segments,
     open_items,
+    open_rows,
     read_changes,
+    sights_of,
 )
 from statestore.keys import Key
 from statestore.memory import MemoryStore

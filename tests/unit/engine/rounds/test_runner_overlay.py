@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.step import Lookup
-from processor.engine.protocol.overlay import OpenRow, Sight
-from processor.engine.protocol.segment import IndexKey
+from processor.engine.protocol.segments import IndexKey, OpenRow, Sight
 from processor.engine.rounds.step_runner import StepRunner, apply_overlay
 from statestore.keys import Key
 from statestore.memory import MemoryStore

@@ -19,7 +19,7 @@ from processor.environment.settings.resolve import settings_at
 from processor.environment.settings.settings import Settings, read_settings
 from processor.environment.stores.kinds import KINDS, open_store
 from processor.errors import ForeignPart, PartError, SettingError
-from processor.job.run.outages.outside_parts import STORE, places
+from processor.job.run.outages import STORE, places
 from processor.tools.doctor import context
 from processor.tools.operate.erasure import make_certificate
 from registry.model import Binding

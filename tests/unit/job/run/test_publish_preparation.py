@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-import processor.job.run.publish_preparation as preparation
+import processor.job.run.product_topics as preparation
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.identity import SEQUENCES
 from processor.engine.protocol.ledger import LedgerEntry, Mark, group_key, read_entry, reserve
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.environment.settings.settings import Settings
 from processor.errors import ForeignPart
-from processor.job.run.publish_preparation import earlier_sequences
+from processor.job.run.product_topics import earlier_sequences
 from processor.language.definitions.load import load
 from statestore.memory import MemoryStore
 

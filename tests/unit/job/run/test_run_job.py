@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Troubles
 from processor.environment.settings.settings import Settings
 from processor.errors import Fenced, Outage, StatestoreError, Stopped
 from processor.job.run import run_job as module

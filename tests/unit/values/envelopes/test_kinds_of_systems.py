@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.rounds.shown_keys import shown_keys
+from processor.engine.rounds.decoding import shown_keys
 from processor.values.entity import DeleteFlag, Entity
 from processor.values.envelopes.kinds import FORMATS
 from processor.values.record import UNAVAILABLE, Change, Ignored, Record, Rejected, Truncated
