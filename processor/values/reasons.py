@@ -85,8 +85,9 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
         f"declare `json` for an `int`, then replay; else correct the value at the source; {SEND_AGAIN}",
     ),
     "not-sent": RejectReason(
-        "a value holds the placeholder of Debezium inside, so a part of it was not sent",
-        f"leave out the transform that nests columns, or give the table REPLICA IDENTITY FULL; {SEND_AGAIN}",
+        "a value holds the placeholder of Debezium inside, or an update of the key lacks columns: a part of the row was not sent",
+        "leave out the transform that nests columns, or let the source log all columns (REPLICA IDENTITY FULL, NOCOMPRESSUPDATES); "
+        f"{SEND_AGAIN}",
     ),
     "key-shape": RejectReason(
         "the Kafka key is one value, and the key of the entity has several columns",

@@ -6,7 +6,8 @@ a change       {"table": "S.ORDERS", "op_type": "U", "op_ts": ..., "current_ts":
 truncate       T has no image
 
 By default Extract writes the key and the changed columns of an update, so a column that its `after` lacks did not change. With
-includeIsMissingFields such a column is null, and "NAME_isMissing" is true. An update of the key has the old one in "before".
+includeIsMissingFields such a column is null, and "NAME_isMissing" is true. An update of the key has the old one in "before", and
+must have all columns in one of its images.
 The Kafka key is text of a template, so the row alone has the key. Old releases write numbers as text, and Extract's own form of
 a time is `1995-12-31:15:00:00`. The codes of operations are settings, and others than I, U, D and T are dead letters. A record
 names no transaction. The row formatter writes `op_type` into the row: that is `format: row`.
@@ -20,7 +21,7 @@ from typing import Any, Final, Literal
 
 from processor.values.entity import Entity
 from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, is_other_table, place_names
-from processor.values.reasons import unexpected
+from processor.values.reasons import Mismatch, unexpected
 from processor.values.record import Value
 from processor.values.values import ANY_TEXT
 
@@ -53,7 +54,18 @@ def _read(payload: Payload, schema: Any, entity: Entity) -> Images:
     before = payload.get("before") if operation == "U" else None
     former = _sent(before, entity) if type(before) is dict else None
     sent = _sent(row, entity)
-    return RowImage(sent, operation == "D", None, ANY_TEXT, former, keys="none", partial=operation == "U")
+    refusal = None
+    if former and any(name in former and str(former[name]) != str(sent.get(name)) for name in entity.key):
+        sent = {**former, **sent}  # no stored row has the new key
+        refusal = _lacking(sent, entity)
+    return RowImage(sent, operation == "D", None, ANY_TEXT, former, refusal, "none", partial=operation == "U")
+
+
+def _lacking(row: Payload, entity: Entity) -> Mismatch | None:
+    """The reason to refuse an update of the key that lacks declared columns."""
+    names = ", ".join(name for name in entity.columns if name not in row)
+    what = f"the update gives the row another key, and lacks {names}"
+    return Mismatch(f"{what}: let Extract write all columns (NOCOMPRESSUPDATES)", "not-sent") if names else None
 
 
 def _sent(row: Payload, entity: Entity) -> Payload:

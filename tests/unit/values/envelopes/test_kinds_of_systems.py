@@ -126,6 +126,16 @@ def test_an_update_of_goldengate_keeps_the_declared_columns_that_it_lacks() -> N
     assert change(ORDER, None, insert)[1] == {**ROW, "customer": None}
 
 
+def test_an_update_of_goldengate_that_changes_the_key_needs_every_declared_column() -> None:
+    for before, after in (({"id": 16}, ROW), ({**ROW, "id": 16}, {"id": 17}), ({"id": "16", "qty": 1}, ROW)):
+        moved = decoded(ORDER, None, GOLDENGATE.message("U", before=before, after=after))
+        assert isinstance(moved, Change), moved
+        assert (moved.key, moved.former, moved.row) == ((17,), (16,), ROW)
+    update = GOLDENGATE.message("U", before={"id": 16}, after={"id": 17, "qty": 1})
+    assert is_refused(ORDER, None, update) == "not-sent"
+    assert "lacks customer" in reason(ORDER, None, update)
+
+
 def test_an_update_of_goldengate_without_any_declared_column_changes_none() -> None:
     after = {"id": 17, "undeclared": 1}
     update = GOLDENGATE.message("U", "SHOP.ORDERS", after=after)
