@@ -36,8 +36,8 @@ from processor.engine.protocol.segments import (
     Segment,
     SegmentGroup,
     make_segments,
+    observations_of,
     open_rows,
-    sights_of,
 )
 from processor.engine.rounds.clock import VirtualClock
 from processor.engine.rounds.driver import make_driver
@@ -190,7 +190,7 @@ class SimulatedExecutor:
             for key, row in rows[at]:
                 seen[key, INDEX] = max(row.version, seen.get((key, INDEX), ""))
         return LaneResult(
-            lane=lane, tally=Counter({Count.PUBLISHED: len(changes)}), sights=tuple(sights_of(seen, rows, {}))
+            lane=lane, tally=Counter({Count.PUBLISHED: len(changes)}), sights=tuple(observations_of(seen, rows, {}))
         )
 
     def _changes(self, second: int, first: int, writes: int) -> Iterator[OpenChange]:

@@ -66,12 +66,12 @@ def measure_load(records: Sequence[Record], *, held: bool) -> LoadCost:
     trial.driver.start()
     trial.driver.adopt(trial.plan)
     if held:
-        trial.driver.hold()
+        trial.driver.begin_catch_up()
     for chunk in batches(records, BATCH):
         trial.batch(chunk)
         trial.background_work()
     if held:
-        trial.driver.end_hold()
+        trial.driver.end_catch_up()
     trial.finish()
     return LoadCost(
         documents=outbox.sent,

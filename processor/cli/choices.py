@@ -85,8 +85,8 @@ def stored_boundaries(settings: Settings, plan: Plan) -> tuple[EpochBoundary, ..
 
 @contextmanager
 def stored_state(settings: Settings) -> Iterator[tuple[Plan, Store]]:
-    """The plan of the registry, and the store of its table inside the block. Raises ForeignPart when the table is not that of the
-    registry."""
+    """The plan of the registry, and the store of its table inside the block. Raises OwnedByAnother when the table is not that of
+    the registry."""
     from processor.job.run.binding import readable_store
 
     with ExitStack() as stack:

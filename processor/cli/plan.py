@@ -148,7 +148,7 @@ def stored_diff(
     registry: "Registry",
     before: tuple[Snapshot, frozenset[str]],
 ) -> DiffReport:
-    """The diff over the stored rows of the registry's table. `before`: as of `snapshot_for_apply`. Raises ForeignPart when the
+    """The diff over the stored rows of the registry's table. `before`: as of `snapshot_for_apply`. Raises OwnedByAnother when the
     table is not that of the registry."""
     from processor.job.run.binding import readable_store
 

@@ -71,17 +71,17 @@ def copy_job(job: Job) -> Job:
     progress.held = copy.deepcopy(progress.held)
     driver.tally = Counter(driver.tally)
     progress.unfit = dict(progress.unfit)
-    steward = job.steward and replace(job.steward, driver=driver)
+    follower = job.follower and replace(job.follower, driver=driver)
     replays = job.replays and replace(job.replays, driver=driver)
-    return replace(job, driver=driver, steward=steward, replays=replays)
+    return replace(job, driver=driver, follower=follower, replays=replays)
 
 
 def connect(job: Job, actor: Actor) -> None:
     """Gives the job the clients of an actor."""
     registry: Any = RegistryClient(actor)
     job.registry = registry
-    if job.steward is not None:
-        job.steward.registry = registry
+    if job.follower is not None:
+        job.follower.registry = registry
     if job.replays is not None:
         job.replays.requests = registry
     store: Any = TableClient(actor)

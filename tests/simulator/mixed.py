@@ -175,7 +175,7 @@ class MixedEditSimulation(EditSimulation, MixedSimulation):
     def _start(self) -> None:
         super()._start()
         if self.alone and self.job is not None:
-            self.job.steward = None
+            self.job.follower = None
 
     @contextmanager
     def _command(self) -> Iterator[None]:

@@ -230,8 +230,8 @@ class Simulation:
 
     def _answer(self, job: Job, positions: Mapping[Partition, int]) -> None:
         """Tells the driver where the topics end, if it asks for it."""
-        if job.driver.asks:
-            job.driver.expect(self.world.actor.remember(self.available.copy), positions)
+        if job.driver.needs_topic_ends:
+            job.driver.note_topic_ends(self.world.actor.remember(self.available.copy), positions)
 
     def _start(self) -> None:
         """Starts the job: it takes the lease, fences earlier runs, reloads the open changes, and waits W."""
@@ -268,7 +268,7 @@ class Simulation:
                 troubles=Troubles(no_report),
             )
             job.start()
-            driver.expect(self.available, self.checkpoint.offsets)
+            driver.note_topic_ends(self.available, self.checkpoint.offsets)
         world.broker.newest_run = lease.generation
         self.job = job
         if world.conditions.truncate_chance:  # `adopt` loads the walks, but this plan needs no other ones

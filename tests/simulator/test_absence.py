@@ -13,7 +13,7 @@ import pytest
 import tests.simulator.run as run_module
 from processor.engine.protocol import open_changes, segments, settle, write_state
 from processor.engine.protocol.epochs import Epochs
-from processor.engine.protocol.segments import sights_of
+from processor.engine.protocol.segments import observations_of
 from processor.engine.rounds import step_runner
 from statestore import writes
 from statestore.store import AbsentOrBelow
@@ -214,10 +214,10 @@ any_partition = replacing((writes, "_committed", lambda _: lambda _since, below:
 def _by_row(seen: Any, opened: Any, dropped: Any) -> Any:
     rows = {key for (key, _), lacked in dropped.items() if lacked}
     everywhere = {(key, at): True for at, found in opened.items() for key, _ in found if key in rows}
-    return sights_of(seen, opened, everywhere)
+    return observations_of(seen, opened, everywhere)
 
 
-absence_by_row = replacing((step_runner, "sights_of", lambda _: _by_row))
+absence_by_row = replacing((step_runner, "observations_of", lambda _: _by_row))
 """Absence under one key proves that the index has dropped the row under each key."""
 absence_of_unseen = replacing(
     (open_changes, "unproven_slots", lambda _: lambda _change, slots: slots),

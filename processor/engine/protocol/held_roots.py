@@ -21,7 +21,7 @@ from processor.engine.plan.step import Root
 from processor.engine.protocol.epochs import Partition
 from processor.engine.protocol.gate_items import ClosedTransactions, Held, HeldPortion, ReleaseNotes, read_portion
 from processor.engine.protocol.pending import Moment, Turn, Turns, split
-from processor.engine.protocol.source_transactions import OpenTransaction, SourceTransactions, Start
+from processor.engine.protocol.source_transactions import OpenTransaction, SourceTransactions, StartGate
 from processor.language.product.product import Gate
 from processor.values.source_transaction import TransactionEnd
 from statestore.keys import Key
@@ -93,7 +93,7 @@ class HeldRoots:
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Of each product that waits for whole transactions: the topics of these."""
     transactions: SourceTransactions = field(default_factory=SourceTransactions)
-    start: Start = field(default_factory=Start)
+    start: StartGate = field(default_factory=StartGate)
     """What the run must read first."""
     held: dict[Root, HeldRoot] = field(default_factory=dict)
     """The roots that wait."""
@@ -126,7 +126,7 @@ class HeldRoots:
         for held in self.held.values():
             held.since, held.reloaded = held.touched, True  # its portions before the last may be of earlier messages
         if self.run > 1:
-            self.start = Start(until=now + self.longest, patient_until=inf)
+            self.start = StartGate(until=now + self.longest, patient_until=inf)
         self._look(now)
         return unused
 
@@ -174,14 +174,14 @@ class HeldRoots:
         return [Delete(key=key) for key in unused]
 
     @property
-    def asks(self) -> bool:
+    def needs_topic_ends(self) -> bool:
         """Whether it must know where the topics end now (`expect`)."""
-        return self.start.asks or self.transactions.asks
+        return self.start.needs_topic_ends or self.transactions.needs_topic_ends
 
-    def expect(self, ends: Mapping[Partition, int], positions: Mapping[Partition, int], now: float) -> None:
+    def note_topic_ends(self, ends: Mapping[Partition, int], positions: Mapping[Partition, int], now: float) -> None:
         """Takes where the topics end, and where the job reads on."""
-        self.start.expect(ends)
-        self.transactions.expect(ends)
+        self.start.note_topic_ends(ends)
+        self.transactions.note_topic_ends(ends)
         self.read(positions, now)
 
     def read(self, positions: Mapping[Partition, int], now: float) -> None:

@@ -23,10 +23,10 @@ from processor.engine.protocol.pending import Moment, Request, Turn, Turns, spli
 from processor.engine.protocol.segments import (
     CHANGES_PER_ITEM,
     DueSegment,
+    IndexObservation,
     OpenChange,
     Segment,
     SegmentGroup,
-    Sight,
     group_of,
     item_key,
     make_segment,
@@ -159,14 +159,14 @@ class OpenChanges:
         self._new = []
         return self.groups
 
-    def lags(self, sights: Iterable[Sight], settled: Iterable[SettledSegment], now: float) -> list[float]:
+    def lags(self, sights: Iterable[IndexObservation], settled: Iterable[SettledSegment], now: float) -> list[float]:
         """The seconds since each open change behind which an answer, to live work or to settling, lags."""
         late = Counter({one.segment: one.late for one in settled})
         for sight in sights:
             late[sight.segment] += sight.late
         return [now - self.held[name].opened_at for name in late.elements() if name in self.held]
 
-    def see(self, sights: Iterable[Sight], now: float) -> None:
+    def see(self, sights: Iterable[IndexObservation], now: float) -> None:
         """Notes which slots showed an open change at its version or newer, and which still showed a row that has left them. Such
         an answer cancels the evidence of others, also while the change waits to close: then it is open again."""
         known = [(held, sight) for sight in sights if (held := self.held.get(sight.segment))]

@@ -330,7 +330,7 @@ class OpenRow(NamedTuple):
     place: int = -1
 
 
-class Sight(NamedTuple):
+class IndexObservation(NamedTuple):
     """What index answers to live work showed of a segment. `seen`: the places where they showed it, or a newer version, as in
     `DueSegment.seen`. `late`: how many rows an index lacked, or showed too old. `lost`: the places where an index still showed a
     row that has left it: they are no evidence, whatever another answer lacked."""
@@ -459,11 +459,11 @@ def _numbers(places: "array[int]", check: int) -> list[int]:
     return found
 
 
-def sights_of(
+def observations_of(
     seen: Mapping[tuple[Key, str], str],
     opened: Mapping[IndexKey, Iterable[tuple[Key, OpenRow]]],
     dropped: Mapping[tuple[Key, IndexKey], bool],
-) -> Iterator[Sight]:
+) -> Iterator[IndexObservation]:
     """What answers showed of each segment. `seen`: row and index -> the version that answers showed, "" where they lacked a row
     that has the key; `opened`: the open rows at each index key that look-ups asked for; `dropped`: row and index key -> whether
     all answers lacked the row, of rows that have left the index."""
@@ -488,4 +488,4 @@ def sights_of(
                 bits[row.segment] = bits.get(row.segment, 0) | 1 << row.place
     late = Counter(row.segment for row in newest.values())
     names = dict.fromkeys((*bits, *late, *(name for name, places in lost.items() if places)))
-    return (Sight(name, bits.get(name, 0), late[name], lost.get(name, 0)) for name in names)
+    return (IndexObservation(name, bits.get(name, 0), late[name], lost.get(name, 0)) for name in names)

@@ -3,9 +3,9 @@
 A transaction is complete when its end is known, and the job has read as many records of each table as the end says, of the
 tables that it reads. A record counts whatever became of it: applied, superseded, ignored, or a dead letter. Records are known
 by their numbers, so a replayed batch counts none twice. A transaction that is not complete is open, until the job gives it up.
-One that the connector sends again is open until the job has read all that it sends again (`Repeat`).
+One that the connector sends again is open until the job has read all that it sends again (`ResentRecords`).
 
-A run reads what its topics had when it began, before it trusts its account of transactions (`Start`). A batch may have failed
+A run reads what its topics had when it began, before it trusts its account of transactions (`StartGate`). A batch may have failed
 before the start. Its tasks wrote rows, and nobody holds their roots yet, or knows their transactions. The next batch reads
 those records again.
 
@@ -27,12 +27,12 @@ from statestore.keys import Key
 
 
 @dataclass(slots=True, kw_only=True)
-class Horizon:
+class ReadGoal:
     """`unread`: where the topics ended that the job has not read so far; None while nobody has said where they end."""
 
     unread: dict[Partition, int] | None = None
 
-    def expect(self, ends: Mapping[Partition, int]) -> None:
+    def note_topic_ends(self, ends: Mapping[Partition, int]) -> None:
         """Takes where the topics end, if nobody has said it before."""
         if self.unread is None:
             self.unread = dict(ends)
@@ -50,13 +50,13 @@ PATIENCE_SECONDS = 10.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Start:
+class StartGate:
     """`until`: before it a run that is not ready lets no root go. `patient_until`: before it no open transaction is too old;
     infinite while the run is not ready. Both on the job's clock. `horizon`: what it reads first."""
 
     until: float = -inf
     patient_until: float = -inf
-    horizon: Horizon = field(default_factory=Horizon)
+    horizon: ReadGoal = field(default_factory=ReadGoal)
 
     @property
     def ready(self) -> bool:
@@ -64,14 +64,14 @@ class Start:
         return self.patient_until < inf
 
     @property
-    def asks(self) -> bool:
+    def needs_topic_ends(self) -> bool:
         """Whether it must know where the topics end."""
         return not self.ready and self.horizon.unread is None
 
-    def expect(self, ends: Mapping[Partition, int]) -> None:
+    def note_topic_ends(self, ends: Mapping[Partition, int]) -> None:
         """Takes where the topics end."""
         if not self.ready:
-            self.horizon.expect(ends)
+            self.horizon.note_topic_ends(ends)
 
     def read(self, positions: Mapping[Partition, int], now: float) -> bool:
         """Takes how far the job has read; returns whether it is ready from now on."""
@@ -123,7 +123,7 @@ REORDER_SECONDS = 1.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Repeat:
+class ResentRecords:
     """What the connector of a topic sends again. `names`: the open transactions of which it has sent a copy; `unread`: those of
     them of which the job must yet read all records. `since`: Kafka's time of the newest copy that came after its end; minus
     infinity without one. `newest`: the last transaction that had ended before. `horizon`: what the job must read, once all
@@ -133,7 +133,7 @@ class Repeat:
     unread: set[str] = field(default_factory=set)
     since: float = -inf
     newest: EndedTransaction | None = None
-    horizon: Horizon = field(default_factory=Horizon)
+    horizon: ReadGoal = field(default_factory=ReadGoal)
 
     def see(self, name: str, copied: float, ended: EndedTransactions) -> None:
         """Takes a transaction of which a copy has come after its end, and Kafka's time of the copy."""
@@ -141,12 +141,12 @@ class Repeat:
         if copied > self.since:
             self.since, self.newest = copied, ended.newest_before(copied)
             if not self.is_sent:
-                self.horizon = Horizon()
+                self.horizon = ReadGoal()
 
     def add(self, name: str, *, is_unread: bool) -> None:
         """Takes a transaction of which a copy has come from before its end."""
         self.names.add(name)
-        self.horizon = Horizon()
+        self.horizon = ReadGoal()
         if is_unread:
             self.unread.add(name)
 
@@ -202,7 +202,7 @@ class SourceTransactions:
     tables: dict[str, set[str]] = field(default_factory=dict)
     last: int = 0
     given_up: int = 0
-    repeats: dict[str, Repeat] = field(default_factory=dict)
+    repeats: dict[str, ResentRecords] = field(default_factory=dict)
     _known: dict[TransactionName, _Transaction] = field(default_factory=dict)
     _open: dict[str, dict[int, OpenTransaction]] = field(default_factory=dict)
     _ended: dict[str, EndedTransactions] = field(default_factory=dict)
@@ -265,15 +265,15 @@ class SourceTransactions:
         return found
 
     @property
-    def asks(self) -> bool:
+    def needs_topic_ends(self) -> bool:
         """Whether the job must know where its topics end: a connector has sent all again that it had sent before."""
         return any(self._is_sent(topic) and one.horizon.unread is None for topic, one in self.repeats.items())
 
-    def expect(self, ends: Mapping[Partition, int]) -> None:
+    def note_topic_ends(self, ends: Mapping[Partition, int]) -> None:
         """Takes where the topics end."""
         for topic, repeat in self.repeats.items():
             if self._is_sent(topic):
-                repeat.horizon.expect(ends)
+                repeat.horizon.note_topic_ends(ends)
 
     def read(self, positions: Mapping[Partition, int], batch: int) -> bool:
         """Takes how far the job has read; returns whether it has read all of a topic that was sent again."""
@@ -336,7 +336,7 @@ class SourceTransactions:
             return
         if known.number not in self._open[name[0]]:
             self._open_up(name, at)
-        repeat = self.repeats.setdefault(name[0], Repeat())
+        repeat = self.repeats.setdefault(name[0], ResentRecords())
         if had_ended:
             repeat.see(name[1], seen.last, ended)
         elif not self.comes_again(name):

@@ -243,8 +243,8 @@ class Walks:
         self.claimed = True
         return [*map(self._write, changed), *gone]
 
-    def hold(self, plan: Plan, date: float) -> list[Write]:
-        """Holds all products until `end_hold`; returns the writes that make that durable. The walks then begin at the first
+    def begin_catch_up(self, plan: Plan, date: float) -> list[Write]:
+        """Holds all products until `end_catch_up`; returns the writes that make that durable. The walks then begin at the first
         root."""
         self.behind = True
         names: list[WalkName] = []
@@ -256,7 +256,7 @@ class Walks:
                 names.append(("publish", name))
         return [self._write(name) for name in names]
 
-    def end_hold(self, plan: Plan) -> list[Write]:
+    def end_catch_up(self, plan: Plan) -> list[Write]:
         """Begins the publications that waited only because the job was behind; returns the writes."""
         self.behind = False
         return [self._write(name) for name in self._begin(plan)]

@@ -101,7 +101,7 @@ def keep_edges(writing: Step[T], plan: EntityPlan) -> Step[T]:
 IsShown = Callable[[Key], bool]
 
 
-def unknown(_: Key) -> bool:
+def never_visible(_: Key) -> bool:
     """Nobody knows what the indexes have shown of a row."""
     return False
 
@@ -113,7 +113,7 @@ def write_state(
     published: Published,
     expires_at: int,
     reads: bool = False,
-    is_shown: IsShown = unknown,
+    is_shown: IsShown = never_visible,
 ) -> Step[Touch | RefusedChange]:
     """Writes `change`. `published`: which stored rows are. `expires_at`: when DynamoDB may drop a delete marker, in seconds since
     1970. `reads`: the step reads the row first. `is_shown`: whether

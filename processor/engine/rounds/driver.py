@@ -39,7 +39,7 @@ from processor.engine.rounds.follow_up_stages import (
 from processor.engine.rounds.replay_stage import replay_stage
 from processor.engine.rounds.round import CHUNK, PublishSetup, Stage
 from processor.engine.rounds.round_counts import spending
-from processor.engine.rounds.round_runner import Executor, RoundOutcome, RoundRunner, Tasks, no_lease
+from processor.engine.rounds.round_runner import Executor, RoundOutcome, RoundRunner, Tasks, always_holds
 from processor.engine.rounds.run_progress import RunProgress
 from processor.engine.rounds.write_stage import write_stage
 from processor.environment.settings.settings import Settings
@@ -143,25 +143,25 @@ class Driver:
         self.rounds.check_lease()
         self.progress.adopt(plan, setup)
 
-    def hold(self) -> None:
-        """Publishes nothing until `end_hold`: the job is far behind, and writes rows first."""
+    def begin_catch_up(self) -> None:
+        """Publishes nothing until `end_catch_up`: the job is far behind, and writes rows first."""
         self.rounds.check_lease()
-        self.progress.keep(self.progress.walks.hold(self.plan, self.clock.date()))
+        self.progress.keep(self.progress.walks.begin_catch_up(self.plan, self.clock.date()))
 
-    def end_hold(self) -> None:
+    def end_catch_up(self) -> None:
         """Publishes each root once, as the rows are now, and from now on again what changes."""
         self.rounds.check_lease()
-        self.progress.keep(self.progress.walks.end_hold(self.plan))
+        self.progress.keep(self.progress.walks.end_catch_up(self.plan))
 
     @property
-    def asks(self) -> bool:
+    def needs_topic_ends(self) -> bool:
         """Whether the run must know where its topics end now (`expect`)."""
-        return self.progress.held.asks
+        return self.progress.held.needs_topic_ends
 
-    def expect(self, ends: Mapping[Partition, int], positions: Mapping[Partition, int]) -> None:
+    def note_topic_ends(self, ends: Mapping[Partition, int], positions: Mapping[Partition, int]) -> None:
         """Takes where the topics end, and where the run reads on. Until it has read so far, roots of whole transactions wait
         for `at_most`: tasks of a run before may have written rows of these records, or the connector sends them again."""
-        self.progress.held.expect(ends, positions, self.clock.now())
+        self.progress.held.note_topic_ends(ends, positions, self.clock.now())
 
     def note_read(self, positions: Mapping[Partition, int]) -> None:
         """Takes how far the run has read its topics."""
@@ -271,7 +271,7 @@ def make_driver(
     executor: Executor,
     clock: Clock,
     run: Run,
-    check_lease: Callable[[], None] = no_lease,
+    check_lease: Callable[[], None] = always_holds,
     report: Report = no_report,
     setup: PublishSetup | None = None,
     transactions: TransactionFeed | None = None,

@@ -24,7 +24,7 @@ from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.open_changes import SettledSegment
 from processor.engine.protocol.pending import FanOut, ResumedFanOut
 from processor.engine.protocol.replays import ReplayReport
-from processor.engine.protocol.segments import DueSegment, Segment, Sight
+from processor.engine.protocol.segments import DueSegment, IndexObservation, Segment
 from processor.engine.protocol.walks import TruncateGoal, WalkedPage
 from processor.engine.rounds.round_counts import AbsentCounts, RootTimes, UpdateCounts
 from processor.engine.rounds.step_runner import StepRunner
@@ -150,7 +150,7 @@ class StageResult:
     """The outcomes of pieces of work."""
     replayed: tuple[ReplayReport, ...] = ()
     """How replays of dead letters ended."""
-    sights: tuple[Sight, ...] = ()
+    sights: tuple[IndexObservation, ...] = ()
     """Of open rows in index answers."""
     seen: Mapping[TransactionName, SeenRecords] = field(default_factory=dict)
     """The records of source transactions."""
@@ -191,7 +191,7 @@ class LaneResult:
     """Product -> the most bytes of a message, where its topic takes fewer than the round knew."""
     results: tuple[StageResult, ...] = ()
     """Of the first stage, on their way to the driver, without their roots."""
-    sights: tuple[Sight, ...] = ()
+    sights: tuple[IndexObservation, ...] = ()
     """Of open rows in index answers."""
 
 

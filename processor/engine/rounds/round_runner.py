@@ -103,7 +103,7 @@ HOUR = 3_600
 """Subtracted from the age that a replayed dead letter may have: the clocks of two machines differ by less."""
 
 
-def no_lease() -> None:
+def always_holds() -> None:
     """The lease check of a driver that shares its table with no other run."""
 
 
@@ -122,7 +122,7 @@ class RoundRunner:
     progress: RunProgress
     run: Run
     """The run so far."""
-    check_lease: Callable[[], None] = no_lease
+    check_lease: Callable[[], None] = always_holds
     """Raises Fenced when another run took over."""
     number: int = 0
     """Of the next round."""

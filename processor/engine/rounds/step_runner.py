@@ -21,7 +21,7 @@ from itertools import chain, pairwise
 from typing import Any, Protocol, TypeVar
 
 from processor.engine.plan.step import Lookup, Request, Send, Step, WeakKey
-from processor.engine.protocol.segments import IndexKey, OpenRow, Overlay, Sight, open_rows, sights_of
+from processor.engine.protocol.segments import IndexKey, IndexObservation, OpenRow, Overlay, observations_of, open_rows
 from processor.environment.settings.settings import FAN_OUT_PAGE
 from processor.values.framing import NO_SCHEMAS, FramedReader
 from processor.values.record import Message
@@ -70,9 +70,9 @@ class StepRunner:
     schemas: FramedReader = NO_SCHEMAS
     open_writer: OpenWriter | None = None
 
-    def sights(self) -> tuple[Sight, ...]:
+    def sights(self) -> tuple[IndexObservation, ...]:
         """The open rows that index answers showed or lacked since the runner was made."""
-        return tuple(sights_of(self.seen, self.opened, self.dropped))
+        return tuple(observations_of(self.seen, self.opened, self.dropped))
 
     def run(self, steps: Iterable[Step[T]]) -> list[T]:
         """The results of the steps, in their order."""

@@ -20,7 +20,7 @@ from processor.engine.protocol.open_changes import keep_segment
 from processor.engine.protocol.pending import FoundRoots
 from processor.engine.protocol.segments import Segment, group_of, make_segments, open_change
 from processor.engine.protocol.walks import TruncateGoal
-from processor.engine.protocol.write_state import keep_edges, unknown, write_state
+from processor.engine.protocol.write_state import keep_edges, never_visible, write_state
 from processor.engine.rounds.decoding import SettledDecode, shown_keys, split_erased
 from processor.engine.rounds.round import CHUNK, Round, StageResult
 from processor.engine.rounds.round_counts import count_absent, count_records, count_updates
@@ -177,7 +177,7 @@ class _Task:
             published=published(entity.name, (record.topic, record.epoch, record.partition)),
             expires_at=self.round_.expires_at,
             reads=entity.name in self.round_.read_first,
-            is_shown=self._is_shown if entity.name in self.round_.proven else unknown,
+            is_shown=self._is_shown if entity.name in self.round_.proven else never_visible,
         )
         return keep_edges(writing, entity)
 

@@ -59,7 +59,7 @@ from processor.engine.rounds.events import JobEvent, Report
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
-from processor.errors import ForeignPart
+from processor.errors import OwnedByAnother
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_last, read_topic
 from processor.job.run.checkpoint import Checkpoint
@@ -143,7 +143,7 @@ def _shown_roots(plan: Plan, product: ProductPlan, messages: Iterable[Message | 
 
 
 def find_lost_writes(settings: Settings, plan: Plan, registry: Registry, store: Store) -> str:
-    """What the table lacks; empty where nothing proves that. Raises ForeignPart where the registry is older than the table."""
+    """What the table lacks; empty where nothing proves that. Raises OwnedByAnother where the registry is older than the table."""
     binding = registry.binding()
     if not binding.table:
         return ""
@@ -163,7 +163,7 @@ def _check_registry(settings: Settings, registry: Registry, store: Store) -> Non
     seen = store.page(RUNS, run_key(registry.runs.mark().generation), 1).items
     for key in map(key_of_item, seen):
         if why := later_run(key, registry.runs.mark().generation):  # again: a run may have begun meanwhile
-            raise ForeignPart(
+            raise OwnedByAnother(
                 f"the registry {settings.registry_schema} went back to an earlier moment: {why}. A standby without its last "
                 "writes took over, or a backup was restored. Restore a newer backup, or stop every job and make a new registry "
                 "for the table: `statestore rebuild-registry --registry-is-lost` with another --registry-schema"
@@ -228,8 +228,8 @@ class Parts:
     """What the table lacks, as `find_lost_writes` returns it."""
 
     def check(self) -> None:
-        """Raises ForeignPart when the job's name, the table or the checkpoint does not belong to the registry, or the table lacks
-        its last writes. Writes nothing."""
+        """Raises OwnedByAnother when the job's name, the table or the checkpoint does not belong to the registry, or the table
+        lacks its last writes. Writes nothing."""
         table, restored = _identity(self.store)
         check_binding(
             self.registry.binding(),
@@ -280,7 +280,7 @@ class Parts:
         if not binding.table:
             written = self.store.write(write_identity(binding.identity, self.store.created))
             if isinstance(written, Refused) and identity_in(written.current) != binding.identity:
-                raise ForeignPart(f"another job bound the table {settings.table} just now: start again")
+                raise OwnedByAnother(f"another job bound the table {settings.table} just now: start again")
         if (binding.job, binding.table) != (settings.job, settings.place):
             self.registry.bind(replace(binding, job=settings.job, table=settings.place))
         if self.checkpoint is not None and not self.checkpoint.began():
@@ -288,7 +288,7 @@ class Parts:
 
 
 def check_new_registry(settings: Settings, registry: Registry) -> None:
-    """Raises ForeignPart where there is no registry yet, but the table belongs to one: then --registry or
+    """Raises OwnedByAnother where there is no registry yet, but the table belongs to one: then --registry or
     --registry-schema is mistyped. Writes nothing."""
     try:
         registry.binding()
@@ -296,7 +296,7 @@ def check_new_registry(settings: Settings, registry: Registry) -> None:
         with closing(open_store(settings)) as store:
             identity, _ = _identity(store)
         if identity:
-            raise ForeignPart(
+            raise OwnedByAnother(
                 f"the table {settings.table} is foreign: it belongs to a registry, and there is none in the schema "
                 f"{settings.registry_schema}. Give the registry of the table (--registry, --registry-schema), or a new --table"
             ) from None
@@ -304,7 +304,7 @@ def check_new_registry(settings: Settings, registry: Registry) -> None:
 
 @contextmanager
 def readable_store(settings: Settings, registry: Registry) -> Iterator[Store]:
-    """The table's store inside the block, for a verb that reads rows. Raises ForeignPart for rows of another registry."""
+    """The table's store inside the block, for a verb that reads rows. Raises OwnedByAnother for rows of another registry."""
     with closing(open_store(settings)) as store:
         check_readable(registry.binding(), settings.place, _identity(store)[0])
         yield store
@@ -319,7 +319,7 @@ def look_up_stores(settings: Settings, registry: Registry, count: int) -> Iterat
 
 def widen_table(settings: Settings, registry: Registry, slots: int, progress: ReportIndex) -> None:
     """Gives the registry's table the indexes that it lacks. Does nothing where no start has created the table yet. Raises
-    ForeignPart for a table of another registry."""
+    OwnedByAnother for a table of another registry."""
     with closing(open_store(settings)) as store:
         binding, (identity, _) = registry.binding(), _identity(store)
         if binding.table or identity:

@@ -43,7 +43,7 @@ LetterFate = tuple[DeadLetter, str]
 """A dead letter, and what became of it; empty while it waits."""
 
 
-def with_fates(letters: Sequence[DeadLetter], notes: Iterable[Item]) -> list[LetterFate]:
+def dead_letter_outcomes(letters: Sequence[DeadLetter], notes: Iterable[Item]) -> list[LetterFate]:
     """The letters, each with the outcome of its replay or drop, and with its last refusal. `notes`: the items of the replays."""
     items = list(notes)
     ended, refused = ended_replays(items), refused_replays(items)

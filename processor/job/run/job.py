@@ -2,7 +2,7 @@
 
 start   take the lease (open_job.py), then take over from earlier runs (lease.py)
 idle    background work runs between batches, in turn with them
-edit    the steward takes a new version of the registry before a batch, or between batches; with other topics, or in a pause, the
+edit    the follower takes a new version of the registry before a batch, or between batches; with other topics, or in a pause, the
         stream ends, and begins again; so it does when a missing topic appears, or when an entity can leave its former topic
 stop    the job raises at the start of the next batch, and Spark replays that batch at the next start. (Returning early
         would commit the batch.)
@@ -32,8 +32,8 @@ from processor.engine.protocol.epochs import Partition, committed_by
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.events import JobEvent, Troubles
 from processor.engine.rounds.operators import LiveReplays
+from processor.engine.rounds.registry_follower import RegistryFollower
 from processor.engine.rounds.round_counts import stage_time
-from processor.engine.rounds.steward import Steward
 from processor.environment.settings.settings import Settings
 from processor.errors import Stopped, StreamOutdated
 from processor.job.kafka.admin import Admin
@@ -91,7 +91,7 @@ class CatchUp:
             self.since, self.released = None, True
             text = f"{behind:,} records behind: all documents now"
             self.driver.report(JobEvent(what="all documents", text=text, fields={"records": behind}))
-            self.driver.end_hold()
+            self.driver.end_catch_up()
 
     def _hold(self, why: str, **fields: int) -> None:
         self.since = self.driver.clock.now()
@@ -100,7 +100,7 @@ class CatchUp:
             f"{self.driver.settings.catch_up_seconds} s"
         )
         self.driver.report(JobEvent(what="rows first", text=text, fields=fields))
-        self.driver.hold()
+        self.driver.begin_catch_up()
 
     def _behind(self, batch: OffsetRanges) -> int:
         """The records behind the end of the batch, in the topics of the batch."""
@@ -118,7 +118,7 @@ LAST_ROUND_SECONDS = 30.0
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry."""
+    """A running job: its driver, the stream that brings batches, and the follower that brings versions of the registry."""
 
     driver: Driver
     spark: SparkSession
@@ -128,7 +128,7 @@ class Job:
     renewal: LeaseRenewal
     troubles: Troubles
     """What the job waits for. They outlast a job that opens again."""
-    steward: Steward | None = None
+    follower: RegistryFollower | None = None
     """None: the job works by the plan of its start."""
     moves: EntityMoves | None = None
     """Of its entities to other topics."""
@@ -189,7 +189,7 @@ class Job:
     @property
     def snapshot(self) -> Snapshot | None:
         """The registry's version that the job has taken; None before the first."""
-        return self.steward.snapshot if self.steward else None
+        return self.follower.snapshot if self.follower else None
 
     @property
     def _topics(self) -> dict[str, str]:
@@ -243,10 +243,10 @@ class Job:
 
     def answer(self) -> None:
         """Tells the driver where the topics of the stream end, if it asks for it."""
-        if self.topics.streamed and self.driver.asks:
+        if self.topics.streamed and self.driver.needs_topic_ends:
             marks = {topic: self.admin.watermarks(topic) for topic in self.topics.streamed}
             ends = {(topic, at): end for topic, of in marks.items() for at, (begin, end) in of.items() if begin < end}
-            self.driver.expect(ends, self.positions)
+            self.driver.note_topic_ends(ends, self.positions)
 
     def read_positions(self) -> None:
         """Takes from the checkpoint, if the job has one, where the next batch begins."""
@@ -280,8 +280,8 @@ class Job:
     @property
     def unsettled(self) -> bool:
         """Whether background work remains, now or later, without that of roots that wait at gates."""
-        steward, replays = self.steward, None if self.paused else self.replays
-        return self.driver.unsettled or bool(steward and steward.pending) or bool(replays and replays.pending)
+        follower, replays = self.follower, None if self.paused else self.replays
+        return self.driver.unsettled or bool(follower and follower.pending) or bool(replays and replays.pending)
 
     @property
     def pending(self) -> bool:
@@ -290,8 +290,8 @@ class Job:
 
     def take_version(self) -> None:
         """Takes the registry's version, once for each micro-batch and between them."""
-        if self.steward is not None:
-            self.steward.turn()
+        if self.follower is not None:
+            self.follower.turn()
 
     def take_requests(self) -> None:
         """Takes the next step of a replay that operators ask for, if there is one. A paused job takes none."""

@@ -23,7 +23,7 @@ from processor.engine.protocol.epochs import Partition
 from processor.engine.protocol.gates import gate_states
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.events import JobEvent, Troubles
-from processor.engine.rounds.steward import Steward
+from processor.engine.rounds.registry_follower import RegistryFollower
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import statestore_version
 from processor.errors import KafkaError
@@ -134,7 +134,7 @@ class MonitoredJob(WorkingJob, Protocol):
 
     driver: Driver
     lease: Lease
-    steward: Steward | None
+    follower: RegistryFollower | None
     renewal: LeaseRenewal
     topics: SourceTopics
     moves: EntityMoves | None
@@ -229,7 +229,7 @@ class JobMonitor:
     def state(self, lags: Mapping[str, TopicLag]) -> dict[str, Any]:
         """The state of the run, as JSON values. Times are in seconds since 1970."""
         job, driver, now = self._job, self._job.driver, self._clock()
-        steward, snapshot = job.steward, job.steward.snapshot if job.steward else None
+        follower, snapshot = job.follower, job.follower.snapshot if job.follower else None
         events, documents = self._rates_until(now)
         backlog = sum(len(roots) for roots in list(driver.progress.backlog.waiting.values()))
         backlog += len(driver.progress.backlog.own)
@@ -267,8 +267,8 @@ class JobMonitor:
                 for one in driver.progress.absent.found(driver.plan)
             },
             "waiting_products": [product.name for product in snapshot.waiting] if snapshot else [],
-            "refused_version": steward.refused if steward else 0,
-            "refusal": steward.refusal if steward else "",
+            "refused_version": follower.refused if follower else 0,
+            "refusal": follower.refusal if follower else "",
             "dead_letters": driver.tally[Count.DEAD_LETTERS],
             "last_dead_letter": driver.last_letter,
             "oldest_unpublished": self._oldest_unpublished(lags, now),

@@ -19,8 +19,8 @@ from processor.engine.protocol.ledger import Run
 from processor.engine.rounds.clock import SystemClock
 from processor.engine.rounds.driver import Driver, make_driver
 from processor.engine.rounds.events import JobEvent, Report, Troubles
+from processor.engine.rounds.registry_follower import RegistryFollower
 from processor.engine.rounds.round import PublishSetup
-from processor.engine.rounds.steward import Steward
 from processor.environment.settings.resolve import open_registry, resolve_tables
 from processor.environment.settings.settings import Settings, owner_name, statestore_version
 from processor.environment.stores.kind import RetryBudget
@@ -99,7 +99,7 @@ def prepare_job(request: RunRequest) -> Job:
     missing, and the table at the first start of the registry's first job.
 
     Raises:
-        ForeignPart: table, job name and checkpoint do not belong to this registry; nothing is written.
+        OwnedByAnother: table, job name and checkpoint do not belong to this registry; nothing is written.
         Stopped: an operator stopped the job before it was open.
     """
     check_dead_letter_topic(request.plan, request.settings.dead_letter_topic)
@@ -168,7 +168,7 @@ def _make_job(
         transactions=transaction_feed(settings, open_schemas(settings.schema_registry), report),
     )
     moves = EntityMoves(registry=registry, admin=admin, now=driver.clock.now, report=report)
-    steward = Steward(
+    follower = RegistryFollower(
         driver=driver,
         registry=registry,
         lease=lease,
@@ -183,7 +183,7 @@ def _make_job(
         admin=admin,
         lease=lease,
         renewal=renewal,
-        steward=steward,
+        follower=follower,
         moves=moves,
         stopping=request.stopping,
         troubles=request.troubles or Troubles(report),

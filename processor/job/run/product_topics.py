@@ -25,7 +25,7 @@ from processor.engine.protocol.ledger import group_partition
 from processor.engine.rounds.events import JobEvent, Report, no_report
 from processor.engine.rounds.round import PublishSetup
 from processor.environment.settings.settings import Settings
-from processor.errors import ForeignPart
+from processor.errors import OwnedByAnother
 from processor.job.kafka.admin import Admin, message_limits
 from processor.job.kafka.reader import read_topic
 from processor.job.kafka.schemas import SchemaRegistration
@@ -108,13 +108,13 @@ class PublishPreparation:
 def earlier_sequences(settings: Settings, plan: Plan, store: Store, report: Report = no_report) -> dict[str, int]:
     """Product -> the highest sequence that its topic had before the product published there. Reads the topic of a product that
     the table does not know yet, or knows with another root or another topic. Reports messages that no job wrote. Raises
-    ForeignPart where the registry gives a product another ledger number than the table knows."""
+    OwnedByAnother where the registry gives a product another ledger number than the table knows."""
     items = {item["SK"]: item for item in store.partition(SEQUENCES)}
     known, found = read_sequences(items.values()), dict[str, int]()
     for name, product in plan.products.items():
         ledger = group_partition(product.ledger)
         if other := other_number(items.values(), name, ledger, product.number):
-            raise ForeignPart(
+            raise OwnedByAnother(
                 f"the registry {settings.registry_schema} went back to an earlier moment: {other}. Restore a newer backup, or "
                 "stop every job and make a new registry for the table: `statestore rebuild-registry --registry-is-lost` with "
                 "another --registry-schema"

@@ -285,10 +285,10 @@ def wait_for_end(query: StreamingQuery, seconds: int) -> bool:
 
 
 def keep_last_progress(job: Job) -> None:
-    """Shows operators how far the walks were when the job ended. The steward shows it once a second while the job runs."""
-    if job.steward is not None:
+    """Shows operators how far the walks were when the job ended. The follower shows it once a second while the job runs."""
+    if job.follower is not None:
         with suppress(RegistryError):
-            job.steward.keep_progress(job.driver.progress.walks.progress(job.driver.clock.date()))
+            job.follower.keep_progress(job.driver.progress.walks.progress(job.driver.clock.date()))
 
 
 WORKED_SECONDS = 60.0

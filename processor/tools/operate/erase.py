@@ -314,7 +314,7 @@ def obstacles(job: Job) -> tuple[str, ...]:
     """Why walks, products and steps stopped in this run."""
     walks = (f"{' '.join(walk)} stopped: {reason}" for walk, reason in job.driver.progress.walks.stuck.items())
     products = (f"product {name} stopped: {reason}" for name, reason in job.driver.progress.backlog.stopped.items())
-    steps = (job.steward.obstacle,) if job.steward is not None and job.steward.obstacle else ()
+    steps = (job.follower.obstacle,) if job.follower is not None and job.follower.obstacle else ()
     return (*walks, *products, *steps)
 
 

@@ -11,7 +11,7 @@ from processor.engine.protocol import source_transactions
 from processor.engine.protocol.gate_items import ReleaseNotes, SeenPlace
 from processor.engine.protocol.gates import SeenTransactions
 from processor.engine.protocol.held_roots import HeldRoots
-from processor.engine.protocol.source_transactions import OpenTransaction, Repeat, SourceTransactions, Start
+from processor.engine.protocol.source_transactions import OpenTransaction, ResentRecords, SourceTransactions, StartGate
 from processor.engine.rounds.round import Round, StageResult
 from processor.job.run import worker
 from processor.values.record import Rejected
@@ -110,7 +110,7 @@ only_own_transactions = replacing((HeldRoots, "blocker", _only_own))
 fan_outs_found = replacing((round_module, "make_portions", _found))
 """The roots that a fan-out has yet to find wait for nothing."""
 
-ready_at_once = replacing((Start, "expect", lambda expect: lambda self, _: expect(self, {})))
+ready_at_once = replacing((StartGate, "note_topic_ends", lambda note: lambda self, _: note(self, {})))
 """A run releases roots before it has read what its topics had."""
 
 waits_go_on = replacing((HeldRoots, "reload", _as_before))
@@ -132,8 +132,8 @@ numbers_rise = replacing(
 )
 """The numbers of the records of a transaction tell no copies."""
 
-sent_at_once = replacing((Repeat, "is_sent", lambda _: property(lambda _self: True)))
+sent_at_once = replacing((ResentRecords, "is_sent", lambda _: property(lambda _self: True)))
 """A connector has sent all copies when the first one is read."""
 
-read_at_once = replacing((SourceTransactions, "expect", lambda expect: lambda self, _: expect(self, {})))
+read_at_once = replacing((SourceTransactions, "note_topic_ends", lambda note: lambda self, _: note(self, {})))
 """The job has read all copies when their last end has come."""

@@ -195,7 +195,7 @@ class LazyReader:
     _lock: Lock = field(default_factory=Lock)
 
     def reader(self) -> StateReader:
-        """The look-ups. Raises ForeignPart where the registry has no table yet, or another one."""
+        """The look-ups. Raises OwnedByAnother where the registry has no table yet, or another one."""
         with self._lock:
             if self._reader is None:
                 stores = self._open.enter_context(look_up_stores(self.settings, self.registry, LOOK_UPS))

@@ -18,7 +18,7 @@ from processor.engine.protocol.replays import replay_key
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
-from processor.job.run.dead_letters import LetterFate, with_fates
+from processor.job.run.dead_letters import LetterFate, dead_letter_outcomes
 from processor.language.definitions.load import load
 from processor.tools.web.console.app import READER, SCREENS, OwnUser, PersonRules, console_app, console_parts
 from processor.tools.web.console.letters import read_place
@@ -65,7 +65,7 @@ class ConsoleScene:
 
     def letters(self) -> list[LetterFate]:
         notes = self.store.get([replay_key(one.rejected.record) for one in self.kept])
-        return with_fates(self.kept, notes.values())
+        return dead_letter_outcomes(self.kept, notes.values())
 
     def page(self, before: str) -> LetterPage:
         """A page of three messages of a topic with six: the kept letters are the last ones, and the first page before them."""

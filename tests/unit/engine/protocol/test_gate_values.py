@@ -21,8 +21,8 @@ from processor.engine.protocol.source_transactions import (
     REORDER_SECONDS,
     EndedTransaction,
     EndedTransactions,
-    Horizon,
-    Repeat,
+    ReadGoal,
+    ResentRecords,
 )
 from processor.values.record import Ignored, Record
 from processor.values.source_transaction import SourceTransaction, TransactionEnd
@@ -41,10 +41,10 @@ def test_ranges_join_where_they_touch_or_lie_in_each_other() -> None:
 
 
 def test_a_horizon_is_where_the_topics_ended_at_first() -> None:
-    horizon = Horizon()
+    horizon = ReadGoal()
     assert not horizon.read({("a", 0): 9})
-    horizon.expect({("a", 0): 5, ("a", 1): 0, ("b", 0): 1})
-    horizon.expect({("a", 0): 50})
+    horizon.note_topic_ends({("a", 0): 5, ("a", 1): 0, ("b", 0): 1})
+    horizon.note_topic_ends({("a", 0): 50})
     assert not horizon.read({("a", 0): 5})
     assert horizon.unread == {("b", 0): 1}
     assert horizon.read({("b", 0): 1})
@@ -81,7 +81,7 @@ def test_the_oldest_end_goes_where_there_are_too_many(monkeypatch: pytest.Monkey
 
 
 def test_a_repeat_ends_with_the_end_that_was_the_newest_before_the_copies() -> None:
-    ended, repeat = EndedTransactions(), Repeat()
+    ended, repeat = EndedTransactions(), ResentRecords()
     for name, time in (("t1", 100.0), ("t2", 200.0)):
         ended.take(TransactionEnd(name, {}, time))
     repeat.see("t1", 1_000.0, ended)

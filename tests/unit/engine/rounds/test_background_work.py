@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.pending import FoundRoots, ResumedFanOut
-from processor.engine.protocol.segments import DueSegment, Sight, write_changes
+from processor.engine.protocol.segments import DueSegment, IndexObservation, write_changes
 from processor.engine.rounds.driver import make_driver
 from processor.engine.rounds.follow_up_stages import backlog_stage, resume_stage, settle_stage
 from processor.engine.rounds.round import StageResult
@@ -97,7 +97,7 @@ def test_a_change_that_an_index_does_not_show_is_settled_again(job: Job) -> None
 
 
 def test_a_change_that_live_work_saw_in_every_slot_needs_no_round(job: Job) -> None:
-    job.batch(replace(opening(), sights=(Sight(SEGMENT.name, seen=1),)))
+    job.batch(replace(opening(), sights=(IndexObservation(SEGMENT.name, seen=1),)))
     job.clock.sleep(5)
     job.log.clear()
     job.driver.background_work()

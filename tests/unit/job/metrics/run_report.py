@@ -76,7 +76,7 @@ def monitored(trial: Trial, report: Report = no_report) -> Any:
         driver=trial.driver,
         lease=SimpleNamespace(job=JOB),
         renewal=SimpleNamespace(age=3.2),
-        steward=None,
+        follower=None,
         topics=SimpleNamespace(missing={}, streamed={"user"}, wrong=""),
         moves=SimpleNamespace(former={"star": "star"}),
         positions={},

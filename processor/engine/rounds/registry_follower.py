@@ -1,4 +1,4 @@
-"""The steward: takes each new version of the registry between rounds, and takes the next steps that the rounds made possible.
+"""The follower: takes each new version of the registry between rounds, and takes the next steps that the rounds made possible.
 
     1. Read the registry. At a new version: record that the job applies it, then let the driver adopt its plan.
     2. Walks bring the stored rows up to it (`processor.engine.protocol.walks`).
@@ -27,7 +27,7 @@ from registry.model import Applied, Lease, Progress, Snapshot
 
 
 class EditedRegistry(Protocol):
-    """The registry, as the steward uses it."""
+    """The registry, as the follower uses it."""
 
     def snapshot(self) -> Snapshot: ...
 
@@ -37,8 +37,8 @@ class EditedRegistry(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Steward:
-    """The steward of a run.
+class RegistryFollower:
+    """The follower of a run.
 
     prepare: makes the job ready for a plan before the driver adopts it, and says how it publishes by it; None: as before.
     fit: the plan that the job works by meanwhile, before it can work by the plan of the registry.
