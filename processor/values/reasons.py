@@ -86,8 +86,8 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
     ),
     "not-sent": RejectReason(
         "a value holds the placeholder of Debezium inside, or an update of the key lacks columns: a part of the row was not sent",
-        "leave out the transform that nests columns, or let the source log all columns (REPLICA IDENTITY FULL, NOCOMPRESSUPDATES); "
-        f"{SEND_AGAIN}",
+        "leave out the transform that nests columns, or let the source log all columns (REPLICA IDENTITY FULL, "
+        f"NOCOMPRESSUPDATES); {SEND_AGAIN}",
     ),
     "key-shape": RejectReason(
         "the Kafka key is one value, and the key of the entity has several columns",
