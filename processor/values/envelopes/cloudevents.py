@@ -2,7 +2,8 @@
 
 of Debezium    {"specversion": "1.0", "id": ..., "source": ..., "type": ..., "iodebeziumop": "c", "iodebeziumtable": "item",
                 "data": {"before": ..., "after": ...}}
-               "data" may have the envelope of a schema; "iodebeziumtxid" and its like name the transaction
+               "data" may have the envelope of a schema; "iodebeziumtxid" and its like name the transaction; with
+               extension.attributes.enable=false, the images and "type" say the operation, and nothing names the table
 of others      the same, and "data" is the envelope of another kind, whole
 of a row       the same, and "data" is the row: only where the entity pins `cloudevents`, as most other events are no rows
 
@@ -67,10 +68,12 @@ def _data(payload: Payload, schema: Any) -> tuple[Value, Any]:
     data, inner = payload.get("data"), (field_schemas(schema) or {}).get("data")
     if type(data) is dict and data.keys() <= {"schema", "payload"} and "payload" in data:
         data, inner = data["payload"], data.get("schema")
+    known = data if type(data) is dict and not data.keys().isdisjoint(("before", "after")) else None
     operation = payload.get(f"{_PREFIX}op")
+    if operation is None and known and any(known.values()) and str(payload.get("type")).startswith("io.debezium."):
+        operation = "d" if known.get("after") is None else "u"  # extension.attributes.enable=false
     if operation is None or (type(data) is dict and "op" in data):
         return data, inner
-    known = data if type(data) is dict and not data.keys().isdisjoint(("before", "after")) else None
     if known is None and operation in ("c", "r", "u", "d"):
         return data, inner
     return {**(known or {}), "op": operation, "source": _source(payload), "transaction": _block(payload)}, inner

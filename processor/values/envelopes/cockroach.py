@@ -18,7 +18,7 @@ https://github.com/cockroachdb/cockroach (pkg/ccl/changefeedccl/encoder_json.go)
 from typing import Any, Final, Literal
 
 from processor.values.entity import Entity
-from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, is_other_table, place_names
+from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, is_other_table, names_in
 from processor.values.reasons import unexpected
 from processor.values.record import Value
 from processor.values.values import PLAIN as PLAIN_TEXT
@@ -61,12 +61,7 @@ def _deleted(payload: Payload, entity: Entity) -> Payload:
 
 def _tables(payload: Payload) -> tuple[str, ...]:
     """The table in `topic`, by the option topic_in_value: its name, or its full one."""
-    topic = payload.get("topic")
-    if type(topic) is not str or "after" not in payload:
-        return ()
-    place, _, name = topic.rpartition(".")
-    database, _, schema = place.rpartition(".")
-    return place_names(name, schema, database)
+    return names_in(payload.get("topic")) if "after" in payload else ()
 
 
 def _wrap(row: Payload) -> Value:

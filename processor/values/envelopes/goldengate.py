@@ -20,7 +20,7 @@ https://docs.oracle.com/goldengate/c1230/gg-winux/GWURF/compressupdates-nocompre
 from typing import Any, Final, Literal
 
 from processor.values.entity import Entity
-from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, is_other_table, place_names
+from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, is_other_table, names_in
 from processor.values.reasons import Mismatch, unexpected
 from processor.values.record import Value
 from processor.values.values import ANY_TEXT
@@ -79,12 +79,7 @@ def _sent(row: Payload, entity: Entity) -> Payload:
 
 
 def _tables(payload: Payload) -> tuple[str, ...]:
-    table = payload.get("table")
-    if type(table) is not str or "op_type" not in payload:
-        return ()
-    place, _, name = table.rpartition(".")
-    database, _, schema = place.rpartition(".")
-    return place_names(name, schema, database)
+    return names_in(payload.get("table")) if "op_type" in payload else ()
 
 
 def _key_columns(payload: Payload) -> tuple[str, ...]:

@@ -103,6 +103,13 @@ def table_names(source: Mapping[str, Any]) -> tuple[str, ...]:
     return place_names(source.get("table") or source.get("collection"), source.get("schema"), source.get("db"))
 
 
+def names_in(text: Any) -> tuple[str, ...]:
+    """The names of a table in one text: `orders`, `shop.orders`, `db.shop.orders`. Empty where it is no text."""
+    place, _, table = text.rpartition(".") if type(text) is str else ("", "", "")
+    database, _, schema = place.rpartition(".")
+    return place_names(table, schema, database)
+
+
 def place_names(table: Any, schema: Any = "", database: Any = "") -> tuple[str, ...]:
     """The names of a table: alone, then with its schema, its database, and both. Empty where `table` is no text."""
     if type(table) is not str or not table:

@@ -223,6 +223,16 @@ def test_an_event_of_debezium_may_have_a_schema_and_the_whole_envelope() -> None
     )
 
 
+def test_an_event_of_debezium_without_its_attributes_says_the_operation_by_its_images() -> None:
+    event = {**EVENT, "type": "io.debezium.connector.mysql.DataChangeEvent"}
+    assert change(ORDER, {"id": 17}, {**event, "data": {"before": None, "after": ROW}}) == ((17,), ROW)
+    assert change(ORDER, {"id": 17}, {**event, "data": {"before": ROW, "after": None}}) == ((17,), None)
+    moved = decoded(ORDER, {"id": 17}, {**event, "data": {"before": {**ROW, "id": 16}, "after": ROW}})
+    assert moved.former == (16,)  # type: ignore[union-attr]
+    assert is_refused(ORDER, None, {**EVENT, "data": {"before": None, "after": ROW}}) == "other-format"
+    assert is_refused(ORDER, None, {**event, "data": {"before": None, "after": None}}) == "other-format"
+
+
 def test_an_event_whose_data_is_a_row_needs_the_word_of_the_entity() -> None:
     event = {**EVENT, "data": ROW}
     assert "pin `format: cloudevents`" in reason(ORDER, None, event)
