@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from registry.model import MAX_SLOTS, Assignment, JoinSpec, Need
-from registry.text import shown_fields
+from registry.fields import shown_fields
+from registry.model import MAX_SLOTS, Assignment, Index, JoinSpec
 
 
 class RegistryError(Exception):
@@ -137,7 +137,7 @@ class NoAssignment(RegistryError):
 class SlotRetires(RegistryError):
     """A join needs the columns of a slot that retires."""
 
-    def __init__(self, join: JoinSpec, need: Need) -> None:
+    def __init__(self, join: JoinSpec, need: Index) -> None:
         super().__init__(
             f"join {join}: the slot of {need.entity} with {shown_fields(need.columns)} retires: wait until the job has freed it "
             "(`statestore slots` shows its state), then apply again"

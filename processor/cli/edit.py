@@ -27,23 +27,23 @@ from processor.cli.options import (
 from processor.cli.printing.terminal import warn
 from processor.cli.verb import AUTHORS, DEFINITIONS, ENTITY, JSON, OPERATORS, PRODUCT, WHY, Flag, flag, positive, verb
 from processor.engine.plan.planning import check_after, plan_of, requirements_of
-from processor.engine.protocol.topic_moves import move_lines
+from processor.engine.protocol.epochs import move_lines
 from processor.environment.settings.resolve import open_registry
 from processor.errors import SettingError, StatestoreError
 from processor.language.definitions.problems import suggest
 from processor.text import visible, visible_line
+from processor.tools.inspect.board import pending_lines
 from processor.tools.inspect.changes import history_lines
 from processor.tools.inspect.estimate import index_statistics
 from processor.tools.inspect.preview import backfill_text, row_effects
 from processor.tools.inspect.prices import DEFAULT
 from processor.tools.operate.undo import plan_undo, undo
 from registry.edits import operations
-from registry.edits.advance import completed
-from registry.edits.edit import Signature, pending_lines, plan_id
-from registry.edits.operations import NoTopic
+from registry.edits.edit import Signature, plan_id
+from registry.edits.operations import NoTopic, completed
 from registry.errors import NoAssignment, NoProduct, PlanOutdated
+from registry.fields import shown_fields
 from registry.model import Applied, JobStatus, Snapshot, Statistics
-from registry.text import shown_fields
 
 if TYPE_CHECKING:
     from registry.repository import Registry
@@ -66,6 +66,8 @@ CHANGED_ENTITY = (
 )
 def apply(options: argparse.Namespace) -> int:
     """Validate definitions and store them, with slots for their joins."""
+    from processor.job.run.binding import refuse_lost_registry
+
     definitions = load_definitions(options)
     required = requirements_of(definitions)
     with reachable_settings(options) as settings, open_registry(settings) as registry:
@@ -80,6 +82,7 @@ def apply(options: argparse.Namespace) -> int:
             if not options.json:
                 warn(*effects)
 
+        refuse_lost_registry(settings, registry)
         registry.migrate(settings.slots)
         _, has_run = registry.snapshot_for_apply()
         statistics = registry.statistics.last()
@@ -110,7 +113,7 @@ def _effect_lines(
 def epoch(options: argparse.Namespace) -> int:
     """Record that a topic was created again or got partitions (pause its producer)."""
     from processor.job.kafka.admin import Admin
-    from processor.job.run.topic_epochs import record_boundary
+    from processor.job.run.source_topics import record_boundary
 
     why = reason(options)
     with reachable_settings(options) as settings, open_registry(settings) as registry:

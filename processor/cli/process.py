@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 from processor.cli.printing.output import JobLog
 from processor.engine.plan.planning import plan_of
-from processor.engine.rounds.job_event import JobEvent, Report
-from processor.engine.rounds.troubles import Troubles, trouble_line
+from processor.engine.rounds.events import JobEvent, Report, Troubles, trouble_line
 from processor.environment.settings.settings import Settings, WatchSettings, owner_name
 from processor.errors import Stopped
-from processor.job.metrics.status import SILENT_SECONDS, wrong_in_report
+from processor.job.metrics.status import SILENT_SECONDS, wrong_in_report, wrong_runs
 from processor.text import duration_text
+from registry.model import PastRuns
 
 if TYPE_CHECKING:
     from processor.job.metrics.status_page import Pages, RunState
@@ -54,13 +54,14 @@ def end_signals(handler: Callable[[int, Any], object]) -> Iterator[None]:
 
 class StopSignals:
     """The handler of the signals. `stopping`: the first signal sets it. `job`: the job, once open. `log`: takes the lines.
-    `troubles`: what the job waits for; they outlast a job that opens again."""
+    `troubles`: what the job waits for; they outlast a job that opens again. `past`: the runs before, by the registry."""
 
     def __init__(self, log: JobLog) -> None:
         self.stopping = Event()
         self.job: Job | None = None
         self.log, self._ended = log, Event()
         self.troubles = Troubles(log)
+        self.past = PastRuns()
 
     @contextmanager
     def handled(self) -> Iterator["StopSignals"]:
@@ -111,21 +112,20 @@ def open_operator_run(settings: Settings, registry: "Registry", signals: StopSig
     """The open job, by the definitions in force now. A signal stops it. Raises LeaseHeld while another run lives, unless
     `take_over`: before the start of Spark."""
     from processor.job.run.lease import refuse_living_run
-    from processor.job.run.open_job import open_job
+    from processor.job.run.open_job import RunRequest, open_job
 
     if not take_over:
         refuse_living_run(registry.jobs, settings.job, owner_name(), signals.stopping)
-    signals.job = open_job(
-        settings,
-        plan_of(registry.snapshot()),
-        registry,
-        owner=owner_name(),
+    request = RunRequest(
+        settings=settings,
+        plan=plan_of(registry.snapshot()),
+        registry=registry,
         take_over=take_over,
-        jars=[],
         report=signals.log,
         stopping=signals.stopping,
         troubles=signals.troubles,
     )
+    signals.job = open_job(request)
     return signals.job
 
 
@@ -139,7 +139,7 @@ def shown_status(settings: WatchSettings, signals: StopSignals) -> Iterator[None
         degraded = tuple(trouble_line(trouble, now) for trouble in signals.troubles.now)
         report = signals.job.monitor.report if signals.job is not None else None
         if report is None:
-            return RunState(None, (), degraded)
+            return RunState(None, tuple(wrong_runs(signals.past)), degraded)
         age, ended = now - report["at"], signals.job is None or signals.job.ended
         lost = age > SILENT_SECONDS and not ended  # one that has ended gives its lease back, or another one opens
         silent = [f"the job has reported nothing for {duration_text(age)}; see its log"] if lost else []

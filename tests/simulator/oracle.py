@@ -13,7 +13,7 @@ from processor.language.product.join_fields import convert
 from processor.language.product.product import Definitions, Join, Product
 from processor.values import canonical_json
 from processor.values.entity import Compare, Entity
-from registry.text import column_of, computed_column
+from registry.fields import column_of, computed_column
 from tests.simulator.history import Tables
 from tests.simulator.shapes import Row
 

@@ -25,7 +25,7 @@ from processor.tools.inspect.price import BATCH, REQUESTS, Cost
 from processor.tools.inspect.prices import Prices
 from processor.values import canonical_json
 from processor.values.record import Value
-from registry.text import shown_fields
+from registry.fields import shown_fields
 from statestore.items import slot_name
 
 WIDTH = 100

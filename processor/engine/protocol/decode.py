@@ -10,9 +10,13 @@ become canonical for their declared types; declared columns that are missing are
                                       (StringConverter); there 42 is text too; what begins with {, [ or " must be JSON
     none, null                        no parts: all are taken from the row
     begins with byte 0                by the schema that a registry keeps (processor/values/framing.py)
+
+`dedupe` makes one net change of a batch's changes of one key in one partition: the last by position, with unavailable values
+filled from earlier ones. Order is delivery order, so a record that Spark reads twice or out of order counts at its offset. The
+step does not read the table: for values that stay unavailable here, the write keeps the stored ones.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final, NamedTuple
@@ -38,7 +42,7 @@ from processor.values.record import (
     Truncated,
     Value,
 )
-from processor.values.values import DEBEZIUM, PLAIN, Convert, Reading, converter
+from processor.values.values import ANY_TEXT, DEBEZIUM, PLAIN, Convert, Reading, converter
 
 MAX_ROW_BYTES: Final = 400_000
 """Bytes of a row's columns as compact JSON. An item of any store holds 409,600, with its keys and slots."""
@@ -94,20 +98,20 @@ class Decoder:
     """Decodes the records of one entity; what depends on the entity and the settled forms alone is worked out once, here."""
 
     __slots__ = (
-        "_adjusted", "_debezium", "_kept", "_marks", "_not_null", "_open", "_outside", "_placeholder", "_plain",
+        "_adjusted", "_kept", "_marks", "_not_null", "_open", "_outside", "_placeholder", "_readings",
         "_text_key", "_values", "entity", "forms",
     )  # fmt: skip
 
     def __init__(self, entity: Entity, forms: ColumnForms = NO_FORMS) -> None:
         self.entity, self.forms = entity, forms
         self._open = tuple(name for name in entity.columns if entity.learns(name) and name not in forms)
-        self._plain, self._debezium = (
-            {
+        self._readings = {
+            reading.text: {
                 name: converter(column, _undeclared_reading(entity, name, reading, forms))
                 for name, column in entity.columns.items()
             }
-            for reading in (PLAIN, DEBEZIUM)
-        )
+            for reading in (PLAIN, DEBEZIUM, ANY_TEXT)
+        }
         self._adjusted = adjusted_names(entity.columns)
         self._placeholder = placeholder_of(entity.unavailable)
         self._marks = tuple(text.encode() for text in self._placeholder.plain)
@@ -133,7 +137,7 @@ class Decoder:
                 return Ignored(record=record, why=image, transaction=transaction)
             if type(value) is SchemedValue and value.avro and self._adjusted:
                 image = self._with_columns(image)
-            key_value = self._key_value(record, schemas)
+            key_value = None if image.keys == "none" else self._key_value(record, schemas)
             if not image.deleted and not self._outside <= image.row.keys():
                 check_row(value, image, self.entity)
             if image.refusal is not None:
@@ -175,6 +179,9 @@ class Decoder:
         names = [name for name in self._values if name not in image.row]
         if names and image.schemas:  # a reader may leave out a field that is null
             names = [name for name in names if name not in image.schemas]
+        if image.partial:
+            names = [name for name in names if self.entity.absent_choice(name) is not None]
+            row |= {name: UNAVAILABLE for name in self._values if name not in image.row and name not in names}
         if self._kept:
             row |= {name: UNAVAILABLE for name in names if name in self._kept}
         sure = image.schemas is not None or image.reading is DEBEZIUM
@@ -229,6 +236,8 @@ class Decoder:
         if type(parsed) is SchemedValue and parsed.avro and type(value) is dict:
             value = with_columns(value, self._adjusted)
             described = with_columns(described, self._adjusted) if described else described
+        if type(value) is list and image.keys == "array" and len(value) == len(key):
+            value = dict(zip(key, value, strict=True))
         if not isinstance(value, dict):
             if len(key) > 1:
                 raise within("key", unexpected(f"an object with {', '.join(key)}", value, code="key-shape"))
@@ -311,7 +320,7 @@ class Decoder:
 
     def _converts(self, schemas: Schemas | None, reading: Reading, columns: Collection[str]) -> Mapping[str, Convert]:
         """The functions for the columns: by their schemas, and by `reading` where a column has none."""
-        undeclared, types = self._debezium if reading is DEBEZIUM else self._plain, self.entity.columns
+        undeclared, types = self._readings[reading.text], self.entity.columns
         if schemas is None:
             return undeclared
         return {
@@ -326,7 +335,7 @@ def _undeclared_reading(entity: Entity, column: str, reading: Reading, forms: Co
     """How to read a column whose record has no schema. `reading`: that of the record's format. `forms`: of the columns whose form
     is settled."""
     match entity.decimal_form(column):
-        case "text":
+        case "text" if reading is DEBEZIUM:
             return PLAIN
         case "bytes":
             return Reading(text="bytes", scale=entity.columns[column].scale)
@@ -394,3 +403,57 @@ def _check_size(record: Record, row: Mapping[str, Value]) -> None:
     size = len(canonical_json.encode({name: value for name, value in row.items() if value is not UNAVAILABLE}))
     if size > MAX_ROW_BYTES:
         raise Mismatch(f"the row is {size:,} bytes; a row has at most {MAX_ROW_BYTES:,}", "row-too-large")
+
+
+class NetChange(NamedTuple):
+    """The net change of a key, and the changes that it combines, oldest first."""
+
+    change: Change
+    changes: tuple[Change, ...]
+
+
+def dedupe(changes: Iterable[Change]) -> list[NetChange]:
+    """One net change per key and partition, in the order in which they first appear. Offsets of two partitions have no
+    common order."""
+    by_key: dict[tuple[object, ...], list[Change]] = {}
+    for change in changes:
+        by_key.setdefault((change.record.partition, change.entity, *change.key), []).append(change)
+    return [net_change(of_key) for of_key in by_key.values()]
+
+
+def net_change(changes: list[Change]) -> NetChange:
+    """The net change of changes of one key in one partition, in any order."""
+    if len(changes) > 1:
+        changes = sorted(changes, key=lambda change: (change.record.epoch, change.record.offset))
+    last = changes[-1]
+    if len(changes) > 1 and last.row is not None and UNAVAILABLE in last.row.values():
+        last = last._replace(row=_filled(changes), since=_since(changes))
+    return NetChange(last, tuple(changes))
+
+
+def _filled(changes: list[Change]) -> dict[str, object]:
+    """The row of the last change with the values that earlier ones sent. After a delete no value is left, so null fills."""
+    row: dict[str, object] = {}
+    unknown: object = UNAVAILABLE
+    for change in changes:
+        if change.row is None:
+            row, unknown = {}, None
+        else:
+            row = {
+                name: row.get(name, unknown) if value is UNAVAILABLE else value for name, value in change.row.items()
+            }
+    return row
+
+
+def _since(changes: list[Change]) -> dict[str, tuple[int, int]]:
+    """The positions of the changes that brought the filled columns: those that the last change did not send."""
+    brought: dict[str, tuple[int, int]] = {}
+    for change in changes:
+        known, brought = brought, {}
+        for name, value in (change.row or {}).items():
+            if value is not UNAVAILABLE:
+                brought[name] = change.record.epoch, change.record.offset
+            elif name in known:
+                brought[name] = known[name]
+    last = changes[-1].row or {}
+    return {name: at for name, at in brought.items() if last[name] is UNAVAILABLE}

@@ -5,43 +5,121 @@ up: the state on the page stays new.
 
 The monitor only reads what the driver and the job hold, over clients of its own, in a thread of its own. So a long batch does
 not silence the monitor, and no batch waits for it. The monitor asks the broker for the lag once for each status line. A failure
-of the broker or of Postgres costs one look; rounds report such a failure themselves.
+of the broker or of Postgres costs one look; rounds report such a failure themselves. A new run begins without samples and counts.
 """
 
 import os
 import socket
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from threading import Event, Thread
 from time import time
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from processor.counts import Count
+from processor.counts import IN_TOPIC, MESSAGES_OF, Count
 from processor.engine.protocol.epochs import Partition
-from processor.engine.protocol.wait import gate_states
+from processor.engine.protocol.gates import gate_states
 from processor.engine.rounds.driver import Driver
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.steward import Steward
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Troubles
+from processor.engine.rounds.registry_follower import RegistryFollower
 from processor.environment.settings.resolve import open_registry
-from processor.environment.settings.settings import Settings, statestore_version
+from processor.environment.settings.settings import statestore_version
 from processor.errors import KafkaError
+from processor.job.kafka.admin import Admin
 from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
-from processor.job.metrics.count_window import CountWindow
-from processor.job.metrics.emf_lines import EmfWriter
+from processor.job.metrics.metrics import EmfWriter
 from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.lease import LeaseRenewal
-from processor.job.run.outages.outside_parts import BROKER, broker_away
-from processor.job.run.outages.silent_parts import SilentParts
-from processor.job.run.sample_ring import SampleRing
+from processor.job.run.outages import BROKER, REGISTRY, SilentParts, WorkingJob, broker_away, cure_of
 from processor.job.run.source_topics import MissingTopic, SourceTopics
-from processor.job.run.state_keeper import StateKeeper
 from processor.text import DAY, HOUR
-from registry.model import Lease
+from registry.edits.history import Pause, current_pauses
+from registry.errors import RegistryError, RegistryUnreachable
+from registry.model import Lease, PastRuns, Snapshot
+from registry.repository import Registry
+from statestore.store import HALF_UNITS
+
+SAMPLE_SECONDS: Final = 60.0
+MOST_SAMPLES: Final = 60
+
+
+class SampleRing:
+    """The samples, the oldest first: `[at, events a second, documents a second, backlog]`; `at`: in seconds since 1970."""
+
+    def __init__(self) -> None:
+        self._samples = deque[list[Any]](maxlen=MOST_SAMPLES)
+
+    def add(self, at: float, *values: float) -> list[list[Any]]:
+        """Adds a sample, unless the last one is younger than a minute. Returns all of them."""
+        if not self._samples or at - self._samples[-1][0] >= SAMPLE_SECONDS:
+            self._samples.append([round(at), *values])
+        return list(self._samples)
+
+
+KEPT: Final = (MESSAGES_OF, HALF_UNITS, f"{Count.APPLIED}{IN_TOPIC}")
+"""The counters of a window begin so."""
+MARKS: Final = 60
+"""Marks in the length of a window: so it may be longer by a sixtieth."""
+
+
+class CountWindow:
+    """The window of the last `seconds`, of a run that began at `began`, in seconds since 1970."""
+
+    def __init__(self, seconds: float, began: float) -> None:
+        self._seconds = seconds
+        self._marks = deque[tuple[float, dict[str, int]]]([(began, {})])
+
+    def add(self, at: float, counts: Mapping[str, int]) -> dict[str, Any]:
+        """Takes the counts of the run so far. Returns those of the window, and its length: of a shorter run the whole run."""
+        now = {name: count for name, count in counts.items() if name.startswith(KEPT)}
+        while len(self._marks) > 1 and self._marks[1][0] <= at - self._seconds:
+            self._marks.popleft()
+        begin, before = self._marks[0]
+        if at - self._marks[-1][0] >= self._seconds / MARKS:
+            self._marks.append((at, now))
+        new = {name: count - before.get(name, 0) for name, count in now.items()}
+        return {"seconds": round(at - begin, 1), "counts": {name: count for name, count in new.items() if count}}
+
+
+KEEP_SECONDS = 5.0
+"""The longest wait of the caller for the registry."""
+
+
+class StateKeeper:
+    """Writes the states of a run into its lease. So this thread sees first that the registry does not answer, or answers again.
+    `silent`: gets to know how long an answer takes."""
+
+    def __init__(self, registry: Registry, lease: Lease, troubles: Troubles, silent: SilentParts) -> None:
+        self._registry, self._lease, self._troubles, self._silent = registry, lease, troubles, silent
+        self._thread: Thread | None = None
+
+    def keep(self, state: Mapping[str, Any], ended: int | None, worked_at: float | None = None) -> None:
+        """Writes the state in a thread, and waits for that a moment. Drops the state while an earlier one has no answer. `ended`:
+        the last round that published something and ended; `worked_at`: when the run last worked, None before that."""
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = Thread(target=self._keep, args=(state, ended, worked_at), name="state keeper", daemon=True)
+            self._thread.start()
+        self._thread.join(KEEP_SECONDS)
+
+    def _keep(self, state: Mapping[str, Any], ended: int | None, worked_at: float | None) -> None:
+        try:
+            with self._silent.asking(REGISTRY):
+                self._registry.runs.keep_report(self._lease, state, ended, worked_at=worked_at)
+            self._troubles.end(REGISTRY)
+        except RegistryUnreachable as away:
+            text = f"{away}; the job publishes nothing until it knows that its lease holds"
+            self._troubles.begin(REGISTRY, text, cure_of(REGISTRY))
+        except Exception:  # rounds report it
+            return
+
 
 EVERY_SECONDS = 5.0
+WORKED_SECONDS = 60.0
+"""A run that ended a batch, or lived this long, has worked: the next failure is the first in a row."""
+RETENTION_SECONDS = 600.0
+"""The monitor asks the broker so often for how long it keeps records."""
 LOOKS_PER_LINE = 2
 """A status line every 10 s."""
 JOIN_SECONDS = 10
@@ -57,26 +135,20 @@ class LastBatch:
     documents: int
 
 
-class MonitoredJob(Protocol):
-    """A job, as the monitor reads it (`processor.job.run.job`)."""
+class MonitoredJob(WorkingJob, Protocol):
+    """A job, as the monitor reads it."""
 
     driver: Driver
     lease: Lease
-    steward: Steward | None
+    follower: RegistryFollower | None
     renewal: LeaseRenewal
-    troubles: Troubles
     topics: SourceTopics
     moves: EntityMoves | None
     positions: dict[Partition, int]
+    left: dict[Partition, int]
     doing: str
     ended: bool
     last_batch: LastBatch | None
-
-    @property
-    def settings(self) -> Settings: ...
-
-    @property
-    def work(self) -> int | None: ...
 
     @property
     def paused(self) -> bool: ...
@@ -93,7 +165,8 @@ class JobMonitor:
         self._job, self._clock = job, clock
         self._ending = Event()
         self._thread = Thread(target=self._look_until_the_end, name="monitor", daemon=True)
-        self._emf = EmfWriter(job.settings.cloudwatch_namespace)
+        self._past = job.lease.past or PastRuns()
+        self._emf = EmfWriter(job.settings.cloudwatch_namespace, self._past.seen)
         self._began = clock()
         self._counted = (self._began, 0, 0)
         self._rates = (0.0, 0.0)
@@ -102,6 +175,11 @@ class JobMonitor:
         self._samples = SampleRing()
         self._windows = {"last_hour": CountWindow(HOUR, self._began), "last_day": CountWindow(DAY, self._began)}
         self._silent = SilentParts(job, clock)
+        self._worked = False
+        self._stored: Snapshot | None = None
+        self._pauses: tuple[int, tuple[Pause, ...]] = (-1, ())
+        self._retentions: dict[str, float] = {}
+        self._retentions_due = self._began
         self.report: dict[str, Any] | None = None
 
     def start(self) -> None:
@@ -126,10 +204,12 @@ class JobMonitor:
                         self._look_at_lag()
                 with suppress(Exception):
                     through = self._job.driver.rounds.run.through  # the table has it
-                    state = self.report = self.state(self._lag.lags(self._topics(), self._job.positions))
+                    self._look_at_pauses(registry)
+                    state = self.report = self.state(self._lag.lags(self._topics(), self._positions))
                     if shows and looks:
                         self._emit(state)
-                    keeper.keep(state, through if through >= 0 else None)
+                    worked_at = self._past.worked_at if self._worked else None
+                    keeper.keep(state, through if through >= 0 else None, worked_at)
                 if ended:
                     return
                 looks += 1
@@ -141,18 +221,55 @@ class JobMonitor:
         if not topics:
             return
         try:
-            unread = read_unread(settings.bootstrap_servers, dict(settings.kafka), topics, self._job.positions)
+            unread = read_unread(settings.bootstrap_servers, dict(settings.kafka), topics, self._positions)
         except KafkaError as error:
             self._lag.keep({}, at)
             self._job.troubles.begin(BROKER, *broker_away(settings.bootstrap_servers, error))
         else:
             self._lag.keep(unread, at)
             self._job.troubles.end(BROKER)
+            if at >= self._retentions_due:
+                self._retentions_due = at + RETENTION_SECONDS
+                admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
+                self._retentions = admin.retentions({topic for topic, _ in unread})
+
+    def _look_at_pauses(self, registry: Registry) -> None:
+        """Reads who paused what, once for each version of the registry that pauses something."""
+        with suppress(RegistryError):
+            if self._job.follower and self._snapshot is None:
+                self._stored = registry.snapshot()
+            snapshot = self._snapshot
+            if snapshot is not None and snapshot.version != self._pauses[0]:
+                some = snapshot.paused_topics or any(one.paused for one in (*snapshot.products, *snapshot.waiting))
+                self._pauses = snapshot.version, current_pauses(snapshot, registry.history()) if some else ()
+
+    @property
+    def _snapshot(self) -> Snapshot | None:
+        """The registry's version that the job has taken; before the first, the version that the monitor found."""
+        return (self._job.follower.snapshot if self._job.follower else None) or self._stored
+
+    @property
+    def _positions(self) -> dict[Partition, int]:
+        """Where the job reads on in each partition, also of paused topics."""
+        return self._job.left | self._job.positions
+
+    @property
+    def _paused_topics(self) -> set[str]:
+        """The topics of entities that operators paused."""
+        snapshot = self._snapshot
+        read = {one.entity.topic for one in self._job.driver.plan.entities.values()}
+        return read & {*snapshot.paused_topics} if snapshot else set()
 
     def _topics(self) -> list[str]:
-        """The topics whose lag counts: those of the stream; before the first stream, those to read that are not missing."""
+        """The topics whose lag counts: those that operators paused, and those of the stream. Before the first stream, those to
+        read that are not missing."""
         job = self._job
-        return sorted(job.topics.streamed or job.readers.keys() - job.topics.missing.keys())
+        read = job.topics.streamed or job.readers.keys() - job.topics.missing.keys()
+        return sorted({*read, *self._paused_topics})
+
+    def _topic(self, topic: str, lag: TopicLag, now: float) -> dict[str, Any]:
+        """The lag of a topic. `retention`: for how many seconds the broker keeps records; None: no age ends them, or unknown."""
+        return {"records": lag.records, "seconds": lag.seconds(now), "retention": self._retentions.get(topic)}
 
     def _emit(self, state: dict[str, Any]) -> None:
         """Emits the status line, and on standard output the line for CloudWatch."""
@@ -164,10 +281,13 @@ class JobMonitor:
     def state(self, lags: Mapping[str, TopicLag]) -> dict[str, Any]:
         """The state of the run, as JSON values. Times are in seconds since 1970."""
         job, driver, now = self._job, self._job.driver, self._clock()
-        steward, snapshot = job.steward, job.steward.snapshot if job.steward else None
+        follower, snapshot = job.follower, job.follower.snapshot if job.follower else None
         events, documents = self._rates_until(now)
         backlog = sum(len(roots) for roots in list(driver.progress.backlog.waiting.values()))
         backlog += len(driver.progress.backlog.own)
+        oldest = self._oldest_unpublished(lags, now)
+        reads = {topic: lag for topic, lag in lags.items() if topic not in self._paused_topics}
+        self._note_work(reads, now)
         return {
             "at": now,
             "began": self._began,
@@ -178,11 +298,12 @@ class JobMonitor:
             "pid": os.getpid(),
             "doing": "paused" if job.paused and not job.ended else job.doing,
             "registry_version": driver.plan.version,
-            "topics": {topic: {"records": lag.records, "seconds": lag.seconds(now)} for topic, lag in lags.items()},
+            "topics": {topic: self._topic(topic, lag, now) for topic, lag in lags.items()},
             "positions": {f"{topic}/{partition}": at for (topic, partition), at in dict(job.positions).items()},
             "missing_topics": {topic: self._missing(one) for topic, one in job.topics.missing.items()},
             "no_topic": job.topics.wrong,
-            "paused_topics": list(snapshot.paused_topics) if snapshot else [],
+            "paused_topics": list(self._snapshot.paused_topics) if self._snapshot else [],
+            "pauses": [one._asdict() | {"at": one.at.timestamp()} for one in self._pauses[1]],
             "former_topics": dict(job.moves.former) if job.moves else {},
             "events_per_second": events,
             "documents_per_second": documents,
@@ -202,16 +323,35 @@ class JobMonitor:
                 for one in driver.progress.absent.found(driver.plan)
             },
             "waiting_products": [product.name for product in snapshot.waiting] if snapshot else [],
-            "refused_version": steward.refused if steward else 0,
-            "refusal": steward.refusal if steward else "",
+            "refused_version": follower.refused if follower else 0,
+            "refusal": follower.refusal if follower else "",
             "dead_letters": driver.tally[Count.DEAD_LETTERS],
             "last_dead_letter": driver.last_letter,
-            "oldest_unpublished": self._oldest_unpublished(lags, now),
+            "oldest_unpublished": oldest,
+            "past": asdict(self._past),
+            "stalled_seconds": self._stalled(reads, now),
             "troubles": job.troubles.as_json(),
             "lease_age": round(job.renewal.age, 1),
             "counts": (counts := dict(driver.tally)),
             **{name: window.add(now, counts) for name, window in self._windows.items()},
         }
+
+    def _note_work(self, lags: Mapping[str, TopicLag], now: float) -> None:
+        """Notes that the run works: it ended a batch, or lives for a minute and has nothing to do."""
+        batch = self._job.last_batch
+        idle = all(lag.records == 0 for lag in lags.values()) and not self._job.driver.unsettled
+        if batch is not None:
+            self._past, self._worked = self._past.with_work(batch.at), True
+        elif idle and self._lag.looked and now - self._began > WORKED_SECONDS:
+            self._past, self._worked = self._past.with_work(now), True
+
+    def _stalled(self, lags: Mapping[str, TopicLag], now: float) -> float | None:
+        """For how long records wait and no batch ended, over restarts; None while only the broker could tell."""
+        waiting = [lag.oldest for lag in lags.values() if lag.records]
+        if waiting and not self._job.paused:
+            worked = self._past.worked_at or self._past.since or self._began
+            return max(0.0, now - max(worked, min((at for at in waiting if at is not None), default=worked)))
+        return None if any(lag.records is None for lag in lags.values()) else 0.0
 
     def _missing(self, missing: MissingTopic) -> dict[str, Any]:
         """A topic that does not exist. `products`: those whose documents it would make."""

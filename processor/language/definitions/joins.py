@@ -36,7 +36,7 @@ from processor.language.product.expressions.json_values import read_path
 from processor.language.product.join_fields import array_of, parse_element, type_of, write_computed
 from processor.language.product.product import BareValue, Fields, Join, OrderTerm, Selection, WholeRow, expressions
 from processor.values.entity import ColumnType, Compare, Entity, united
-from registry.text import column_of
+from registry.fields import column_of
 
 _EXPRESSION = "name a column, e.g. `title`, or write an expression, e.g. `upper(title)`"
 _DIRECTION = re.compile(

@@ -35,7 +35,7 @@ from processor.language.product.expressions.functions import FOLDS
 from processor.values.entity import ColumnType, Compare, Entity, TypeName
 from processor.values.record import Value
 from processor.values.values import round_to_microseconds
-from registry.text import column_of, computed_column
+from registry.fields import column_of, computed_column
 from statestore import keys
 
 _WORDS = "|".join(map(re.escape, FOLDS))

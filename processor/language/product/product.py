@@ -21,7 +21,7 @@ from processor.language.product.expressions.expression import (
 )
 from processor.language.product.join_fields import array_of, type_of, typed_field
 from processor.values.entity import Compare, ComputedColumn, Entity
-from registry.text import columns_of
+from registry.fields import columns_of
 
 AT_MOST: Final = 60.0
 """The default of `Gate.at_most`, in seconds: most source transactions end within a few, and a consumer that sees nothing

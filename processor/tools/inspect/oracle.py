@@ -23,7 +23,7 @@ from processor.values import canonical_json
 from processor.values.entity import ColumnType, Entity
 from processor.values.record import Value
 from processor.values.values import canonical_value, round_to_microseconds
-from registry.text import column_of, computed_column
+from registry.fields import column_of, computed_column
 
 OracleRow = Mapping[str, Any]
 

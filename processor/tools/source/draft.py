@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from processor.language.product.join_fields import parse_compared, parse_element
 from processor.values.entity import Compare, DeleteFlag, Entity, parse_type
-from statestore.column_values import MAX_COLUMNS
+from statestore.values import MAX_COLUMNS
 
 T = TypeVar("T")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]")
@@ -74,6 +74,8 @@ class DraftEntity:
     """`decimals` of the entity in entities.yaml."""
     unread: bool = False
     """Nobody can read any of its records, and the note says why."""
+    format: str = ""
+    """`format` of the entity in entities.yaml."""
     table: str = ""
     """`table` of the entity in entities.yaml."""
     deleted: tuple[DeleteFlag, ...] = ()
@@ -255,6 +257,8 @@ def entity_lines(entity: DraftEntity, known: Mapping[str, DraftEntity]) -> Itera
     yield "  columns:"
     for name, column in entity.columns.items():
         yield f"    {column_line(name, column)}"
+    if entity.format:
+        yield f"  format: {entity.format}"
     if entity.decimals:
         yield f"  decimals: {entity.decimals}"
     if entity.table:

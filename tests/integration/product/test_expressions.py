@@ -115,7 +115,7 @@ data ? 'a' | data ? s | data ?| array['b', 'x'] | data ?& array['a', 'b'] | data
 data @> '5' | data @> '"a"' | data @> '{"a": null}' | data @> '{"b": [{"c": "x"}]}' | '{"a": 1, "b": 2}' @> more | data = more | data <> more | data = '{"a": 1.0}' | data -> 'a' = 'null'
 jsonb_array_length(data) | jsonb_array_length(data -> 'b') | json_array_length(data -> 'a') | jsonb_typeof(data) | jsonb_typeof(data -> 'a') | jsonb_typeof(data -> 'b' -> 1)
 (data ->> 'a')::int | (data ->> 'b')::int | (data ->> 'a')::decimal | (data -> 'a')::int | (data -> 'a')::numeric | (data -> 'ab')::bool | (data -> 'a')::float | (data -> 'a')::text | data::text
-(data -> 'a') is null | data ->> 'a' is null | (data ->> 'a') = 'x' | data ->> 'a' || s | s || (data ->> 'a') | coalesce(data ->> 'a', data ->> 'b', s) | case when data ? 'a' then data ->> 'a' end | data ->> 'a' in ('x', '42') | '{"x": 1}' @> data
+(data -> 'a') is null | data ->> 'a' is null | (data ->> 'a') = 'x' | data ->> 'a' || s | s || (data ->> 'a') | coalesce(data ->> 'a', data ->> 'b', s) | case when data ? 'a' then data ->> 'a' end | data ->> 'a' in ('x', '42') | '{"x": 1}' @> data | coalesce(data -> 'a', more) | case when p then data when q then more -> 'a' end
 """.replace("avg_free", "d / e")  # noqa: E501
 COMPARED = """
 {0} = t | {0} <> t | {0} < t | {0} <= s | {0} > 'ab' | {0} >= t | {0} in ('ABC', t) | {0} not in ('abc ', null) | {0} between 'A' and 'c'

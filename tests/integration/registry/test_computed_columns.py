@@ -2,13 +2,13 @@
 
 import pytest
 
-from processor.engine.plan.access import SlotRead
 from processor.engine.plan.planning import check_after, plan_of, requirements_of
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions
 from registry.errors import ColumnUsed
+from registry.fields import shown_fields
+from registry.model import SlotPath
 from registry.repository import Registry
-from registry.text import shown_fields
 
 ENTITIES = """
 shop: {key: [id], columns: {id: int, geohash: string, cell: {type: string, as: "left(geohash, 3)"}}}
@@ -61,7 +61,7 @@ def test_a_live_product_keeps_its_expression_until_its_next_version_has_its_slot
     assert texts == ["left(geohash, 3)", "left(geohash, 5)"]
     shops = plan_of(found).products["visits"].nodes[0]
     assert shown_fields(shops.child_columns) == "left(geohash, 3)"
-    assert isinstance(shops.down, SlotRead)
+    assert isinstance(shops.down, SlotPath)
 
 
 def test_a_column_that_an_expression_of_a_slot_reads_stays_declared(registry: Registry) -> None:

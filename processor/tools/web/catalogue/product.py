@@ -27,8 +27,8 @@ from processor.language.product.expressions.expression import (
 from processor.language.product.product import BareValue, Definitions, Fields, Join, Note, Product, WholeRow
 from processor.text import shortened
 from processor.tools.inspect.changes import PlannedEntry
+from registry.fields import shown_field
 from registry.model import HistoryEntry, Snapshot
-from registry.text import shown_field
 
 BARE = "(value)"
 """The name of the value of a level without members."""

@@ -6,29 +6,29 @@ from datetime import datetime
 from time import monotonic, time
 from typing import Any, Final
 
-from processor.engine.rounds.troubles import degraded_lines
+from processor.engine.rounds.events import degraded_lines
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError, SettingError
-from processor.job.landing.landing_states import LandingState, landing_states, landings_of
+from processor.job.landing.states import LandingState, landing_states, landings_of
 from processor.job.metrics.status import (
+    failed_text,
     freshness_text,
     gate_lines,
-    lag_text,
     missing_text,
     moment,
     oldest_text,
     requests_json,
     status_json,
+    topic_text,
     wrong_lines,
 )
 from processor.text import duration_text
+from processor.tools.inspect.board import ENDS, board_json, pending_lines
 from processor.tools.inspect.prices import spending_line
 from processor.tools.web.answers import Cached
 from processor.tools.web.console.screen import ConsoleParts, Content, KnownLandings, Screen, Visit
-from registry.board import board_json
-from registry.edits.edit import pending_lines
 from registry.errors import RegistryError
-from registry.model import ENDS, JobStatus, KnownLanding, RunEnd
+from registry.model import JobStatus, KnownLanding, RunEnd
 
 FRESH_SECONDS: Final = 5.0
 """For these seconds the console shows an answer of the broker without another look."""
@@ -110,6 +110,8 @@ def _facts(job: JobStatus) -> Iterator[str]:
     if job.report is not None:
         yield f"these numbers are {duration_text(job.report_age or 0)} old"
     yield from (f"the run before {_end(end)}" for end in (job.ended,) if end)
+    if job.past.failed == 1:  # more are wrong
+        yield failed_text(job.past)
 
 
 def _end(end: RunEnd) -> str:
@@ -146,10 +148,10 @@ def _charts(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _topics(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for topic in report["topics"]:
-        yield {"topic": topic, "behind": lag_text(report, topic), "missing": False}
+        yield {"topic": topic, "behind": topic_text(report, topic), "missing": False}
     for topic in report["missing_topics"]:
         yield {"topic": topic, "behind": missing_text(report, topic), "missing": True}
-    for topic in report["paused_topics"]:
+    for topic in {*report["paused_topics"]} - report["topics"].keys():  # of a release that knows no lag of them
         yield {"topic": topic, "behind": "paused: the job reads no records of it", "missing": True}
 
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import jsonschema
 
-from processor.job.metrics.emf_lines import EmfWriter
-from processor.job.metrics.metrics import METRICS
+from processor.job.metrics.metrics import METRICS, EmfWriter
 from tests.unit.job.metrics.run_report import JOB, run_report
 
 REPORT = run_report()
@@ -40,7 +39,7 @@ SCHEMA = {
                                     "type": "object",
                                     "required": ["Name"],
                                     "additionalProperties": False,
-                                    "properties": {"Name": NAME, "Unit": {"enum": ["Count", "Seconds"]}},
+                                    "properties": {"Name": NAME, "Unit": {"enum": ["Count", "Percent", "Seconds"]}},
                                 },
                             },
                         },

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Troubles
 from processor.environment.settings.settings import Settings
 from processor.errors import Fenced, Outage, StatestoreError, Stopped
 from processor.job.run import run_job as module
@@ -50,7 +49,7 @@ class Query:
 
 class FakeJob(Job):
     """A job without Spark: its streams are those that the test gives it. The broker has `existing` topics, and an operator pauses
-    topics by `pauses`: the steward takes the pause between two batches."""
+    topics by `pauses`: the follower takes the pause between two batches."""
 
     def __init__(self, *queries: Query) -> None:
         self.existing, self.pauses, self.lines = {USERS}, set[str](), list[JobEvent]()
@@ -66,7 +65,7 @@ class FakeJob(Job):
             busy=False,
             background_work=lambda: None,
             note_read=lambda _positions: None,
-            asks=False,
+            needs_topic_ends=False,
             store=SimpleNamespace(close=lambda: None),
             transactions=SimpleNamespace(close=lambda: None),
             pending=False,
@@ -85,7 +84,7 @@ class FakeJob(Job):
             "lease": Lease(job="main", generation=1, owner="one", lanes=1),
             "renewal": SimpleNamespace(check=lambda: None, stop=lambda: None),
             "troubles": Troubles(self.lines.append),
-            "steward": SimpleNamespace(snapshot=snapshot, turn=self._take_pauses, pending=False),
+            "follower": SimpleNamespace(snapshot=snapshot, turn=self._take_pauses, pending=False),
         }
         super().__init__(**given)
 
@@ -226,3 +225,22 @@ def test_a_job_without_its_registry_rests_and_keeps_its_lease_and_its_monitor() 
     assert (job.rests, job.ended, job.doing) == (True, False, "waits for a part that does not answer")
     job.end()
     assert job.ended
+
+
+def test_a_paused_topic_keeps_where_the_stream_continues_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a start the checkpoint says it. In a run the positions said it before the stream left the topic."""
+    job = FakeJob()
+    job.positions = {(USERS, 0): 3, (STARS, 0): 5}
+    job.pauses.add(STARS)
+    job.take_version()
+    monkeypatch.setattr(FakeJob, "_committed", lambda _: {(USERS, 0): 4})
+    job.read_positions()
+    assert (job.left, job.positions) == ({(STARS, 0): 5}, {(USERS, 0): 4})
+    kept = SimpleNamespace(paused_at=lambda topic: {0: 7} if topic == STARS else {})
+    monkeypatch.setattr(FakeJob, "checkpoint", kept)
+    job.read_positions()
+    assert job.left == {(STARS, 0): 7}
+    job.pauses.clear()
+    job.take_version()
+    job.read_positions()
+    assert job.left == {}
