@@ -40,7 +40,7 @@ class ComputedField(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def computed_column(column: str) -> ComputedField | None:
-    """The expression that stands in place of a column; None for a column."""
+    """The expression in place of a column; None for a column."""
     found = _COMPUTED.fullmatch(column) if column.startswith("=") else None
     return found and ComputedField(found[1], tuple(filter(None, found[2].split("+"))), json.loads(found[3]))
 

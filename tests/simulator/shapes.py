@@ -30,7 +30,7 @@ from processor.language.definitions.load import load, read_directory
 from processor.language.product.product import Definitions
 from tests.integration.product.products import (
     ENTITIES,
-    PARTS,
+    NESTED,
     draw_compared_definitions,
     draw_computed_definitions,
     draw_definitions,
@@ -262,7 +262,7 @@ def _computed(name: str) -> Shape:
 def _computed_rows() -> dict[str, Callable[[Random], Row]]:
     def drawn(r: Random, entity: str) -> Row:
         row = draw_row(r, entity)
-        return {**row, "x": r.choice(PARTS)} if entity == "tag" else row
+        return {**row, "x": r.choice(NESTED)} if entity == "tag" else row
 
     return {entity: partial(drawn, entity=entity) for entity in ENTITIES}
 

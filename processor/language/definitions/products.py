@@ -155,7 +155,7 @@ def _computed(
     for name in sorted(named):
         entity = entities[name]
         computed = entity.computed if entity else {}
-        for column, made in reversed(computed.items()):  # an expression names columns before it
+        for column, made in reversed(list(computed.items())):  # an expression names columns before it
             if column in named[name]:
                 named[name] |= {other for other in computed if re.search(rf"\b{re.escape(other)}\b", made.text)}
         found[name] = {column: made for column, made in computed.items() if column in named[name]}

@@ -288,12 +288,12 @@ class _TreeBuilder:
                 what = f"`{term.written}` in the ON of `{table.name}` does not set two columns equal"
                 cure = f"write `{table.name}.column = table.column`, and other conditions over `{table.name}` alone"
                 raise WrongDefinition(what, cure, term.line)
-            (column, _), (parent, above) = sides if sides[0][1] == table.name else sides[::-1]
+            (column, _), (parent, parent_table) = sides if sides[0][1] == table.name else sides[::-1]
             if column in level.on:
                 what = f"the ON of `{table.name}` has two equalities of `{column}`"
                 raise WrongDefinition(what, f"join each column of `{table.name}` once", term.line)
             level.on[column] = (parent, term)
-            parents.add(above)
+            parents.add(parent_table)
         if len(parents) != 1:
             names = " and ".join(f"`{name}`" for name in sorted(parents)) or "no other table"
             what = f"the ON of `{table.name}` joins it to {names}, but a join has exactly one parent table"

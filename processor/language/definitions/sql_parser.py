@@ -343,7 +343,7 @@ def _quote(tokens: list[Any], names: Collection[str]) -> None:
 def _dialect() -> tuple[Any, Callable[[Any], ParsedExpression]]:
     from sqlglot import exp
     from sqlglot.dialects.postgres import Postgres
-    from sqlglot.tokens import TokenType
+    from sqlglot.parser import TokenType
 
     special = ("CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM")
     parsers = {name: parser for name, parser in Postgres.Parser.FUNCTION_PARSERS.items() if name in special}

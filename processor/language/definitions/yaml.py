@@ -182,7 +182,11 @@ class _Converter:
             case _:
                 is_float = str(node.tag).endswith(":float")
                 block = isinstance(node, ScalarNode) and node.style == "|"
-                if not node.style and (cut := _CUT_PATH.match(self._text, node.end_mark.index)):
+                if (
+                    isinstance(node, ScalarNode)
+                    and not node.style
+                    and (cut := _CUT_PATH.match(self._text, node.end_mark.index))
+                ):
                     what = f"a comment begins at ` #`, so the value is `{node.value}` without its `{cut[1]}`"
                     cure = "put the whole expression in quotes, or write the path with `->`"
                     self._problems.add(FileLine(file=self._file, line=line), what, cure)

@@ -155,7 +155,7 @@ def _read_node(node: Any) -> ExpressionNode:
 
 @lru_cache(maxsize=4096)
 def _evaluation(column: str) -> Callable[[Mapping[str, Value]], Value]:
-    """The value of an expression that stands in place of a column, for the columns of a row."""
+    """The value of an expression in place of a column, for the columns of a row."""
     computed = read_computed(column)
     assert computed is not None
     evaluate = compile_expression(computed, _NO_JOINS)

@@ -296,7 +296,7 @@ MADE = {
     "timestamp": ["{}::date", "date_trunc('day', {})"], "date": ["{}::timestamp", "extract(day from {})"],
 }  # fmt: skip
 """Type -> expressions over a column of it, for both sides of a join."""
-PARTS = [None, {"a": [1, 2, 1]}, {"a": [{"id": 2}, {"id": "b"}, 0, None]}, {"a": {"id": 1}}, [1], {"a": []}]
+NESTED: list[Any] = [None, {"a": [1, 2, 1]}, {"a": [{"id": 2}, {"id": "b"}, 0, None]}, {"a": {"id": 1}}, [1], {"a": []}]
 """Values of json, with an array within."""
 
 

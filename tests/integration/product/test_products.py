@@ -20,7 +20,7 @@ from processor.values import canonical_json
 from processor.values.record import Record
 from tests.integration.product.products import (
     ENTITIES,
-    PARTS,
+    NESTED,
     Row,
     draw_compared_definitions,
     draw_computed_definitions,
@@ -67,7 +67,7 @@ def test_any_product_with_computed_columns_and_expressions_in_joins_ends_in_the_
     tables: Oracle, rng: Random
 ) -> None:
     history = [
-        (entity, key, {**row, "x": rng.choice(PARTS)} if row and entity == "tag" else row)
+        (entity, key, {**row, "x": rng.choice(NESTED)} if row and entity == "tag" else row)
         for entity, key, row in draw_history(rng, rng.choice([10, 25, 40]))
     ]
     compare_histories(tables, rng, draw_computed_definitions(rng), history)

@@ -47,7 +47,7 @@ def test_a_slot_holds_an_expression_of_its_row(registry: Registry) -> None:
     assert list(map(shown_fields, compiled.entities["visit"].edges.values())) == ["meta #> '{users}'[].id::number"]
     shop = compiled.entities["shop"]
     assert shop.slots_of({"id": 1, "geohash": "u4pru"}) == shop.slots_of({"id": 2, "geohash": "u4px"})
-    assert shop.indexed == {"id", "geohash"}
+    assert shop.indexed == frozenset(["id", "geohash"])
     assert registry.apply(requirements_of(definitions(ENTITIES)), who="me", why="again").changes == ()
 
 

@@ -316,9 +316,9 @@ def _json() -> None:
         type_: TypeName = "json" if gives == "json" else "string"
         define(sign, "json string", type_, get, f"({{0}} {sign} {{1}}::text)")
         define(sign, "json int", type_, _int32_arguments(get), partial(_element, sign))
-    for sign, get, gives in (("#>", json_values.get_path, "json"), ("#>>", json_values.get_path_text, "string")):
-        type_ = "json" if gives == "json" else "string"
-        define(sign, "json string", type_, get, f"({{0}} {sign} {{1}})", constant=frozenset({1}))
+    path = frozenset({1})
+    define("#>", "json string", "json", json_values.get_path, "({0} #> {1})", constant=path)
+    define("#>>", "json string", "string", json_values.get_path_text, "({0} #>> {1})", constant=path)
     define("?", "json string", "bool", json_values.has_key, "({0} ? {1})")
     define("@>", "json json", "bool", json_values.contains, "({0} @> {1})")
     define("<@", "json json", "bool", json_values.contained, "({0} <@ {1})")
