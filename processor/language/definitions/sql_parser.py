@@ -343,13 +343,14 @@ def _quote(tokens: list[Any], names: Collection[str]) -> None:
 def _dialect() -> tuple[Any, Callable[[Any], ParsedExpression]]:
     from sqlglot import exp
     from sqlglot.dialects.postgres import Postgres
-    from sqlglot.parser import TokenType
 
     special = ("CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM")
     parsers = {name: parser for name, parser in Postgres.Parser.FUNCTION_PARSERS.items() if name in special}
-    operators = dict(Postgres.Parser.JSON_OPERATORS)  # a key of `->` is a text or a number, and no JSON path
-    for token, node in (("ARROW", exp.JSONExtract), ("DARROW", exp.JSONExtractScalar)):
-        operators[TokenType[token]] = partial(_arrow, node)
+    arrows = {"ARROW": exp.JSONExtract, "DARROW": exp.JSONExtractScalar}
+    operators = {  # a key of `->` is a text or a number, and no JSON path
+        token: partial(_arrow, arrows[token.name]) if token.name in arrows else made
+        for token, made in Postgres.Parser.JSON_OPERATORS.items()
+    }
     members = {"FUNCTIONS": {}, "NO_PAREN_FUNCTIONS": {}, "FUNCTION_PARSERS": parsers, "LAMBDAS": {}}
     parser = type("Parser", (Postgres.Parser,), {**members, "JSON_OPERATORS": operators})
     dialect = type("Expressions", (Postgres,), {"Parser": parser})
