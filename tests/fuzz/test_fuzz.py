@@ -5,8 +5,8 @@ import pytest
 from tests.fuzz.soak import search
 
 SEEDS = {
-    "definitions": 50, "expressions": 150, "queries": 150, "records": 60, "debezium_records": 300, "recorded_files": 500,
-    "dead_letters": 1_000,
+    "definitions": 50, "expressions": 150, "queries": 150, "records": 60, "debezium_records": 300, "captured_records": 600,
+    "recorded_files": 500, "dead_letters": 1_000,
     "settings": 800, "product_tests": 15, "command_lines": 40,
 }  # fmt: skip
 

@@ -13,8 +13,8 @@ from processor.values.canonical_json import read_beginning
 from processor.values.decimal_forms import NO_FORMS, ColumnForms
 from processor.values.entity import Entity
 from processor.values.envelopes.foreign import foreign_format, foreign_rows
-from processor.values.envelopes.kind import RowImage, RowImages
-from processor.values.envelopes.kinds import read_image, unwrap
+from processor.values.envelopes.kind import RowImage, row_images
+from processor.values.envelopes.kinds import ENVELOPES, read_image, unwrap
 from processor.values.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, is_framed
 from processor.values.record import UNAVAILABLE, Record, Value
 
@@ -78,14 +78,14 @@ def _images(value: Value, entity: Entity) -> Iterator[RowImage]:
     forms: list[Value] = [None, value]
     payload, schema = unwrap(value, entity)
     if type(payload) is dict and (foreign := foreign_format(payload, entity.columns)) is not None:
-        yield from (RowImage(row) for row in foreign_rows(payload, foreign))
+        yield from (RowImage(row) for row in foreign_rows(payload, foreign.rows))
+    if type(payload) is dict:
+        for kind in ENVELOPES:
+            if kind.rows and not kind.members.isdisjoint(payload):
+                yield from (RowImage(row, reading=kind.reading) for row in foreign_rows(payload, kind.rows))
     if type(payload) is dict and not payload.keys().isdisjoint(("before", "after")):
         forms += [SchemedValue({**payload, "op": op}, schema) for op in ("c", "d")]
     for form in forms:
         for reader in (entity, unpinned):
             with suppress(ValueError):
-                image = read_image(form, reader)
-                if isinstance(image, RowImage):
-                    yield image
-                elif isinstance(image, RowImages):
-                    yield from image.images
+                yield from row_images(read_image(form, reader))

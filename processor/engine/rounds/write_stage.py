@@ -42,8 +42,7 @@ T = TypeVar("T")
 
 
 class Reject(Protocol):
-    """Keeps a dead letter. `counts`: whether the account takes its record as a dead letter. A record that moves a row counts by
-    its other change."""
+    """Keeps a dead letter. `counts`: whether the account takes its record as a dead letter: it counts by its first change."""
 
     def __call__(self, rejected: Rejected, counts: bool = True) -> None: ...
 
@@ -66,17 +65,17 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
     decoded_changes = (one for one in decoded if isinstance(one, Change))
     changes, erased = split_erased(decoded_changes, round_.erased, round_.incarnations, runner.store)
     for change in erased:
-        if not change.moved:
+        if not change.index:
             _ignore(change.record, "erased", tally)
     absent = count_absent(changes)
     written = _write(dedupe(changes), round_, runner, first, reject)
     counted: Counter[tuple[Outcome, str]] = Counter()
     for net, touch in written:
         topic = net.changes[-1].record.topic
-        if not net.changes[-1].moved:
+        if not net.changes[-1].index:
             counted[Count.SUPERSEDED if touch.outcome == "superseded" else Count.APPLIED, topic] += 1
         if len(net.changes) > 1:
-            counted[Count.SUPERSEDED, topic] += sum(not change.moved for change in net.changes[:-1])
+            counted[Count.SUPERSEDED, topic] += sum(not change.index for change in net.changes[:-1])
     for (outcome, topic), records_ in counted.items():
         count_records(tally, outcome, topic, records_)
     runner.outbox.flush()
@@ -142,8 +141,7 @@ def _changes(
             first[place] = record.offset
         if isinstance(decoded, Change):
             yield decoded
-            if decoded.former is not None:  # one record changes two rows, and both have its version
-                yield decoded._replace(key=decoded.former, row=None, former=None, absent=None, moved=True)
+            yield from decoded.others
         elif isinstance(decoded, Rejected):
             if _is_erased(record, topics.get(record.topic), round_, runner, decoding):
                 _ignore(record, "erased", tally)
@@ -177,10 +175,11 @@ def _check_move(change: Change, round_: Round) -> Change | Rejected:
         "the table a primary key, or message.key.columns to the connector, or the topic one partition; then "
         "`verify --source --repair`"
     )
+    plain = f"the update moves the row to another key, {tail}"
     return Rejected(
         record=record,
-        reason=f"the update moves the row from key {one} to {other}, {tail}",
-        plain=f"the update moves the row to another key, {tail}",
+        reason=f"the update moves the row from key {one} to {other}, {tail}" if len(change.others) == 1 else plain,
+        plain=plain,
         code="key-moved",
         entity=change.entity,
         transaction=change.transaction,
@@ -274,7 +273,7 @@ def _write(
                 continue
             last, entity = net.changes[-1], outcome.change.entity
             reject(
-                Rejected(record=last.record, reason=outcome.reason, code=outcome.code, entity=entity), not last.moved
+                Rejected(record=last.record, reason=outcome.reason, code=outcome.code, entity=entity), not last.index
             )
             if len(net.changes) > 1:
                 again.append(net_change(list(net.changes[:-1])))

@@ -19,8 +19,8 @@ from processor.values.avro_schema import read_avro_schema
 from processor.values.connect_schema import connect_schema
 from processor.values.entity import DeleteFlag, Entity
 from processor.values.envelopes.delete_flags import SeenFlag, flag_text, seen_flags
-from processor.values.envelopes.kind import RowImage
-from processor.values.envelopes.kinds import key_schemas, read_image, stated_tables, unwrap
+from processor.values.envelopes.kind import RowImage, row_images
+from processor.values.envelopes.kinds import key_columns, key_schemas, read_image, stated_tables, unwrap
 from processor.values.framing import NO_SCHEMAS, FramedReader, is_framed, schema_ids
 from processor.values.reasons import reason_code
 from processor.values.record import Record, Value
@@ -58,6 +58,11 @@ def _one_table(topic: str, found: Mapping[str, "_Topic"]) -> "_Topic":
     return found[table]
 
 
+def _has_key(images: Iterable[RowImage]) -> bool:
+    """Whether the Kafka key is that of the record's row."""
+    return all(image.keys != "none" for image in images)
+
+
 class _Topic:
     """What the records of one topic show. `rows`: how many of them have a row; `wrong`: why the first that nobody can read is
     none. `table`: the only table that counts, where the topic has several; `hint`: what a reader has to know."""
@@ -77,15 +82,22 @@ class _Topic:
         """Takes a record. Returns the table that it names, empty where it names none."""
         try:
             value = read_part(record, "value", schemas)
-            image = read_image(value, self._any)
-            key, schema = unwrap(_read_key(record, schemas), self._any)
-            if isinstance(image, RowImage) and isinstance(key, dict):
-                _refuse_envelope(image.row, key)
+            images = row_images(read_image(value, self._any))
+            key, schema = unwrap(_read_key(record, schemas) if _has_key(images) else None, self._any)
+            if images and isinstance(key, dict):
+                _refuse_envelope(images[0].row, key)
         except ValueError as error:
             self.wrong = self.wrong or str(error)
             return ""
-        if not isinstance(image, RowImage) or (image.deleted and not image.row and not isinstance(key, dict)):
-            return ""
+        payload = unwrap(value, self._any)[0]
+        for image in images:
+            if image.row or not image.deleted or isinstance(key, dict):
+                self._add_row(record, image, key, schema)
+                self._key |= dict.fromkeys(key_columns(payload))
+        stated = stated_tables(payload) if images and type(payload) is dict else ()
+        return stated[-1] if stated else ""
+
+    def _add_row(self, record: Record, image: RowImage, key: Value, schema: Any) -> None:
         self.rows += 1
         if image.reading is PLAIN or image.refusal is not None:
             for flag in seen_flags(image.row, ()):
@@ -107,9 +119,6 @@ class _Topic:
         members = image.row if not image.deleted else {}
         for name, member in ((key if isinstance(key, dict) else {}) | dict(members)).items():
             self._values.setdefault(name, SeenValues()).add(member)
-        payload = unwrap(value, self._any)[0]
-        stated = stated_tables(payload) if type(payload) is dict else ()
-        return stated[-1] if stated else ""
 
     def entity(self, name: str) -> DraftEntity:
         flags = {flag.member for flag in self._flags.values()} - self._key.keys()

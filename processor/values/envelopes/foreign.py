@@ -35,9 +35,9 @@ def foreign_format(payload: Payload, columns: Collection[str]) -> ForeignFormat 
     return None
 
 
-def foreign_rows(payload: Payload, known: ForeignFormat) -> Iterator[Payload]:
-    """The rows in a value of this format, as far as they are there."""
-    for path in known.rows:
+def foreign_rows(payload: Payload, paths: Collection[str]) -> Iterator[Payload]:
+    """The rows at these paths of a value, as far as they are there."""
+    for path in paths:
         found = _at(payload, path)
         yield from (row for row in (found if type(found) is list else [found]) if type(row) is dict)
 
@@ -85,12 +85,6 @@ def _has_images(payload: Payload) -> bool:
     return bool(images) and all(image is None or type(image) is dict for image in images)
 
 
-def _is_maxwell(payload: Payload) -> bool:
-    kind = payload["type"]
-    prefixes = ("insert", "update", "delete", "bootstrap-", "table-", "database-")
-    return type(kind) is str and kind.startswith(prefixes) and not {"data", "def", "sql"}.isdisjoint(payload)
-
-
 def _is_flattened_envelope(payload: Payload) -> bool:
     sides = ("after_", "before_", "after.", "before.")
     return payload["op"] in ("c", "u", "d", "r") and any(name.startswith(sides) for name in payload)
@@ -116,12 +110,9 @@ FOREIGN_FORMATS: Final[tuple[ForeignFormat, ...]] = (
         "AWS DMS", ("metadata",), _has("metadata.record-type", "metadata.operation"), ("data", "before-image")
     ),
     ForeignFormat("Striim", ("metadata", "data"), _has("metadata.OperationName"), ("data", "before")),
-    ForeignFormat("TiCDC (Canal-JSON)", ("_tidb", "isDdl"), _any, ("data", "old")),
-    ForeignFormat("Canal", ("isDdl", "database", "table"), _any, ("data", "old")),
     ForeignFormat("TiCDC (simple)", ("commitTs", "type", "version"), _any, ("data", "old")),
     ForeignFormat("TiCDC (open protocol)", ("u",), _is_ticdc_open),
     ForeignFormat("TiCDC (open protocol)", ("d",), _is_ticdc_open),
-    ForeignFormat("Maxwell", ("database", "table", "type"), _is_maxwell, ("data", "old")),
     ForeignFormat("Oracle GoldenGate", ("op_type", "table"), _has_images, _SIDES),
     ForeignFormat("Qlik Replicate", ("headers", "data"), _has("headers.operation"), ("data", "beforeData")),
     ForeignFormat("Qlik Replicate", ("beforeData", "data"), _any, ("data", "beforeData")),

@@ -12,11 +12,13 @@ from typing import Any, Final
 
 from processor.values.connect_schema import Schemas
 from processor.values.entity import Entity
+from processor.values.envelopes.canal import CANAL
 from processor.values.envelopes.debezium import DEBEZIUM
 from processor.values.envelopes.delete_flags import FLAG_MEMBERS
 from processor.values.envelopes.flattened import FLATTENED
 from processor.values.envelopes.foreign import TRIGGERS, foreign_format, refuse_foreign
 from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, field_schemas
+from processor.values.envelopes.maxwell import MAXWELL
 from processor.values.envelopes.plain import PLAIN
 from processor.values.framing import SchemedValue
 from processor.values.reasons import SHOWN_CHARACTERS, Mismatch, unexpected
@@ -24,7 +26,7 @@ from processor.values.record import Value
 from processor.values.source_transaction import SourceTransaction
 from processor.values.values import PLAIN as PLAIN_TEXT
 
-ENVELOPES: Final[tuple[Envelope, ...]] = (DEBEZIUM, FLATTENED, PLAIN)
+ENVELOPES: Final[tuple[Envelope, ...]] = (DEBEZIUM, MAXWELL, CANAL, FLATTENED, PLAIN)
 """The first that recognises a record reads it: kinds that wrap the row come before kinds that are the row. The last takes all."""
 FORMATS: Final[Mapping[str, Envelope]] = {kind.name: kind for kind in ENVELOPES}
 """By the word of `format`."""
@@ -53,7 +55,8 @@ def read_image(value: Value, entity: Entity) -> Images:
     """
     payload, schema = unwrap(value, entity)
     if payload is None:
-        return RowImage({}, True, None, FORMATS[entity.format or "debezium"].reading)
+        gone = FORMATS[entity.format or "debezium"]
+        return RowImage({}, True, None, gone.reading, keys=gone.keys)
     if type(payload) is not dict:
         raise unexpected("a row as an object", payload, code="not-a-row")
     if payload.keys() == {"schema"} and "schema" not in entity.columns:
@@ -88,6 +91,13 @@ def stated_tables(payload: Payload) -> tuple[str, ...]:
     """The names of the table that a record states: alone, then with its schema, its database, and both. Empty where it states
     none."""
     return next(filter(None, (kind.tables(payload) for kind in ENVELOPES)), ())
+
+
+def key_columns(payload: Value) -> tuple[str, ...]:
+    """The columns of the key that a record names; empty where it names none."""
+    if type(payload) is not dict:
+        return ()
+    return next(filter(None, (kind.key_columns(payload) for kind in ENVELOPES)), ())
 
 
 def row_value(row: Mapping[str, Value], entity: Entity) -> Value:

@@ -185,7 +185,6 @@ DMS = {"data": ORDER, "metadata": {"record-type": "data", "operation": "insert"}
     ("value", "name"),
     [
         (DMS, "an envelope of AWS DMS"),
-        ({"database": "s", "table": "o", "type": "insert", "data": ORDER}, "an envelope of Maxwell"),
         ({"before": None, "after": ORDER}, "an envelope of Materialize"),
         ({"payload": ORDER, "eventType": "x"}, "an envelope of an outbox"),
         ({"row": ORDER, "kind": 1}, "its member 'row' has the key"),
@@ -203,6 +202,16 @@ def test_an_envelope_of_another_system_is_named_and_not_drafted(value: Any, name
 def test_a_framing_of_another_registry_is_named() -> None:
     glue = Record(topic="t", partition=0, offset=0, key=None, value=b"\x03\x00" + bytes(16) + b"x")
     assert "framed for the AWS Glue Schema Registry" in draft(glue).note
+
+
+@pytest.mark.parametrize("kind", ["canal", "maxwell"])
+def test_the_records_of_a_kind_draft_its_rows_with_the_key_that_they_name(kind: str) -> None:
+    lines = (SAMPLES.parent / kind / "records.jsonl").read_text().splitlines()
+    key = b'{"database":"shop","table":"item","pk.id":1}' if kind == "maxwell" else None
+    found = draft(*(Record(topic="shop.item", partition=0, offset=0, key=key, value=line.encode()) for line in lines))
+    assert (found.key, found.key_guess, found.table, types(found)["id"]) == (("id",), "", "shop.item", "int")
+    assert set(types(found)) == {"id", "name", "more"}
+    assert "shop.boot, shop.pair, shop.sample" in found.note
 
 
 def test_an_operation_in_rows_becomes_the_word_of_the_entity_and_no_column() -> None:
