@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import tests.simulator.run as run_module
-from processor.engine.protocol import open_changes, segment, settle, write_state
+from processor.engine.protocol import open_changes, segments, settle, write_state
 from processor.engine.protocol.epochs import Epochs
-from processor.engine.protocol.overlay import sights_of
+from processor.engine.protocol.segments import observations_of
 from processor.engine.rounds import step_runner
-from statestore import row_writes
+from statestore import writes
 from statestore.store import AbsentOrBelow
 from tests.simulator.actor import Crash
 from tests.simulator.history import Event
@@ -207,21 +207,21 @@ def problem_of(kind: type[Written], *switches: Switch) -> str | None:
         return simulate(1, overrides={**STILL, "events": events}, simulation_class=kind).problem
 
 
-any_partition = replacing((row_writes, "_committed", lambda _: lambda _since, below: AbsentOrBelow("_v", below)))
+any_partition = replacing((writes, "_committed", lambda _: lambda _since, below: AbsentOrBelow("_v", below)))
 """A first write over any older row, of whatever partition and epoch."""
 
 
 def _by_row(seen: Any, opened: Any, dropped: Any) -> Any:
     rows = {key for (key, _), lacked in dropped.items() if lacked}
     everywhere = {(key, at): True for at, found in opened.items() for key, _ in found if key in rows}
-    return sights_of(seen, opened, everywhere)
+    return observations_of(seen, opened, everywhere)
 
 
-absence_by_row = replacing((step_runner, "sights_of", lambda _: _by_row))
+absence_by_row = replacing((step_runner, "observations_of", lambda _: _by_row))
 """Absence under one key proves that the index has dropped the row under each key."""
 absence_of_unseen = replacing(
     (open_changes, "unproven_slots", lambda _: lambda _change, slots: slots),
-    (segment, "unproven_slots", lambda _: lambda _change, slots: slots),
+    (segments, "unproven_slots", lambda _: lambda _change, slots: slots),
     (settle, "unproven_slots", lambda _: lambda _change, slots: slots),
 )
 """A change that no index has shown becomes provable by absence when its row leaves the indexes."""

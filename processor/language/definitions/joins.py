@@ -32,7 +32,7 @@ from processor.language.product.expressions.expression import Column, Expression
 from processor.language.product.join_fields import array_of, parse_element, type_of
 from processor.language.product.product import BareValue, Fields, Join, OrderTerm, Selection, WholeRow, expressions
 from processor.values.entity import ColumnType, Compare, Entity, united
-from registry.text import column_of
+from registry.model import column_of
 
 _EXPRESSION = "name a column, e.g. `title`, or write an expression, e.g. `upper(title)`"
 _DIRECTION = re.compile(

@@ -7,14 +7,13 @@ import pytest
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
-from processor.engine.rounds.shown_keys import shown_keys
+from processor.engine.rounds.decoding import shown_keys
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.values.dead_letters import DeadLetter, rejected_record
 from processor.values.record import Record
-from statestore.items import read_row
-from statestore.versions import encode_version
+from statestore.items import encode_version, read_row
 
 Rows = list[dict[str, Any]]
 
