@@ -179,6 +179,7 @@ CANAL: Final = Envelope(
     reading=PLAIN,
     tables=_tables,
     key_columns=_key_columns,
+    operation="type",
     rows=("data", "old"),
     sample='{"data": [{"id": 1}], "database": "d", "table": "t", "type": "INSERT", "isDdl": false}',
     deletes="`type`: `DELETE`",

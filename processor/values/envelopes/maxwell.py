@@ -79,6 +79,7 @@ MAXWELL: Final = Envelope(
     reading=PLAIN,
     tables=_tables,
     key_columns=_key_columns,
+    operation="type",
     rows=("data", "old"),
     sample='{"database": "d", "table": "t", "type": "insert", "data": {"id": 1}}',
     deletes="`type`: `delete`",
