@@ -54,7 +54,7 @@ KINDS: dict[str, tuple[type[Simulation], dict[str, Any]]] = {
     "edits and truncates": (EditSimulation, {**EDITS, "truncate_chance": 0.2}),
     "dropped columns": (ColumnSimulation, EDITS),
 }
-SETTLED = {"replays", "replays and truncates", "erasures"}
+SETTLED = {"replays", "replays and truncates", "erasures", "several rows"}
 
 
 def runs_of(kind: str, seeds: int, conditions: dict[str, Any]) -> list[Simulation]:

@@ -482,12 +482,17 @@ def _filled(changes: list[Change]) -> dict[str, object]:
 def _since(changes: list[Change]) -> dict[str, tuple[int, int]]:
     """The positions of the changes that brought the filled columns: those that the last change did not send."""
     brought: dict[str, tuple[int, int]] = {}
+    gone: tuple[int, int] | None = None
     for change in changes:
+        at = change.record.epoch, change.record.offset
         known, brought = brought, {}
+        if change.row is None:
+            gone = at
         for name, value in (change.row or {}).items():
+            before = known.get(name, gone)  # null since the delete: a dead letter after it may bring the value
             if value is not UNAVAILABLE:
-                brought[name] = change.record.epoch, change.record.offset
-            elif name in known:
-                brought[name] = known[name]
+                brought[name] = at
+            elif before is not None:
+                brought[name] = before
     last = changes[-1].row or {}
     return {name: at for name, at in brought.items() if last[name] is UNAVAILABLE}

@@ -133,3 +133,12 @@ def test_a_dead_letter_of_maxwell_shows_the_key_of_its_row() -> None:
     message = {"database": "d", "table": "thing", "type": "insert", "data": thing(7, "a", "big")}
     record = Record(topic="thing", partition=0, offset=0, key=b'{"pk.id":7}', value=json.dumps(message).encode())
     assert shown_keys(record, plan_of("int", "maxwell").entities["thing"].entity) == {(7,)}
+
+
+def test_a_dead_letter_between_a_delete_and_a_change_brings_the_value_that_the_change_did_not_send() -> None:
+    world = World()
+    kept = thing(1, "__debezium_unavailable_value")
+    changes = [("INSERT", thing(1, "a")), ("DELETE", thing(1, "a")), ("INSERT", thing(1, "b", "big")), ("INSERT", kept)]
+    world.batch(*(world.record(kind, row) for kind, row in changes))
+    assert world.replay() == ["superseded"]
+    assert world.documents() == {1: "b"}
