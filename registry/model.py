@@ -7,7 +7,7 @@ The registry does not read the `definition` of an entity or a product: JSON of t
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
@@ -311,6 +311,44 @@ class EpochBoundary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PastRuns:
+    """What outlives a run of a job. Times are in seconds since 1970. A run fails when an error ends it, or when it dies."""
+
+    restarts: int = 0
+    """How many runs ever failed. The job started again after each of them, or has yet to."""
+    seen: int = 0
+    """`restarts` as the last run found it at its start."""
+    failed: int = 0
+    """How many runs failed since a run last worked: it ended a batch, or had nothing to do."""
+    since: float | None = None
+    """When the first of these failed; None without one."""
+    at: float | None = None
+    """When the last of these failed."""
+    text: str = ""
+    """The message of its error."""
+    worked_at: float | None = None
+    """When a run last worked; None: none ever did, by this release."""
+
+    @staticmethod
+    def of(kept: Mapping[str, Any] | None) -> "PastRuns":
+        """Those of JSON values, without what only a newer release knows."""
+        return PastRuns(**{name: value for name, value in (kept or {}).items() if name in PastRuns.__slots__})
+
+    def with_failure(self, at: float, text: str) -> "PastRuns":
+        """After one more run that failed."""
+        since = at if self.since is None else self.since
+        return replace(self, restarts=self.restarts + 1, failed=self.failed + 1, since=since, at=at, text=text)
+
+    def with_start(self) -> "PastRuns":
+        """After the start of a run."""
+        return replace(self, seen=self.restarts)
+
+    def with_work(self, at: float) -> "PastRuns":
+        """After a run worked: the failures before are over."""
+        return PastRuns(restarts=self.restarts, seen=self.seen, worked_at=at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """The right of one run to write and publish for `job`. `generation` only rises; `lanes` is the highest
     number that any run of the job has used, so that all their producers can be fenced."""
@@ -319,6 +357,8 @@ class Lease:
     generation: int
     owner: str
     lanes: int
+    past: PastRuns | None = field(default=None, compare=False, repr=False)
+    """The runs before, as this run found them; None: a registry of an older release does not keep them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,6 +447,8 @@ class JobStatus:
     """In seconds, by the clock of Postgres."""
     ended: RunEnd | None = None
     """The end that the last run noted; of a job that lives, the end of the run before."""
+    past: PastRuns = PastRuns()
+    """What outlives its runs."""
 
     @property
     def last_end(self) -> RunEnd | None:

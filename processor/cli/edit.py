@@ -65,6 +65,8 @@ CHANGED_ENTITY = (
 )
 def apply(options: argparse.Namespace) -> int:
     """Validate definitions and store them, with slots for their joins."""
+    from processor.job.run.binding import refuse_lost_registry
+
     definitions = load_definitions(options)
     required = requirements_of(definitions)
     with reachable_settings(options) as settings, open_registry(settings) as registry:
@@ -79,6 +81,7 @@ def apply(options: argparse.Namespace) -> int:
             if not options.json:
                 warn(*effects)
 
+        refuse_lost_registry(settings, registry)
         registry.migrate(settings.slots)
         _, has_run = registry.snapshot_for_apply()
         statistics = registry.statistics.last()

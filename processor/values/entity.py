@@ -14,7 +14,7 @@ from processor.values.placeholders import PLACEHOLDER
 TypeName = Literal["int", "string", "float", "decimal", "bool", "date", "timestamp", "json"]
 TimestampUnit = Literal["ms", "us", "ns"]
 DecimalForm = Literal["text", "bytes"]
-DEBEZIUM_FORMATS: Final = (None, "debezium", "flattened")
+DEBEZIUM_FORMATS: Final = (None, "debezium", "flattened", "cloudevents")
 """The formats whose decimals may be Debezium's bytes. None: a record shows its own format."""
 TruncateChoice = Literal["refuse", "ignore", "delete"]
 KeepChoice = Literal["all", "declared"]
@@ -56,10 +56,12 @@ class ColumnType:
 
 class DeleteFlag(NamedTuple):
     """The member of plain and flattened records that says a delete, a column or a path (`_cdc.op`), and the texts of the values
-    that say so; empty: every value but null, empty text and false."""
+    that say so; empty: every value but null, empty text and false. `truncates`: the texts that say that the source emptied the
+    table."""
 
     column: str
     values: tuple[str, ...] = ()
+    truncates: tuple[str, ...] = ()
 
 
 def united(compares: Iterable[Compare]) -> Compare:

@@ -43,7 +43,7 @@ from processor.values.record import (
     Value,
 )
 from processor.values.source_transaction import SourceTransaction
-from processor.values.values import DEBEZIUM, PLAIN, Convert, Reading, converter
+from processor.values.values import ANY_TEXT, DEBEZIUM, PLAIN, Convert, Reading, converter
 
 MAX_ROW_BYTES: Final = 400_000
 """Bytes of a row's columns as compact JSON. An item of any store holds 409,600, with its keys and slots."""
@@ -98,20 +98,20 @@ class Decoder:
     """Decodes the records of one entity; what depends on the entity and the settled forms alone is worked out once, here."""
 
     __slots__ = (
-        "_adjusted", "_debezium", "_kept", "_marks", "_not_null", "_open", "_outside", "_placeholder", "_plain",
+        "_adjusted", "_kept", "_marks", "_not_null", "_open", "_outside", "_placeholder", "_readings",
         "_text_key", "_values", "entity", "forms",
     )  # fmt: skip
 
     def __init__(self, entity: Entity, forms: ColumnForms = NO_FORMS) -> None:
         self.entity, self.forms = entity, forms
         self._open = tuple(name for name in entity.columns if entity.learns(name) and name not in forms)
-        self._plain, self._debezium = (
-            {
+        self._readings = {
+            reading.text: {
                 name: converter(column, _undeclared_reading(entity, name, reading, forms))
                 for name, column in entity.columns.items()
             }
-            for reading in (PLAIN, DEBEZIUM)
-        )
+            for reading in (PLAIN, DEBEZIUM, ANY_TEXT)
+        }
         self._adjusted = adjusted_names(entity.columns)
         self._placeholder = placeholder_of(entity.unavailable)
         self._marks = tuple(text.encode() for text in self._placeholder.plain)
@@ -198,6 +198,9 @@ class Decoder:
         names = [name for name in self._values if name not in image.row]
         if names and image.schemas:  # a reader may leave out a field that is null
             names = [name for name in names if name not in image.schemas]
+        if image.partial:
+            names = [name for name in names if self.entity.absent_choice(name) is not None]
+            row |= {name: UNAVAILABLE for name in self._values if name not in image.row and name not in names}
         if self._kept:
             row |= {name: UNAVAILABLE for name in names if name in self._kept}
         sure = image.schemas is not None or image.reading is DEBEZIUM
@@ -253,6 +256,8 @@ class Decoder:
         if type(parsed) is SchemedValue and parsed.avro and type(value) is dict:
             value = with_columns(value, self._adjusted)
             described = with_columns(described, self._adjusted) if described else described
+        if type(value) is list and image.keys == "array" and len(value) == len(key):
+            value = dict(zip(key, value, strict=True))
         if not isinstance(value, dict):
             if len(key) > 1:
                 raise within("key", unexpected(f"an object with {', '.join(key)}", value, code="key-shape"))
@@ -335,7 +340,7 @@ class Decoder:
 
     def _converts(self, schemas: Schemas | None, reading: Reading, columns: Collection[str]) -> Mapping[str, Convert]:
         """The functions for the columns: by their schemas, and by `reading` where a column has none."""
-        undeclared, types = self._debezium if reading is DEBEZIUM else self._plain, self.entity.columns
+        undeclared, types = self._readings[reading.text], self.entity.columns
         if schemas is None:
             return undeclared
         return {
@@ -369,7 +374,7 @@ def _undeclared_reading(entity: Entity, column: str, reading: Reading, forms: Co
     """How to read a column whose record has no schema. `reading`: that of the record's format. `forms`: of the columns whose form
     is settled."""
     match entity.decimal_form(column):
-        case "text":
+        case "text" if reading is DEBEZIUM:
             return PLAIN
         case "bytes":
             return Reading(text="bytes", scale=entity.columns[column].scale)

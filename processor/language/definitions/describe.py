@@ -41,7 +41,10 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
         described["table"] = entity.table
     if entity.deleted:
         described["deleted"] = [
-            {"column": flag.column} | ({"values": list(flag.values)} if flag.values else {}) for flag in entity.deleted
+            {"column": flag.column}
+            | ({"values": list(flag.values)} if flag.values else {})
+            | ({"truncates": list(flag.truncates)} if flag.truncates else {})
+            for flag in entity.deleted
         ]
     decimals = dict(entity.decimals) if isinstance(entity.decimals, Mapping) else entity.decimals
     absent = dict(entity.absent) if isinstance(entity.absent, Mapping) else entity.absent

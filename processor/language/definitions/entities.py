@@ -114,7 +114,7 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
     absent = _read_by_column(name, body, "absent", _ABSENT, columns if columns_read else None, problems)
     not_null = _read_not_null(body, problems)
     own = _read_words({name: value for name, (_, value) in body.entries.items()}, problems)
-    flags = _read_flags(name, body.get("deleted"), record_format, problems)
+    flags = _read_flags(name, body, record_format, problems)
     source = _read_table(body, "source", problems)
     table = _read_table(body, "table", problems)
     if len(problems) > before:
@@ -292,11 +292,15 @@ def _read_table(body: Map, key: str, problems: Problems) -> str:
     return (as_text(node, f"`{key}`", cure, problems) or "") if node else ""
 
 
-def _read_flags(
-    name: str, node: YamlNode | None, record_format: str | None, problems: Problems
-) -> tuple[DeleteFlag, ...]:
+def _read_flags(name: str, body: Map, record_format: str | None, problems: Problems) -> tuple[DeleteFlag, ...]:
     """The members that say a delete: one, or a list of them."""
+    node = body.get("deleted")
     if node is None:
+        if record_format == "row":
+            what = f"entity `{name}` pins `format: row` and has no `deleted`"
+            problems.add(
+                body.key_node("format"), what, "write `deleted: {column: op_type, values: [D]}`, or `format: plain`"
+            )
         return ()
     member = FORMATS[record_format].operation if record_format else ""
     if member:
@@ -305,26 +309,32 @@ def _read_flags(
     flags = []
     for item in node.items if isinstance(node, Sequence) else [node]:
         cure = "write `deleted: {column: op_type, values: [D]}`"
-        body = as_map(item, f"`deleted` of entity `{name}`", cure, problems)
-        if body is None:
+        flag = as_map(item, f"`deleted` of entity `{name}`", cure, problems)
+        if flag is None:
             continue
-        check_keys(body, f"`deleted` of entity `{name}`", FLAG, problems)
-        if "column" not in body.entries:
+        check_keys(flag, f"`deleted` of entity `{name}`", FLAG, problems)
+        if "column" not in flag.entries:
             problems.add(item, f"`deleted` of entity `{name}` has no `column`", cure)
-        column_node, values = body.get("column"), body.get("values")
+        column_node, values = flag.get("column"), flag.get("values")
         column = as_text(column_node, "`column`", cure, problems) if column_node else None
-        texts = _flag_values(values, cure, problems) if values else ()
+        texts = _flag_values("values", values, cure, problems) if values else ()
+        empties = flag.get("truncates")
+        emptied = _flag_values("truncates", empties, cure, problems) if empties else ()
+        if emptied and not texts:
+            problems.add(item, "`truncates` needs `values`: without them every value says a delete", cure)
+        if both := set(texts) & set(emptied):
+            problems.add(item, f"`{sorted(both)[0]}` says a delete and a truncate", "keep it in one of the lists")
         if column is not None:
-            flags.append(DeleteFlag(column, texts))
+            flags.append(DeleteFlag(column, texts, emptied))
     return tuple(flags)
 
 
-def _flag_values(node: YamlNode, cure: str, problems: Problems) -> tuple[str, ...]:
+def _flag_values(word: str, node: YamlNode, cure: str, problems: Problems) -> tuple[str, ...]:
     """The values as texts; YAML reads `true` and `1` as no text."""
     items = node.items if isinstance(node, Sequence) else ()
     wrong = [item for item in items if not isinstance(item, Scalar) or item.value is None or not item.text]
     if not items or wrong:
-        problems.add(wrong[0] if wrong else node, "`values` is a list of texts, numbers, true or false", cure)
+        problems.add(wrong[0] if wrong else node, f"`{word}` is a list of texts, numbers, true or false", cure)
     scalars = (item for item in items if isinstance(item, Scalar))
     return tuple(flag_text(item.value) if isinstance(item.value, bool) else item.text for item in scalars)
 

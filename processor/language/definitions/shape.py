@@ -107,12 +107,14 @@ COLUMN: Final[Members] = {
     ),
     "description": NOTE["description"],
 }
+_FLAG_VALUES: Final = {"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean"]}}
 FLAG: Final[Members] = {
     "column": Word("The member: a column, or a path below one, `_cdc.op`.", TEXT),
     "values": Word(
         "The values that say a delete. Default: every value but null, empty text and false.",
-        {"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean"]}},
+        _FLAG_VALUES,
     ),
+    "truncates": Word("The values that say that the source emptied the table, `[T]`. Default: none.", _FLAG_VALUES),
 }
 
 
@@ -146,7 +148,7 @@ ENTITY: Final[Members] = {
         TEXT,
     ),
     "deleted": Word(
-        "The member of plain and flattened rows that says a delete, `{column: op_type, values: [D]}`, or several of them. "
+        "The member of rows without an envelope that says a delete, `{column: op_type, values: [D]}`, or several of them. "
         "Default: a null value, and Debezium's own members.",
         {"anyOf": [_DELETED, {"type": "array", "items": _DELETED}]},
     ),

@@ -24,7 +24,7 @@ from processor.values.entity import Entity
 from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, RowImages, is_other_table
 from processor.values.reasons import Mismatch, unexpected, within
 from processor.values.record import Value
-from processor.values.values import PLAIN
+from processor.values.values import ANY_TEXT
 
 _TYPES: Final = ("INSERT", "UPDATE", "DELETE")
 _CONTROLS: Final = ("QUERY", "TIDB_WATERMARK")
@@ -71,7 +71,7 @@ def _image(row: Payload, before: Any, deleted: bool, converts: Mapping[str, "Con
                 values[column] = convert(text)
             except ValueError as error:
                 refusal = refusal or within(f"column {column!r}", error)
-    return RowImage(read, deleted, None, PLAIN, former, refusal, keys="none")
+    return RowImage(read, deleted, None, ANY_TEXT, former, refusal, keys="none")
 
 
 Convert = Callable[[str], Value]
@@ -176,7 +176,7 @@ CANAL: Final = Envelope(
     recognise=_recognise,
     read=_read,
     wrap=_wrap,
-    reading=PLAIN,
+    reading=ANY_TEXT,
     tables=_tables,
     key_columns=_key_columns,
     operation="type",

@@ -35,6 +35,8 @@ class RowImage(NamedTuple):
     """Why the job must not store the row."""
     keys: KeyForm = "parts"
     """What the Kafka key of the record is."""
+    partial: bool = False
+    """Whether the record lacks the columns that did not change: their stored values stay."""
 
 
 class RowImages(NamedTuple):
@@ -82,6 +84,8 @@ class Envelope:
     """What the Kafka key of a delete without a value is."""
     key_columns: Callable[[Payload], tuple[str, ...]] = lambda payload: ()
     """The columns of the key that a record names, also a control message."""
+    partitioned_by: Callable[[Payload], str] = lambda payload: ""
+    """What the Kafka key of a record of a row is, where the record says it: the system may choose it by more than one rule."""
     rows: tuple[str, ...] = ()
     """The paths to its rows, also in a value that breaks the contract."""
     operation: str = ""
@@ -101,10 +105,21 @@ def is_other_table(stated: tuple[str, ...], entity: Entity) -> bool:
 
 def table_names(source: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of a table that Debezium describes by `db`, `schema` and `table`. Empty where it names none."""
-    table = source.get("table") or source.get("collection")
+    return place_names(source.get("table") or source.get("collection"), source.get("schema"), source.get("db"))
+
+
+def names_in(text: Any) -> tuple[str, ...]:
+    """The names of a table in one text: `orders`, `shop.orders`, `db.shop.orders`. Empty where it is no text."""
+    place, _, table = text.rpartition(".") if type(text) is str else ("", "", "")
+    database, _, schema = place.rpartition(".")
+    return place_names(table, schema, database)
+
+
+def place_names(table: Any, schema: Any = "", database: Any = "") -> tuple[str, ...]:
+    """The names of a table: alone, then with its schema, its database, and both. Empty where `table` is no text."""
     if type(table) is not str or not table:
         return ()
-    schema, database = (text if type(text := source.get(name)) is str else "" for name in ("schema", "db"))
+    schema, database = (text if type(text) is str else "" for text in (schema, database))
     places = ("", schema, database, f"{database}.{schema}" if database and schema else "")
     return tuple(dict.fromkeys(f"{place}.{table}" if place else table for place in places))
 

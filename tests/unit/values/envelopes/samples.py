@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from processor.values.entity import DeleteFlag
+
 Row = Mapping[str, Any]
 SOURCE = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "item"}
 OTHER = {**SOURCE, "table": "other"}
@@ -54,6 +56,11 @@ class Samples:
     def shows_former_keys(self) -> bool:
         """Whether an update shows the key that the row had before."""
         return False
+
+    @property
+    def flags(self) -> tuple[DeleteFlag, ...]:
+        """`deleted` of the entity. A kind that needs it is never recognised: an entity names it."""
+        return ()
 
 
 class Debezium(Samples):
@@ -174,11 +181,15 @@ class Canal(Samples):
             return b64decode(value).decode("latin-1")
         if name == "at":
             return value.replace("T", " ").removesuffix("Z")
-        return json.dumps(value) if self.TYPES[name] == "json" else str(value)
+        return str(value) if type(value) in (int, str) else json.dumps(value)
 
     def _change(self, kind: str, *rows: Row, **more: Any) -> dict[str, Any]:
         data = [{name: self._text(name, value) for name, value in row.items()} for row in rows]
-        types = {name: self.TYPES[name] for row in rows for name in row}
+        types = {
+            name: self.TYPES.get(name, "int" if type(value) is int else "text")
+            for row in rows
+            for name, value in row.items()
+        }
         message = {"data": data, "database": "public", "es": 1795780955000, "gtid": "", "id": 3, "isDdl": False}
         message |= {
             "mysqlType": types,
@@ -229,10 +240,125 @@ class Canal(Samples):
         return True
 
 
+class Dms(Samples):
+    def message(self, operation: str, kind: str = "data", table: str = "item", **members: Any) -> dict[str, Any]:
+        place = {"partition-key-type": "primary-key", "schema-name": "public", "table-name": table}
+        metadata = {"timestamp": "2026-11-20T22:38:37.758449Z", "record-type": kind, "operation": operation, **place}
+        return {**members, "metadata": metadata}
+
+    def insert(self, row: Row) -> Any:
+        return self.message("insert", data=row)
+
+    def snapshot(self, row: Row) -> Any:
+        return self.message("load", data=row)
+
+    def update(self, before: Row, after: Row) -> Any:
+        return {**self.message("update", data=after), "before-image": {"id": before["id"]}}
+
+    def delete(self, row: Row) -> Any:
+        return self.message("delete", data=dict.fromkeys(row) | {"id": row["id"]})
+
+    def truncate(self) -> Any:
+        return self.message("truncate-table", "control", control={})
+
+    def of_other_table(self, row: Row) -> Any:
+        return self.message("insert", table="other", data=row)
+
+    def controls(self) -> tuple[Any, ...]:
+        return (
+            self.message("drop-table", "control", control={}),
+            self.message("create-table", "control", control={"table-def": {"columns": {}, "primary-key": ["id"]}}),
+            self.message("create-table", "control", table="awsdms_apply_exceptions"),
+            self.message("add-column", "control", control={}),
+        )
+
+    @property
+    def shows_former_keys(self) -> bool:
+        return True
+
+
+class GoldenGate(Samples):
+    def message(self, op_type: str, table: str = "public.item", **images: Any) -> dict[str, Any]:
+        heads = {"table": table, "op_type": op_type, "op_ts": "2026-11-20 22:38:37.000000", "primary_keys": ["id"]}
+        return {**heads, "current_ts": "2026-11-20T22:38:38.312000", "pos": "00000000000000002928", **images}
+
+    def insert(self, row: Row) -> Any:
+        return self.message("I", after=row)
+
+    def update(self, before: Row, after: Row) -> Any:
+        return self.message("U", before=before, after=after)
+
+    def delete(self, row: Row) -> Any:
+        return self.message("D", before={"id": row["id"]})
+
+    def truncate(self) -> Any:
+        return self.message("T")
+
+    def of_other_table(self, row: Row) -> Any:
+        return self.message("I", "public.other", after=row)
+
+    @property
+    def shows_former_keys(self) -> bool:
+        return True
+
+
+class Cockroach(Samples):
+    def insert(self, row: Row) -> Any:
+        return {"after": dict(row), "topic": "public.item", "updated": "1795214317000000000.0000000000"}
+
+    def update(self, before: Row, after: Row) -> Any:
+        return {**self.insert(after), "before": dict(before) | {"id": after["id"]}}
+
+    def delete(self, row: Row) -> Any:
+        return {"after": None, "key": [row["id"]], "updated": "1795214317000000000.0000000000"}
+
+    def of_other_table(self, row: Row) -> Any:
+        return {**self.insert(row), "topic": "public.other"}
+
+    def controls(self) -> tuple[Any, ...]:
+        return ({"resolved": "1795214317000000000.0000000000"},)
+
+
+class CloudEvents(Debezium):
+    """Debezium's converter. The data has the images alone."""
+
+    def _change(self, op: str, before: Row | None, after: Row | None, source: Row = SOURCE) -> dict[str, Any]:
+        more = {f"iodebezium{name}": text for name, text in source.items()} | {
+            "iodebeziumop": op,
+            "iodebeziumtxid": None,
+        }
+        event = {"id": "name:app;lsn:29274832;txId:565", "source": "/debezium/postgresql/app", "specversion": "1.0"}
+        kind = {"type": "io.debezium.connector.postgresql.DataChangeEvent", "datacontenttype": "application/json"}
+        return {**event, **kind, **more, "data": {"before": before, "after": after}}
+
+    def in_transaction(self, row: Row) -> Any:
+        order = {
+            "iodebeziumtxid": "760:24322744",
+            "iodebeziumtxtotalorder": "3",
+            "iodebeziumtxdatacollectionorder": "2",
+        }
+        return {**self.insert(row), **order}
+
+    def controls(self) -> tuple[Any, ...]:
+        return ({**self._change("m", None, None), "data": {"message": {"prefix": "p", "content": "YQ=="}}},)
+
+
+class DescribedRow(Samples):
+    def insert(self, row: Row) -> Any:
+        return {**row, "op_type": "I"}
+
+    def delete(self, row: Row) -> Any:
+        return {**row, "op_type": "D"}
+
+    def truncate(self) -> Any:
+        return {"op_type": "T"}
+
+    @property
+    def flags(self) -> tuple[DeleteFlag, ...]:
+        return (DeleteFlag("op_type", ("D",), ("T",)),)
+
+
 SAMPLES: dict[str, Samples] = {
-    "debezium": Debezium(),
-    "maxwell": Maxwell(),
-    "canal": Canal(),
-    "flattened": Flattened(),
-    "plain": Samples(),
-}
+    "debezium": Debezium(), "dms": Dms(), "goldengate": GoldenGate(), "cockroach": Cockroach(), "cloudevents": CloudEvents(),
+    "maxwell": Maxwell(), "canal": Canal(), "flattened": Flattened(), "row": DescribedRow(), "plain": Samples(),
+}  # fmt: skip
