@@ -7,8 +7,8 @@ from tests.fuzz.envelopes import check, poisoned
 from tests.fuzz.soak import search
 
 SEEDS = {
-    "definitions": 50, "expressions": 150, "queries": 150, "records": 60, "debezium_records": 300, "envelopes": 2_000,
-    "recorded_files": 500, "dead_letters": 1_000, "settings": 800, "product_tests": 15, "command_lines": 40,
+    "definitions": 50, "expressions": 150, "queries": 150, "records": 60, "debezium_records": 300, "captured_records": 600,
+    "envelopes": 2_000, "recorded_files": 500, "dead_letters": 1_000, "settings": 800, "product_tests": 15, "command_lines": 40,
 }  # fmt: skip
 
 

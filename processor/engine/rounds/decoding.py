@@ -25,7 +25,7 @@ from processor.values.canonical_json import read_beginning
 from processor.values.decimal_forms import NO_FORMS, ColumnForms, FormNote, Forms, learned_at, with_notes
 from processor.values.entity import Entity
 from processor.values.envelopes.foreign import foreign_format, rows_at
-from processor.values.envelopes.kind import RowImage, RowImages
+from processor.values.envelopes.kind import RowImage, row_images
 from processor.values.envelopes.kinds import FORMATS, kind_of, read_image, unwrap
 from processor.values.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, is_framed, schema_ids
 from processor.values.record import UNAVAILABLE, Change, Decoded, Record, Rejected, Value
@@ -102,11 +102,7 @@ def _images(value: Value, entity: Entity) -> Iterator[RowImage]:
     for form in forms:
         for reader in (entity, unpinned):
             with suppress(ValueError):
-                image = read_image(form, reader)
-                if isinstance(image, RowImage):
-                    yield image
-                elif isinstance(image, RowImages):
-                    yield from image.images
+                yield from row_images(read_image(form, reader))
 
 
 def split_erased(

@@ -25,7 +25,7 @@ from processor.values.decimal_forms import (
     with_notes,
 )
 from processor.values.entity import Entity
-from processor.values.envelopes.kind import RowImage
+from processor.values.envelopes.kind import RowImage, row_images
 from processor.values.envelopes.kinds import check_row, kind_of, read_image, read_transaction, stated_tables, unwrap
 from processor.values.framing import is_framed
 from processor.values.reasons import REASONS, ReasonCode
@@ -109,12 +109,12 @@ def _new_images(records: Iterable[Record], entity: Entity) -> Iterator[RowImage]
         try:
             value = canonical_json.loads(record.value)
             image = read_image(value, entity)
-            if not isinstance(image, RowImage) or image.deleted or image.refusal:
-                continue
-            check_row(value, image, entity)
+            rows = [row for row in row_images(image) if not (row.deleted or row.refusal)]
+            for row in rows:
+                check_row(value, row, entity)
         except ValueError:
             continue
-        yield image
+        yield from rows
 
 
 def shows_null(records: Iterable[Record], entity: Entity, columns: Collection[str]) -> bool:

@@ -20,7 +20,7 @@ from processor.values.connect_schema import connect_schema
 from processor.values.entity import DeleteFlag, Entity
 from processor.values.envelopes.debezium import DEBEZIUM
 from processor.values.envelopes.delete_flags import SeenFlag, flag_text, seen_flags
-from processor.values.envelopes.kind import RowImage
+from processor.values.envelopes.kind import Envelope, RowImage, row_images
 from processor.values.envelopes.kinds import FORMATS, key_schemas, kind_of, read_image, stated_tables, unwrap
 from processor.values.framing import NO_SCHEMAS, FramedReader, is_framed, schema_ids
 from processor.values.reasons import reason_code
@@ -85,15 +85,21 @@ class _Topic:
             payload = unwrap(value, self._any)[0]
             kind = kind_of(payload, self._any)[0] if type(payload) is dict else FORMATS["plain"]
             self._named = self._named or (kind.key_columns(payload) if kind.wraps else ())
-            image = read_image(value, self._any)
+            images = row_images(read_image(value, self._any))
             key, schema = unwrap(_read_key(record, schemas), self._any)
-            if isinstance(image, RowImage) and isinstance(key, dict):
-                _refuse_envelope(image.row, key)
+            if isinstance(key, dict) and any(image.keys == "none" for image in images):
+                key = None
+            if images and isinstance(key, dict):
+                _refuse_envelope(images[0].row, key)
         except ValueError as error:
             self.wrong = self.wrong or str(error)
             return ""
-        if not isinstance(image, RowImage) or (image.deleted and not image.row and not isinstance(key, dict)):
-            return _stated(payload) if self._named else ""
+        shown = [image for image in images if image.row or not image.deleted or isinstance(key, dict)]
+        for image in shown:
+            self._add_row(record, kind, image, key, schema)
+        return _stated(payload) if shown or self._named else ""
+
+    def _add_row(self, record: Record, kind: Envelope, image: RowImage, key: Value, schema: Any) -> None:
         self.rows += 1
         if kind.wraps and kind is not DEBEZIUM:
             self._format = kind.name
@@ -121,7 +127,6 @@ class _Topic:
         members = image.row if not image.deleted else {}
         for name, member in ((key if isinstance(key, dict) else {}) | dict(members)).items():
             self._values.setdefault(name, SeenValues()).add(member, any_text=image.reading is ANY_TEXT)
-        return _stated(payload)
 
     def entity(self, name: str) -> DraftEntity:
         flags = {flag.member for flag in self._flags.values()} - self._key.keys()

@@ -85,12 +85,6 @@ def _has_images(payload: Payload) -> bool:
     return bool(images) and all(image is None or type(image) is dict for image in images)
 
 
-def _is_maxwell(payload: Payload) -> bool:
-    kind = payload["type"]
-    prefixes = ("insert", "update", "delete", "bootstrap-", "table-", "database-")
-    return type(kind) is str and kind.startswith(prefixes) and not {"data", "def", "sql"}.isdisjoint(payload)
-
-
 def _is_flattened_envelope(payload: Payload) -> bool:
     sides = ("after_", "before_", "after.", "before.")
     return payload["op"] in ("c", "u", "d", "r") and any(name.startswith(sides) for name in payload)
@@ -112,12 +106,9 @@ _EVENTS: Final = ("INSERT", "UPDATE", "DELETE", "MANUAL")
 _SIDES: Final = ("after", "before")
 FOREIGN_FORMATS: Final[tuple[ForeignFormat, ...]] = (
     ForeignFormat("Striim", ("metadata", "data"), _has("metadata.OperationName"), ("data", "before")),
-    ForeignFormat("TiCDC (Canal-JSON)", ("_tidb", "isDdl"), _any, ("data", "old")),
-    ForeignFormat("Canal", ("isDdl", "database", "table"), _any, ("data", "old")),
     ForeignFormat("TiCDC (simple)", ("commitTs", "type", "version"), _any, ("data", "old")),
     ForeignFormat("TiCDC (open protocol)", ("u",), _is_ticdc_open),
     ForeignFormat("TiCDC (open protocol)", ("d",), _is_ticdc_open),
-    ForeignFormat("Maxwell", ("database", "table", "type"), _is_maxwell, ("data", "old")),
     ForeignFormat("Qlik Replicate", ("headers", "data"), _has("headers.operation"), ("data", "beforeData")),
     ForeignFormat("Qlik Replicate", ("beforeData", "data"), _any, ("data", "beforeData")),
     ForeignFormat("Qlik Replicate", ("message",), _has("message.data", "message.headers"), ("message.data",)),

@@ -40,7 +40,7 @@ class RowImage(NamedTuple):
 
 
 class RowImages(NamedTuple):
-    """Several rows of one record, in the order of the record: the index of each follows the record's offset in its position."""
+    """Several rows of one record, in its order. The Kafka key is not read: each row has its own key."""
 
     images: tuple[RowImage, ...]
 
@@ -49,6 +49,11 @@ NoImage = Literal["control", "truncate", "other table"]
 """A record without an image of a row. `control`: it changes no row (heartbeat, transaction, DDL, message). `truncate`: the source
 emptied the table. `other table`: the entity names its `table`, and the record names another."""
 Images = RowImage | RowImages | NoImage
+
+
+def row_images(images: Images) -> tuple[RowImage, ...]:
+    """The rows of a record; empty where it has none."""
+    return images.images if isinstance(images, RowImages) else (images,) if isinstance(images, RowImage) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

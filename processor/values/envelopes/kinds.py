@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from processor.values.connect_schema import Schemas
 from processor.values.entity import Entity
+from processor.values.envelopes.canal import CANAL
 from processor.values.envelopes.cloudevents import CLOUDEVENTS
 from processor.values.envelopes.cockroach import COCKROACH
 from processor.values.envelopes.debezium import DEBEZIUM
@@ -21,6 +22,7 @@ from processor.values.envelopes.flattened import FLATTENED
 from processor.values.envelopes.foreign import TRIGGERS, foreign_format, refuse_foreign
 from processor.values.envelopes.goldengate import GOLDENGATE
 from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, field_schemas
+from processor.values.envelopes.maxwell import MAXWELL
 from processor.values.envelopes.plain import PLAIN
 from processor.values.envelopes.row import ROW
 from processor.values.framing import SchemedValue
@@ -29,7 +31,9 @@ from processor.values.record import Value
 from processor.values.source_transaction import SourceTransaction
 from processor.values.values import PLAIN as PLAIN_TEXT
 
-ENVELOPES: Final[tuple[Envelope, ...]] = (DEBEZIUM, DMS, GOLDENGATE, COCKROACH, CLOUDEVENTS, FLATTENED, ROW, PLAIN)
+ENVELOPES: Final[tuple[Envelope, ...]] = (
+    DEBEZIUM, DMS, GOLDENGATE, COCKROACH, CLOUDEVENTS, MAXWELL, CANAL, FLATTENED, ROW, PLAIN,
+)  # fmt: skip
 """The first that recognises a record reads it: kinds that wrap the row come before kinds that are the row. The last takes all."""
 FORMATS: Final[Mapping[str, Envelope]] = {kind.name: kind for kind in ENVELOPES}
 """By the word of `format`."""

@@ -184,7 +184,6 @@ ORDER = {"id": 1, "customer": "Ann"}
     ("value", "name"),
     [
         ({"data": ORDER, "beforeData": None, "headers": {"operation": "INSERT"}}, "an envelope of Qlik"),
-        ({"database": "s", "table": "o", "type": "insert", "data": ORDER}, "an envelope of Maxwell"),
         ({"before": None, "after": ORDER}, "an envelope of Materialize"),
         ({"payload": ORDER, "eventType": "x"}, "an envelope of an outbox"),
         ({"row": ORDER, "kind": 1}, "its member 'row' has the key"),
@@ -265,6 +264,16 @@ def test_an_envelope_of_debezium_is_drafted_without_a_word_and_flags_inside_enve
 def test_a_framing_of_another_registry_is_named() -> None:
     glue = Record(topic="t", partition=0, offset=0, key=None, value=b"\x03\x00" + bytes(16) + b"x")
     assert "framed for the AWS Glue Schema Registry" in draft(glue).note
+
+
+@pytest.mark.parametrize("kind", ["canal", "maxwell"])
+def test_the_records_of_a_kind_draft_its_rows_with_the_key_that_they_name(kind: str) -> None:
+    lines = (SAMPLES.parent / kind / "records.jsonl").read_text().splitlines()
+    key = b'{"database":"shop","table":"item","pk.id":1}' if kind == "maxwell" else None
+    found = draft(*(Record(topic="shop.item", partition=0, offset=0, key=key, value=line.encode()) for line in lines))
+    assert (found.key, found.key_guess, found.table, types(found)["id"]) == (("id",), "", "shop.item", "int")
+    assert set(types(found)) == {"id", "name", "more"}
+    assert "shop.boot, shop.pair, shop.sample" in found.note
 
 
 def test_an_operation_in_rows_becomes_the_word_of_the_entity_and_no_column() -> None:

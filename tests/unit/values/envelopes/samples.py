@@ -1,8 +1,10 @@
 """How each kind of envelope says the same changes of one table. A new kind adds its row to `SAMPLES` and passes test_kinds.py."""
 
+import json
+from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from processor.values.entity import DeleteFlag
 
@@ -28,6 +30,10 @@ class Samples:
         return self.insert(after)
 
     def delete(self, row: Row) -> Any:
+        return None
+
+    def several(self, *rows: Row) -> Any:
+        """Several new rows in one record."""
         return None
 
     def truncate(self) -> Any:
@@ -123,6 +129,115 @@ class Flattened(Samples):
 
     def controls(self) -> tuple[Any, ...]:
         return ({"ts_ms": 1}, self._row({}, "m"))
+
+
+class Maxwell(Samples):
+    def _change(self, kind: str, row: Any, **more: Any) -> dict[str, Any]:
+        return {"database": "public", "table": "item", "type": kind, "ts": 1795781366, "data": row, **more}
+
+    def insert(self, row: Row) -> Any:
+        return self._change("insert", row, xid=230, commit=True)
+
+    def snapshot(self, row: Row) -> Any:
+        return self._change("bootstrap-insert", row)
+
+    def update(self, before: Row, after: Row) -> Any:
+        old = {name: value for name, value in before.items() if after.get(name) != value}
+        return self._change("update", after, xid=231, xoffset=0, old=old)
+
+    def delete(self, row: Row) -> Any:
+        return self._change("delete", row, xid=232, commit=True)
+
+    def of_other_table(self, row: Row) -> Any:
+        return {**self.insert(row), "table": "other"}
+
+    def controls(self) -> tuple[Any, ...]:
+        ddl = {"database": "public", "table": "item", "ts": 1795781366000, "sql": "alter table item add x int"}
+        return (
+            self._change("bootstrap-start", {}),
+            self._change("bootstrap-complete", {}),
+            {**ddl, "type": "table-alter", "old": {"columns": []}, "def": {"columns": []}},
+            {"type": "database-create", "database": "public", "charset": "utf8mb4", "sql": "create database public"},
+        )
+
+    @property
+    def shows_former_keys(self) -> bool:
+        return True
+
+
+class Canal(Samples):
+    """The rows as Canal writes them: each value is text, of a type of MySQL."""
+
+    TYPES: ClassVar = {
+        "id": "int(11)", "name": "varchar(20)", "big": "bigint(20)", "exact": "decimal(38,0)", "amount": "decimal(12,2)",
+        "data": "varbinary(8)", "day": "date", "at": "timestamp(6)", "ms": "bigint", "us": "bigint unsigned",
+        "ns": "bigint", "j": "json", "tags": "json", "more": "text",
+    }  # fmt: skip
+
+    def _text(self, name: str, value: Any) -> Any:
+        if value is None or name == "more":
+            return value
+        if name == "data":
+            return b64decode(value).decode("latin-1")
+        if name == "at":
+            return value.replace("T", " ").removesuffix("Z")
+        return str(value) if type(value) in (int, str) else json.dumps(value)
+
+    def _change(self, kind: str, *rows: Row, **more: Any) -> dict[str, Any]:
+        data = [{name: self._text(name, value) for name, value in row.items()} for row in rows]
+        types = {
+            name: self.TYPES.get(name, "int" if type(value) is int else "text")
+            for row in rows
+            for name, value in row.items()
+        }
+        message = {"data": data, "database": "public", "es": 1795780955000, "gtid": "", "id": 3, "isDdl": False}
+        message |= {
+            "mysqlType": types,
+            "old": None,
+            "pkNames": ["id"],
+            "sql": "",
+            "table": "item",
+            "ts": 1,
+            "type": kind,
+        }
+        return {**message, **more}
+
+    def insert(self, row: Row) -> Any:
+        return self._change("INSERT", row)
+
+    def update(self, before: Row, after: Row) -> Any:
+        old = {name: self._text(name, value) for name, value in before.items() if after.get(name) != value}
+        return self._change("UPDATE", after, old=[old])
+
+    def delete(self, row: Row) -> Any:
+        return self._change("DELETE", row)
+
+    def several(self, *rows: Row) -> Any:
+        return self._change("INSERT", *rows)
+
+    def truncate(self) -> Any:
+        return self._change("TRUNCATE", isDdl=True, data=None, sql="truncate table item")
+
+    def of_other_table(self, row: Row) -> Any:
+        return {**self.insert(row), "table": "other"}
+
+    def controls(self) -> tuple[Any, ...]:
+        return (
+            self._change("ALTER", isDdl=True, data=None, sql="alter table item add x int"),
+            self._change("QUERY", data=None, sql="insert into item values (1)", table="", database=""),
+            {
+                **self._change("TIDB_WATERMARK", data=None, table="", database=""),
+                "_tidb": {"watermarkTs": 429918007904},
+            },
+            {
+                **self._change("QUERY", isDdl=True, data=None, sql="drop database x"),
+                "_tidb": {"commitTs": 163963309467},
+            },
+        )
+
+    @property
+    def shows_former_keys(self) -> bool:
+        return True
 
 
 class Dms(Samples):
@@ -245,5 +360,5 @@ class DescribedRow(Samples):
 
 SAMPLES: dict[str, Samples] = {
     "debezium": Debezium(), "dms": Dms(), "goldengate": GoldenGate(), "cockroach": Cockroach(), "cloudevents": CloudEvents(),
-    "flattened": Flattened(), "row": DescribedRow(), "plain": Samples(),
+    "maxwell": Maxwell(), "canal": Canal(), "flattened": Flattened(), "row": DescribedRow(), "plain": Samples(),
 }  # fmt: skip

@@ -12,8 +12,7 @@ import pytest
 
 from processor.language.definitions.json_schemas import entities_schema
 from processor.values.entity import Entity
-from processor.values.envelopes import kinds
-from processor.values.envelopes.kind import Envelope, RowImage, RowImages
+from processor.values.envelopes.kind import Envelope, RowImage
 from processor.values.envelopes.kinds import ENVELOPES, FORMATS, kind_of, read_image, row_value
 from processor.values.record import Change, Ignored, Rejected, Truncated
 from processor.values.source_transaction import SourceTransaction
@@ -206,15 +205,15 @@ def _read(table: Entity, value: Any) -> RowImage:
     return image
 
 
-def test_the_rows_of_one_record_are_in_their_order_and_a_release_that_stores_one_refuses_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rows = RowImages((RowImage({"id": 1}), RowImage({"id": 2})))
-    several = replace(FORMATS["debezium"], name="several", read=lambda payload, schema, entity: rows)
-    monkeypatch.setattr(kinds, "FORMATS", {**FORMATS, "several": several})
-    found = decoded(replace(ITEM, format="several"), KEY, {"op": "c", "after": [{"id": 1}, {"id": 2}]})
-    assert isinstance(found, Rejected)
-    assert found.reason.startswith("several rows in one record")
+@ALL
+def test_each_row_of_a_record_is_a_change_of_its_own_key(kind: Envelope) -> None:
+    rows = [{**ROW, "id": number, "name": f"name {number}"} for number in (1, 2, 3)]
+    value = SAMPLES[kind.name].several(*rows)
+    for one in () if value is None else _changes(kind, value, key=None):
+        assert [(change.key, change.row["name"]) for change in (*one.others, one)] == [
+            ((number,), f"name {number}") for number in (1, 2, 3)
+        ]
+        assert [change.index for change in (one, *one.others)] == [0, 1, 2]
 
 
 def test_the_schema_of_editors_offers_each_kind() -> None:
