@@ -56,7 +56,7 @@ class Change(NamedTuple):
     shows, of columns whose form is not settled. `seen`: of a repair from the source, the version of the stored row that differs,
     empty where there is none; None for every other change. `transaction`: of the record, where its entity has such records.
     `absent`: the declared columns that the record lacks, if any. `former`: the key that a row had before, where the record
-    moves it to another key. `others`: the record's changes of other rows, the deletes of former keys too. `index`: the place
+    moves it to another key. `others`: the record's changes of other rows, the deletes of former keys too. `part`: the place
     among the changes of the record. Each has the record's version, and the record counts by the first."""
 
     entity: str
@@ -70,7 +70,7 @@ class Change(NamedTuple):
     absent: AbsentColumns | None = None
     former: tuple[Value, ...] | None = None
     others: "tuple[Change, ...]" = ()
-    index: int = 0
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -366,7 +366,7 @@ def one_change(*changes: Change) -> Change:
         since={},
         shows={column: form for change in reversed(changes) for column, form in change.shows.items()},
         former=next((change.former for change in changes if change.former is not None), None),
-        others=tuple(change._replace(index=n) for n, change in enumerate(others, start=1)),
+        others=tuple(change._replace(part=n) for n, change in enumerate(others, start=1)),
     )
 
 

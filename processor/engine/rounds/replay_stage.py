@@ -121,7 +121,7 @@ def _in_order(changes: list[Change], round_: Round) -> Step[list[ReplayReport]]:
     reports = []
     for change in sorted(changes, key=version_of):
         record, plan = change.record, round_.plan.entities[change.entity]
-        note, older = note_key(letter_position(record), change.index), _older_than_truncate(change, round_)
+        note, older = note_key(letter_position(record), change.part), _older_than_truncate(change, round_)
         opens = changes_key(round_.run.number, round_.number, f"replay.{note.sk}", 0)
         replaying = replay(older or change, plan, note=note, opens=opens, expires_at=round_.expires_at)
         replayed = yield from keep_edges(replaying, plan)

@@ -49,7 +49,7 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
     decoded_changes = (one for one in decoded if isinstance(one, Change))
     changes, erased = split_erased(decoded_changes, round_.erased, round_.incarnations, runner.store)
     for change in erased:
-        if not change.index:
+        if not change.part:
             task.ignore(change.record, "erased")
     absent = count_absent(changes)
     written = task.write(dedupe(changes))
@@ -157,7 +157,7 @@ class _Task:
                     continue
                 last, entity = net.changes[-1], outcome.change.entity
                 refused = Rejected(record=last.record, reason=outcome.reason, code=outcome.code, entity=entity)
-                self._reject(refused, counts=not last.index)
+                self._reject(refused, counts=not last.part)
                 if len(net.changes) > 1:
                     again.append(net_change(list(net.changes[:-1])))
             nets = again
@@ -209,9 +209,9 @@ class _Task:
         counted: Counter[tuple[Outcome, str]] = Counter()
         for net, touch in written:
             topic = net.changes[-1].record.topic
-            if not net.changes[-1].index:
+            if not net.changes[-1].part:
                 counted[Count.SUPERSEDED if touch.outcome == "superseded" else Count.APPLIED, topic] += 1
-            counted[Count.SUPERSEDED, topic] += sum(not change.index for change in net.changes[:-1])
+            counted[Count.SUPERSEDED, topic] += sum(not change.part for change in net.changes[:-1])
         for (outcome, topic), records in counted.items():
             if records:
                 count_records(self.tally, outcome, topic, records)

@@ -151,6 +151,7 @@ COLUMNS: dict[str, dict[str, Lone]] = {
         "ended_run": Lone("9", FREE),  # the next start compares it with the table
         "ended_round": Lone("9", FREE),
         "ended": Lone("NULL", FREE),
+        "past": Lone("NULL", FREE),  # the registry forgets that runs failed
     },
     "attempts": {
         "job": Lone("'x'", RUN),

@@ -8,7 +8,7 @@ from tests.simulator.without.switch import replacing
 
 def _each_change(*changes: Change) -> Change:
     first, *others = reversed(changes)
-    return first._replace(others=tuple(change._replace(index=n) for n, change in enumerate(reversed(others), start=1)))
+    return first._replace(others=tuple(change._replace(part=n) for n, change in enumerate(reversed(others), start=1)))
 
 
 all_changes = replacing((decode, "one_change", lambda _: _each_change))

@@ -83,7 +83,7 @@ def is_row(change: Change, key: Any) -> bool:
 
 def test_a_row_that_a_record_changes_twice_is_one_change() -> None:
     (twice,) = [one for one in changes("canal", ITEM) if isinstance(one, Change) and one.row and one.row["name"] == "r"]
-    assert (twice.key, twice.others, twice.index) == ((50,), (), 0)
+    assert (twice.key, twice.others, twice.part) == ((50,), (), 0)
 
 
 def test_a_record_that_moves_rows_through_each_others_keys_deletes_the_last_former_key_alone() -> None:
@@ -91,4 +91,4 @@ def test_a_record_that_moves_rows_through_each_others_keys_deletes_the_last_form
     assert {change.key[0]: change.row and change.row["name"] for change in (moved, *moved.others)} == {
         4: "cx", 3: "bx", 2: "ax", 1: None,
     }  # fmt: skip
-    assert sorted(change.index for change in (moved, *moved.others)) == [0, 1, 2, 3]
+    assert sorted(change.part for change in (moved, *moved.others)) == [0, 1, 2, 3]

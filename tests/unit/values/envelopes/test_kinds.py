@@ -213,7 +213,7 @@ def test_each_row_of_a_record_is_a_change_of_its_own_key(kind: Envelope) -> None
         assert [(change.key, change.row["name"]) for change in (*one.others, one)] == [
             ((number,), f"name {number}") for number in (1, 2, 3)
         ]
-        assert [change.index for change in (one, *one.others)] == [0, 1, 2]
+        assert [change.part for change in (one, *one.others)] == [0, 1, 2]
 
 
 def test_the_schema_of_editors_offers_each_kind() -> None:
