@@ -3,6 +3,7 @@
 from random import Random
 
 import psycopg
+import pytest
 
 from processor.language.product.expressions import regular_expressions
 from processor.language.product.expressions.regular_expressions import Characters, WrongPattern
@@ -67,3 +68,8 @@ def test_classes_know_every_letter_of_postgres(postgres_url: str) -> None:
 def test_a_long_text_of_one_letter_takes_no_power_of_its_length() -> None:
     """Python's `re` would need 2 to the power of 5,000 steps."""
     assert not regular_expressions.matches("a" * 5_000, "^(a+)+b|^(a|a)*b")
+
+
+def test_a_pattern_of_many_nested_parentheses_is_refused() -> None:
+    with pytest.raises(WrongPattern, match="nests more than 50 parentheses"):
+        regular_expressions.read_pattern("(" * 300 + ")" * 300)

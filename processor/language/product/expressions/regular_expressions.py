@@ -21,6 +21,8 @@ from processor.language.product.expressions.functions import LONGEST, lower, upp
 _MAX_REPEATS: Final = 255
 """PostgreSQL's bound of `{n}`."""
 _MAX_STATES: Final = 5_000
+_MAX_NESTED: Final = 50
+"""How deep parentheses may be nested; Python's own stack limit depends on the caller."""
 _MAX_FOLDED: Final = 3_000
 """The most characters of a range in a pattern without upper and lower case."""
 _MAX_KEPT: Final = 10_000
@@ -154,7 +156,7 @@ class _PatternReader:
     """Reads the text of a pattern. `folds`: upper and lower case are one."""
 
     def __init__(self, text: str, folds: bool) -> None:
-        self._text, self._at, self._folds, self._groups = text, 0, folds, 0
+        self._text, self._at, self._folds, self._groups, self._nested = text, 0, folds, 0, 0
 
     def read(self) -> Part:
         if self._text.startswith(("***", "(?")) and not self._text.startswith("(?:"):
@@ -245,7 +247,11 @@ class _PatternReader:
                 raise WrongPattern("`(?` other than `(?:` is not offered")
             self._groups += 1
             number = self._groups
+        self._nested += 1
+        if self._nested > _MAX_NESTED:
+            raise WrongPattern(f"it nests more than {_MAX_NESTED} parentheses")
         part = self._choice()
+        self._nested -= 1
         if not self._takes(")"):
             raise WrongPattern("it has a `(` without its `)`")
         return Group(part, number)
