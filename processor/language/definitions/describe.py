@@ -8,8 +8,19 @@ from typing import Any
 
 from processor.language.definitions.names import write_path
 from processor.language.definitions.shape import write_duration
-from processor.language.product.expressions.expression import Column, Expression
-from processor.language.product.product import BareValue, Fields, Gate, Join, OrderTerm, Product, Selection, WholeRow
+from processor.language.product.expressions.expression import Column, Expression, Path
+from processor.language.product.product import (
+    BareValue,
+    Fields,
+    Gate,
+    Join,
+    OrderTerm,
+    Product,
+    Selection,
+    WholeRow,
+    embeds,
+    members_below,
+)
 from processor.values.entity import Entity
 from processor.values.placeholders import PLACEHOLDER
 
@@ -92,13 +103,16 @@ def _selection(selection: Selection) -> dict[str, Any]:
 
 
 def _joins(joins: tuple[Join, ...]) -> dict[str, Any]:
-    words = (("join", False), ("embed", True))
-    described = {word: {join.name: _join(join) for join in joins if join.shown is shown} for word, shown in words}
-    return {word: below for word, below in described.items() if below}
+    """The joins of a level, each under its word."""
+    members = [*members_below(joins)]
+    hidden = {join.name: _join(join, path) for path, join in members if not join.shown}
+    shown = {join.name: _join(join, path) for path, join in embeds(joins)}
+    return {word: below for word, below in (("join", hidden), ("embed", shown)) if below}
 
 
-def _join(join: Join) -> dict[str, Any]:
-    described: dict[str, Any] = {"many" if join.many else "one": join.entity, "on": dict(join.on)}
+def _join(join: Join, path: Path) -> dict[str, Any]:
+    on = {child: _above_column(path, parent) for child, parent in join.on}
+    described: dict[str, Any] = {"many" if join.many else "one": join.entity, "on": on}
     if join.where is not None:
         described["where"] = write_expression(join.where)
     if join.required:
@@ -112,6 +126,11 @@ def _join(join: Join) -> dict[str, Any]:
     if join.total:
         described["total"] = True
     return described | _selection(join.selection) | _joins(join.joins)
+
+
+def _above_column(path: Path, column: str) -> str:
+    """The parent column as the level of the join names it."""
+    return column if len(path) == 1 else write_path(Column(name=column, path=path[:-1]))
 
 
 def _term(order: OrderTerm) -> str:

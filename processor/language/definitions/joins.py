@@ -6,7 +6,7 @@ selection   `fields`, `value` or neither, the condition `where`, and `order_by`.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from processor.language.definitions.expressions import (
     TypedExpression,
@@ -14,11 +14,12 @@ from processor.language.definitions.expressions import (
     folded,
     read_expression,
 )
-from processor.language.definitions.names import NameScope, read_own_column
-from processor.language.definitions.problems import Location, Problems, WrongDefinition, suggest
+from processor.language.definitions.names import NameScope, parse_path, read_own_column, scope_at_path, write_path
+from processor.language.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
 from processor.language.definitions.shape import (
     JOIN,
     MAX_LIMIT,
+    THROUGH,
     as_count,
     as_flag,
     as_map,
@@ -28,9 +29,24 @@ from processor.language.definitions.shape import (
     describe_node,
 )
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
-from processor.language.product.expressions.expression import Column, Expression, aggregates, node_of
+from processor.language.product.expressions.expression import (
+    Column,
+    Expression,
+    Path,
+    aggregates,
+    node_of,
+    outside_aggregates,
+)
 from processor.language.product.join_fields import array_of, parse_element, type_of
-from processor.language.product.product import BareValue, Fields, Join, OrderTerm, Selection, WholeRow, expressions
+from processor.language.product.product import (
+    BareValue,
+    Fields,
+    Join,
+    OrderTerm,
+    Selection,
+    WholeRow,
+    expressions,
+)
 from processor.values.entity import ColumnType, Compare, Entity, united
 from registry.text import column_of
 
@@ -290,19 +306,178 @@ class _WrittenJoin:
 
 
 def read_joins(body: Map, above: NameScope, problems: Problems) -> dict[str, Join | None]:
-    """The joins of a level by name, first those of `join`, then those of `embed`. A join with problems has None."""
-    joins: dict[str, Join | None] = {}
+    """The joins of a level by name, first those of `join`, then those of `embed`. A join with problems has None. A join to the rows of
+    another join of the level hangs below that one."""
+    reader = _JoinsReader(above=above, problems=problems, places=_places(body))
     for word, shown in (("join", False), ("embed", True)):
         mapping = as_map(body.get(word), f"`{word}`", f"write `{word}: {{name: {{one: entity, on: ...}}}}`", problems)
         for name, (key, node) in mapping.entries.items() if mapping else ():
-            if name in joins:
+            if name in reader.written:
                 problems.add(key, f"`{name}` is both a `join` and an `embed`", "rename one of them")
             as_text(key, "the name of a join", "use text without control characters", problems)
             cure = "write `{one: entity, on: {child column: parent column}}`"
             joined = as_map(node, f"the join `{name}`", cure, problems)
-            written = _WrittenJoin(name=key, body=joined, shown=shown) if joined else None
-            joins[name] = _read_join(written, above, problems) if written else None
-    return joins
+            reader.add(name, _WrittenJoin(name=key, body=joined, shown=shown) if joined else None)
+    return reader.read()
+
+
+def _places(body: Map) -> dict[str, int]:
+    """The place of each embed among the members that the embeds make."""
+    shown = body.get("embed")
+    return {name: place for place, name in enumerate(shown.entries)} if isinstance(shown, Map) else {}
+
+
+@dataclass(slots=True, kw_only=True)
+class _JoinsReader:
+    """Reads the joins of a level. A join to the rows of another one is read after that one. `joins`: those right below the level;
+    None for one with problems."""
+
+    above: NameScope
+    problems: Problems
+    places: Mapping[str, int]
+    written: dict[str, _WrittenJoin | None] = field(default_factory=dict)
+    joins: dict[str, Join | None] = field(default_factory=dict)
+    hung: list[str] = field(default_factory=list)
+    reading: list[str] = field(default_factory=list)
+
+    def add(self, name: str, written: _WrittenJoin | None) -> None:
+        """Adds a join; before it, the join that it names with `through`."""
+        node = written.body.get("through") if written else None
+        if written is None or node is None:
+            self.written[name] = written
+            return
+        between = f"{name}_through"
+        cure = "write `through: {many: entity, on: {child column: parent column}}`"
+        body = as_map(node, f"`through` of `{name}`", cure, self.problems)
+        if between in self.written:
+            what = f"`through` of `{name}` is a join `{between}`, and the level has a join of this name"
+            self.problems.add(node, what, "rename that one")
+        key = replace(written.name, value=between, text=between)
+        if body is not None:
+            check_keys(body, f"`through` of `{name}`", THROUGH, self.problems)
+        self.add(between, _WrittenJoin(name=key, body=body, shown=False) if body else None)
+        entries = {word: entry for word, entry in written.body.entries.items() if word != "through"}
+        if isinstance(on := written.body.get("on"), Map):
+            pairs = {key: (node, _below(between, value)) for key, (node, value) in on.entries.items()}
+            entries["on"] = (entries["on"][0], replace(on, entries=pairs))
+        self.written[name] = replace(written, body=replace(written.body, entries=entries))
+
+    def read(self) -> dict[str, Join | None]:
+        for name in self.written:
+            self._read(name)
+        return {name: self.joins[name] for name in self.written if name in self.joins}
+
+    def _read(self, name: str) -> None:
+        """Reads a join, unless it is read already."""
+        if name in self.joins or name in self.hung:
+            return
+        written = self.written[name]
+        self.joins[name] = None
+        self.reading.append(name)
+        via = None if written is None else self._via(written)
+        if written is not None and via == ():
+            self.joins[name] = _read_join(written, self.above, self.problems)
+        elif written is not None and via:
+            self._read_below(written, via)
+        self.reading.remove(name)
+
+    def _via(self, written: _WrittenJoin) -> Path | None:
+        """The path of the join whose rows are above this one; empty for the level's own row, None where that has problems."""
+        on, columns, found = written.body.get("on"), self.above.columns or (), {}
+        for _, value in on.entries.values() if isinstance(on, Map) else ():
+            text = str(value.value) if isinstance(value, Scalar) else ""
+            path = parse_path(column_of(text)) or ()
+            via = path[:-1] if text not in columns and path[1:] and path[0] in self.written else ()
+            found[via] = value
+        if len(found) > 1:
+            what = f"the `on` of `{written.name.text}` names columns of several rows, but a join has one row above it"
+            cure = "keep those of one row, and compare the others in `where`: `tenant = parent.parent.tenant`"
+            self.problems.add(written.name, what, cure)
+            return None
+        via = next(iter(found), ())
+        if not via:
+            return ()
+        first = via[0]
+        if first in self.reading:
+            what = f"the `on` of `{written.name.text}` names the join `{first}`, which leads back to it"
+            self.problems.add(written.name, what, "join one of them to the row of its level")
+            return None
+        self._read(first)
+        scope = self._scope()
+        path = scope.physical(via)
+        try:
+            for step in range(len(path)):
+                above = scope_at_path(path[:step], scope)
+                if path[step] not in above.joins:
+                    what = f"`{path[step]}` in `{'.'.join(via)}` is not a join"
+                    self.problems.add(written.name, what, suggest(path[step], above.joins))
+                    return None
+                join = above.joins[path[step]]
+                if join is not None and join.limit is not None:
+                    what = f"`{path[step]}` has a `limit`, but the join `{written.name.text}` reads all its rows"
+                    self.problems.add(written.name, what, "remove `limit`, or join the rows a second time without it")
+                    return None
+            scope_at_path(path, scope)
+        except AlreadyReported:
+            return None
+        return path
+
+    def _scope(self) -> NameScope:
+        return replace(self.above, joins=self.joins)
+
+    def _read_below(self, written: _WrittenJoin, via: Path) -> None:
+        """Reads a join, and hangs it below the join at `via`."""
+        name, scope, body = written.name.text, scope_at_path(via, self._scope()), written.body
+        on = body.get("on")
+        assert isinstance(on, Map)
+        pairs = {key: (node, _own(value)) for key, (node, value) in on.entries.items()}
+        entries = {**body.entries, "on": (body.key_node("on"), replace(on, entries=pairs))}
+        if name in scope.joins:
+            what = f"`{name}` joins the rows of `{'.'.join(via)}`, which has a join of this name"
+            self.problems.add(written.name, what, "rename one of them")
+            return
+        before = len(self.problems)
+        join = _read_join(replace(written, body=replace(body, entries=entries)), scope, self.problems)
+        if join is not None and join.listed:
+            what = f"the list join `{name}` looks up an array of another row than that of its level"
+            self.problems.add(written.name, what, f"write it as an `embed` of `{via[-1]}`")
+        if join is not None and join.aggregated:
+            above_rows = range(1, len(via) + 1)
+            if any(c.up in above_rows for e in expressions(join.selection) for c in outside_aggregates(node_of(e))):
+                what = f"`{name}` aggregates rows below several rows, so `parent` has no single value in it"
+                self.problems.add(written.name, what, "put it into the aggregate")
+        if join is None or len(self.problems) > before:
+            return
+        del self.joins[name]
+        self.hung.append(name)
+        join = replace(join, lift=len(via), place=self.places.get(name, 0))
+        first = self.joins[via[0]]
+        assert first is not None
+        self.joins[via[0]] = _hung(first, via[1:], join)
+
+
+def _hung(above: Join, path: Path, join: Join) -> Join:
+    """The join `above` with `join` below the join at `path`."""
+    if not path:
+        return replace(above, joins=(*above.joins, join))
+    below = tuple(_hung(one, path[1:], join) if one.name == path[0] else one for one in above.joins)
+    return replace(above, joins=below)
+
+
+def _below(join: str, node: YamlNode) -> YamlNode:
+    """The name of a column as one of a join of the level."""
+    if not isinstance(node, Scalar) or not isinstance(node.value, str):
+        return node
+    name = write_path(Column(name=column_of(node.value), path=(join,))) + node.value[len(column_of(node.value)) :]
+    return replace(node, value=name, text=name)
+
+
+def _own(node: YamlNode) -> YamlNode:
+    """The name of a column of another join, as that row names it."""
+    assert isinstance(node, Scalar)
+    column = column_of(str(node.value))
+    name = (parse_path(column) or (column,))[-1] + str(node.value)[len(column) :]
+    return replace(node, value=name, text=name)
 
 
 def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems) -> Join | None:

@@ -19,7 +19,17 @@ from typing import Any, Final
 from processor.environment.settings import schema_registry
 from processor.environment.settings.kafka import MECHANISMS, NAMES, PROTOCOLS
 from processor.environment.settings.settings import FORMER, GROUPS
-from processor.language.definitions.shape import ENTITY, FILE, JOIN, NAME_TEXT, PRODUCT, TEST, JsonSchema, mapping
+from processor.language.definitions.shape import (
+    ENTITY,
+    FILE,
+    JOIN,
+    NAME_TEXT,
+    PRODUCT,
+    TEST,
+    THROUGH,
+    JsonSchema,
+    mapping,
+)
 
 DRAFT: Final = "http://json-schema.org/draft-07/schema#"
 """The editors' language servers know this draft best."""
@@ -48,9 +58,11 @@ def product_schema() -> JsonSchema:
         "oneOf": [{"required": ["root"]}, {"required": ["sql"]}],
         "allOf": [_NOT_BOTH, *({"not": {"required": ["sql", name]}} for name in of_sql)],
     }
-    join = mapping(JOIN, "on") | {"oneOf": [{"required": ["one"]}, {"required": ["many"]}]} | _NOT_BOTH
+    one_or_many = {"oneOf": [{"required": ["one"]}, {"required": ["many"]}]}
+    join = mapping(JOIN, "on") | one_or_many | _NOT_BOTH
     joins = {"type": "object", "minProperties": 1, "additionalProperties": join}
-    return _file("a product: one document for each row of its root", product) | {"definitions": {"joins": joins}}
+    definitions = {"joins": joins, "through": mapping(THROUGH, "on") | one_or_many}
+    return _file("a product: one document for each row of its root", product) | {"definitions": definitions}
 
 
 def tests_schema() -> JsonSchema:

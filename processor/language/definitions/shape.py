@@ -249,6 +249,10 @@ JOIN: Final[Members] = {
         "Child column: parent column, for one or several. `column[]` on one side joins by the elements of an array.",
         _map_of(TEXT),
     ),
+    "through": Word(
+        "A join between: the rows of all its rows are one list. `on` then names its columns; `parent` is its row.",
+        {"$ref": "#/definitions/through"},
+    ),
     "strong": Word("true: read the join without an index. Default: false.", _IS),
     **_WHERE,
     "required": Word("true: without a match the row above is left out. Default: false, a left join.", _IS),
@@ -260,6 +264,10 @@ JOIN: Final[Members] = {
     "total": Word("true: add NAME_total, the number of rows before the limit. Default: false.", _IS),
     **_SHOWN,
 }
+THROUGH: Final[Members] = {
+    word: JOIN[word] for word in ("one", "many", "on", "through", "strong", "where", "required", "join")
+}
+"""The join that leads to another one of its level."""
 PAUSE: Final[Members] = {
     "after": Word(
         "So much time passes, e.g. `2 s`, before the next changes come, or before the test looks at the documents.",

@@ -95,6 +95,8 @@ class Join:
     `embed`, whose result is the member `name`; False for a `join`, which serves only expressions.
     where: the condition on rows that count. required: the row above counts only if this join has a row.
     total: `<name>_total` shows the number of rows before `limit`. strong: the join is read without an index.
+    lift: how many levels above its own the join belongs to, for a join to the rows of another join of its level: the rows of all
+    joins between are one list. place: of a shown one among the members that the joins of that level make.
     """
 
     name: str
@@ -111,6 +113,8 @@ class Join:
     joins: tuple["Join", ...] = ()
     strong: bool = False
     compare: tuple[Compare, ...] = ()
+    lift: int = 0
+    place: int = 0
 
     @property
     def listed(self) -> bool:
@@ -137,6 +141,29 @@ class Join:
     def aggregated(self) -> bool:
         """Whether aggregates make one value or object of all rows."""
         return any(True for e in expressions(self.selection) for _ in aggregates(node_of(e)))
+
+
+def lifted(joins: Sequence[Join], at: tuple[str, ...] = ()) -> Iterator[tuple[Path, Join]]:
+    """The joins that belong to a level and hang below other joins of it, with their paths from the level."""
+    for join in joins:
+        if at and join.lift == len(at):
+            yield (*at, join.name), join
+        yield from lifted(join.joins, (*at, join.name))
+
+
+def members_below(joins: Sequence[Join]) -> Iterator[tuple[Path, Join]]:
+    """All joins that belong to a level, with their paths from it."""
+    yield from (((join.name,), join) for join in joins if not join.lift)
+    yield from lifted(joins)
+
+
+def embeds(joins: Sequence[Join]) -> list[tuple[Path, Join]]:
+    """The joins that are members of a level, in their order, with their paths from the level."""
+    found: list[tuple[Path, Join]] = [((join.name,), join) for join in joins if join.shown and not join.lift]
+    for path, join in sorted(lifted(joins), key=lambda one: one[1].place):
+        if join.shown:
+            found.insert(join.place, (path, join))
+    return found
 
 
 DocumentFormat = Literal["json", "avro"]
