@@ -177,7 +177,10 @@ class _Reader:
                 return self._call(_ALIASES.get(name, name), args)
 
     def _name(self, parts: Path) -> TypedNode:
-        if parts[-1] == "*" or (self.over and self.scope.physical(parts) == self.over):
+        is_rows = bool(self.over) and self.scope.physical(parts) == self.over
+        if is_rows and (value := self.value_of_rows()) is not None:
+            return value
+        if parts[-1] == "*" or is_rows:
             what = f"`{'.'.join(parts)}` means rows, not a value"
             raise WrongDefinition(what, "use it in `count`, or name a column")
         if len(parts) == 1 and parts[0].lower() in _VOLATILE and parts[0] not in _known_names(self.scope):

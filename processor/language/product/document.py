@@ -16,7 +16,7 @@ the row's primary key: column by column, numbers by value, text by code point. A
 
 import enum
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter, itemgetter
@@ -47,6 +47,7 @@ from processor.language.product.product import (
     WholeRow,
     align_columns,
     embeds,
+    lifted,
     members_below,
 )
 from processor.values import canonical_json
@@ -344,7 +345,7 @@ class CompiledLevel:
     """A compiled level of a product's tree. `render` makes the level's value from a row, or from a group of rows, `text` its JSON
     text. `filtered`: a row counts only if required joins below it have rows."""
 
-    __slots__ = ("_required", "embedded", "filtered", "joins", "render", "text")
+    __slots__ = ("_flat", "_required", "embedded", "filtered", "joins", "render", "text")
 
     def __init__(
         self, entity: Entity, selection: Selection, joins: Sequence[Join], compiled: Mapping[str, "CompiledJoin"]
@@ -353,6 +354,7 @@ class CompiledLevel:
         required = [(path, join) for path, join in members_below(joins) if join.required and not join.listed]
         self._required = {join.name: self._finds(path) for path, join in required}
         self.filtered = bool(self._required)
+        self._flat = [path for path, _ in lifted(joins)]
         self.embedded = [self._joined(path) for path, _ in embeds(joins)]
         self.render, self.text = self._renderers(entity, selection)
 
@@ -383,6 +385,12 @@ class CompiledLevel:
             return ordered(scopes) if len(scopes) > 1 else scopes
 
         return flat
+
+    def flat_places(self, scope: Scope) -> Iterator[tuple[tuple[int, int], int]]:
+        """The places of the rows in the lists of several joins, by the identities of each row and of the row right above it."""
+        for path in self._flat:
+            for place, (row, above) in enumerate(self.scopes(path)(scope)):
+                yield (id(row), id(above[0])), place
 
     def _finds(self, path: Path) -> Callable[[Scope], Any]:
         return self.joins[path[0]].rows.of if len(path) == 1 else self.scopes(path)
