@@ -125,6 +125,10 @@ def _join(join: Join, path: Path) -> dict[str, Any]:
         described["limit"] = join.limit
     if join.total:
         described["total"] = True
+    if join.distinct:
+        described["distinct"] = True
+    if join.key is not None:
+        described["key"] = write_expression(join.key)
     return described | _selection(join.selection) | _joins(join.joins)
 
 

@@ -255,12 +255,18 @@ class _Reader:
     def _built(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
         """A json object or array of values."""
         if _BUILDERS[name] == "array":
-            return TypedNode(Built(parts=tuple(self.read(arg).node for arg in args)), "json")
+            return TypedNode(Built(parts=tuple(map(self._part, args))), "json")
         keys = [arg.value for arg in args[::2] if isinstance(arg, ParsedConstant) and isinstance(arg.value, str)]
         if len(keys) * 2 != len(args) or len({*keys}) < len(keys):
             what = f"`{name}` takes pairs of a name and a value, where each name is another text in quotes"
             raise WrongDefinition(what, f"write `{name}('name', title, 'size', length)`")
-        return TypedNode(Built(parts=tuple(self.read(arg).node for arg in args[1::2]), names=tuple(keys)), "json")
+        return TypedNode(Built(parts=tuple(map(self._part, args[1::2])), names=tuple(keys)), "json")
+
+    def _part(self, arg: ParsedExpression) -> ExpressionNode:
+        """A value of a json object or array; a column alone as the row has it."""
+        node = self.read(arg).node
+        stored = isinstance(node, Call) and node.function.startswith("as stored(")
+        return node.args[0] if stored and isinstance(node, Call) else node
 
     def _aggregate(self, call: ParsedCall) -> TypedNode:
         name, args = call.name, call.args
@@ -354,8 +360,8 @@ class _Reader:
         return longest, is_rows
 
     def _path_to_many(self, parts: Path) -> Path:
-        """The beginning of a name, up to and with its last `many`; empty for a name without a `many`. A `many` whose aggregates make
-        one value of it is no list, below another one."""
+        """The beginning of a name, up to and with its last `many`; empty for a name without a `many`. Below another `many`, one
+        whose aggregates make one value of it is no list."""
         scope, parts, found = self.scope, self.scope.physical(parts), ()
         for i, part in enumerate(parts):
             join = scope.joins.get(part)

@@ -5,7 +5,7 @@ selection   `fields`, `value` or neither, the condition `where`, and `order_by`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from processor.language.definitions.expressions import (
@@ -30,7 +30,9 @@ from processor.language.definitions.shape import (
 )
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
 from processor.language.product.expressions.expression import (
+    Call,
     Column,
+    Computed,
     Expression,
     Path,
     aggregates,
@@ -67,9 +69,41 @@ def read_selection(body: Map, scope: NameScope, problems: Problems) -> Selection
         return _check_aggregates(
             value, BareValue(expression=_read_node(value, "`value`", scope, problems).expression), problems
         )
+    left_out = _read_except(body, scope, problems)
     if fields is not None:
-        return _check_aggregates(fields, Fields(members=_read_members(fields, scope, problems)), problems)
+        return _check_aggregates(fields, Fields(members=_read_members(fields, left_out, scope, problems)), problems)
+    if left_out:
+        return Fields(members=tuple(_declared(left_out, scope)))
     return WholeRow()
+
+
+def _read_except(body: Map, scope: NameScope, problems: Problems) -> set[str]:
+    """The columns that `*` leaves out."""
+    node, columns = body.get("except"), scope.columns
+    cure = "write `except: [column]`"
+    named = as_texts(node, "`except`", cure, problems) if node is not None else []
+    fields = body.get("fields")
+    if node is not None and (body.get("value") is not None or (fields is not None and not _has_star(fields))):
+        problems.add(
+            body.key_node("except"), "`except` has no `*` to leave columns out of", "add `*` to `fields`, or remove it"
+        )
+    for item, name in named:
+        if columns is not None and name not in columns:
+            problems.add(item, f"entity `{scope.entity}` has no column `{name}`", suggest(name, columns))
+    if len(named) > 0 and columns is not None and {*columns} <= {name for _, name in named}:
+        problems.add(body.key_node("except"), "`except` leaves out every column", "keep one of them")
+    return {name for _, name in named}
+
+
+def _has_star(fields: YamlNode) -> bool:
+    if isinstance(fields, Map):
+        return "*" in fields.entries
+    return isinstance(fields, Sequence) and any(isinstance(one, Scalar) and one.value == "*" for one in fields.items)
+
+
+def _declared(left_out: Collection[str], scope: NameScope) -> Iterator[tuple[str, Expression]]:
+    """The members that `*` stands for: the declared columns."""
+    return ((name, Column(name=name)) for name in scope.columns or () if name not in left_out)
 
 
 def read_where(node: YamlNode | None, scope: NameScope, problems: Problems) -> Expression | None:
@@ -94,18 +128,30 @@ def _check_aggregates(node: YamlNode, selection: Selection, problems: Problems) 
     return selection
 
 
-def _read_members(node: YamlNode, scope: NameScope, problems: Problems) -> tuple[tuple[str, Expression], ...]:
+def _read_members(
+    node: YamlNode, left_out: Collection[str], scope: NameScope, problems: Problems
+) -> tuple[tuple[str, Expression], ...]:
+    members: list[tuple[str, Expression]] = []
     match node:
         case Map(entries=entries):
-            return tuple(
-                (name, _read_node(value, f"the field `{name}`", scope, problems).expression)
-                for name, (key, value) in entries.items()
-                if as_text(key, "the name of a field", _FIELDS, problems)
-            )
+            for name, (key, value) in entries.items():
+                if name == "*":
+                    if not isinstance(value, Scalar) or value.value not in ("*", None):
+                        problems.add(value, "`*` is all declared columns, and has no expression", 'write `"*": "*"`')
+                    members += _declared({*left_out, *entries}, scope)
+                elif as_text(key, "the name of a field", _FIELDS, problems):
+                    members.append((name, _read_member(value, f"the field `{name}`", scope, problems).expression))
+            return tuple(members)
         case Sequence():
             names = as_texts(node, "`fields`", _FIELDS, problems)
             _check_unique_names(names, problems)
-            return tuple((name, read_own_column(name, item, scope, problems)) for item, name in names)
+            own = {name for _, name in names}
+            for item, name in names:
+                if name == "*":
+                    members += _declared({*left_out, *own}, scope)
+                else:
+                    members.append((name, read_own_column(name, item, scope, problems)))
+            return tuple(members)
         case Scalar():
             problems.add(node, f"`fields` is {describe_node(node)}, not a list or a mapping", _FIELDS)
             return ()
@@ -126,6 +172,28 @@ def _read_node(
     if text is None:
         return TypedExpression(expression=Column(name=""), type=None, valid=False)
     return read_expression(text.strip(), node, scope, problems, may_aggregate=may_aggregate and scope.many)
+
+
+def _read_member(node: YamlNode, subject: str, scope: NameScope, problems: Problems) -> TypedExpression:
+    """An expression; a mapping of them as a json object, and a list of them as a json array."""
+    before = len(problems)
+    match node:
+        case Map(entries=entries) if entries:
+            parts = [(key.text, _read_member(value, subject, scope, problems)) for key, value in entries.values()]
+            pairs = [f"'{name.replace(chr(39), chr(39) * 2)}', {_text_of(part)}" for name, part in parts]
+            text = f"json_build_object({', '.join(pairs)})"
+        case Sequence(items=items) if items:
+            text = f"json_build_array({', '.join(_text_of(_read_member(i, subject, scope, problems)) for i in items)})"
+        case _:
+            return _read_node(node, subject, scope, problems)
+    if len(problems) > before:
+        return TypedExpression(expression=Column(name=""), type=None, valid=False)
+    return read_expression(text, node, scope, problems, may_aggregate=scope.many)
+
+
+def _text_of(read: TypedExpression) -> str:
+    expression = read.expression
+    return write_path(expression) if isinstance(expression, Column) else expression.text
 
 
 def _expression_text(node: YamlNode) -> str | None:
@@ -241,7 +309,7 @@ def _check_side(field: str, node: YamlNode, scope: NameScope, problems: Problems
         return _check_element(field, node, scope, problems)
     if "." in column:
         what = f"`{field}` is not a column of `{scope.entity}` itself"
-        problems.add(node, what, "join on columns of the two rows themselves")
+        problems.add(node, what, "name a column of it, or `join.column` of another join of this level")
     else:
         problems.add(node, f"entity `{scope.entity}` has no column `{column}`", suggest(column, columns))
     return False
@@ -306,8 +374,8 @@ class _WrittenJoin:
 
 
 def read_joins(body: Map, above: NameScope, problems: Problems) -> dict[str, Join | None]:
-    """The joins of a level by name, first those of `join`, then those of `embed`. A join with problems has None. A join to the rows of
-    another join of the level hangs below that one."""
+    """The joins of a level by name, first those of `join`, then those of `embed`. A join with problems has None. A join to the
+    rows of another join of the level hangs below that one."""
     reader = _JoinsReader(above=above, problems=problems, places=_places(body))
     for word, shown in (("join", False), ("embed", True)):
         mapping = as_map(body.get(word), f"`{word}`", f"write `{word}: {{name: {{one: entity, on: ...}}}}`", problems)
@@ -365,7 +433,8 @@ class _JoinsReader:
     def read(self) -> dict[str, Join | None]:
         for name in self.written:
             self._read(name)
-        return {name: self.joins[name] for name in self.written if name in self.joins}
+        hidden_first = sorted(self.written, key=lambda name: (of := self.written[name]) is not None and of.shown)
+        return {name: self.joins[name] for name in hidden_first if name in self.joins}
 
     def _read(self, name: str) -> None:
         """Reads a join, unless it is read already."""
@@ -496,7 +565,8 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems) -> J
     selection = read_selection(body, scope, problems)
     where = read_where(body.get("where"), scope, problems)
     order_by = read_order(body.get("order_by"), scope, problems)
-    limit = _read_limit(body, many, problems)
+    limit, key = _read_limit(body, many, problems), _read_key(body, scope, problems)
+    distinct = as_flag(body, "distinct", problems)
     required, total, strong = (as_flag(body, word, problems) for word in ("required", "total", "strong"))
     check_members(body, selection, joins, scope, problems)
     if len(problems) > before:
@@ -516,6 +586,8 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems) -> J
         joins=tuple(join for join in joins.values() if join is not None),
         strong=strong,
         compare=read_compares(on, child, above),
+        distinct=distinct,
+        key=key,
     )
     _check_combinations(join, body, problems)
     return join if len(problems) == before else None
@@ -529,6 +601,16 @@ def _check_combinations(join: Join, body: Map, problems: Problems) -> None:
     if join.aggregated and join.limit is not None:
         what = f"`{join.name}` has a `limit`, but its aggregate reads all rows"
         problems.add(body.key_node("limit"), what, "remove `limit`, or the aggregate")
+    for word, used in (("distinct", join.distinct), ("key", join.key is not None)):
+        if used and (not join.many or join.aggregated or join.listed):
+            kind = "a list join, which keeps its array" if join.listed else "one value" if join.many else "a `one`"
+            problems.add(
+                body.key_node(word), f"`{word}` is for a list, and `{join.name}` is {kind}", f"remove `{word}`"
+            )
+    if join.distinct and join.key is not None:
+        problems.add(
+            body.key_node("distinct"), f"`{join.name}` has a `key`, so each key is there once", "remove `distinct`"
+        )
     if join.aggregated and any(below.shown for below in join.joins):
         what = f"`{join.name}` aggregates all its rows, but an `embed` below it belongs to one row"
         problems.add(body.key_node("embed"), what, "use `join` instead of `embed`, and aggregate its columns")
@@ -559,6 +641,20 @@ def _check_list_join(body: Map, name: str, problems: Problems) -> None:
         if word in body.entries:
             what = f"the list join `{name}` has `{word}`, but it keeps the array's order and length"
             problems.add(body.key_node(word), what, f"remove `{word}`")
+
+
+def _read_key(body: Map, scope: NameScope, problems: Problems) -> Expression | None:
+    """The expression of `key`, as text."""
+    node = body.get("key")
+    if node is None:
+        return None
+    read = _read_node(node, "`key`", scope, problems, may_aggregate=False)
+    if not read.valid or read.type == "string":
+        return read.expression
+    if read.type not in ("int", "bool", "date"):
+        problems.add(node, f"`key` is {read.type}, not text", "cast it, e.g. `created_at::text`")
+    call = Call(function=f"to string({read.type})", args=(node_of(read.expression),), type="string")
+    return Computed(text=_text_of(read), node=call)
 
 
 def _read_limit(body: Map, many: bool, problems: Problems) -> int | None:

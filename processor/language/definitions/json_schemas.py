@@ -21,6 +21,7 @@ from processor.environment.settings.kafka import MECHANISMS, NAMES, PROTOCOLS
 from processor.environment.settings.settings import FORMER, GROUPS
 from processor.language.definitions.shape import (
     ENTITY,
+    EXPRESSION,
     FILE,
     JOIN,
     NAME_TEXT,
@@ -34,7 +35,7 @@ from processor.language.definitions.shape import (
 DRAFT: Final = "http://json-schema.org/draft-07/schema#"
 """The editors' language servers know this draft best."""
 _ENTITY: Final[JsonSchema] = {"$ref": "#/definitions/entity"}
-_NOT_BOTH: Final[JsonSchema] = {"not": {"required": ["fields", "value"]}}
+_NOT_BOTH: Final[JsonSchema] = {"not": {"anyOf": [{"required": ["value", other]} for other in ("fields", "except")]}}
 
 
 def entities_schema() -> JsonSchema:
@@ -53,7 +54,7 @@ def entities_schema() -> JsonSchema:
 
 def product_schema() -> JsonSchema:
     """Of a product file."""
-    of_sql = ("root", "where", "fields", "value", "join", "embed")
+    of_sql = ("root", "where", "fields", "except", "value", "join", "embed")
     product = mapping(PRODUCT, "product") | {
         "oneOf": [{"required": ["root"]}, {"required": ["sql"]}],
         "allOf": [_NOT_BOTH, *({"not": {"required": ["sql", name]}} for name in of_sql)],
@@ -61,7 +62,10 @@ def product_schema() -> JsonSchema:
     one_or_many = {"oneOf": [{"required": ["one"]}, {"required": ["many"]}]}
     join = mapping(JOIN, "on") | one_or_many | _NOT_BOTH
     joins = {"type": "object", "minProperties": 1, "additionalProperties": join}
-    definitions = {"joins": joins, "through": mapping(THROUGH, "on") | one_or_many}
+    of = {"$ref": "#/definitions/member"}
+    nested = [{"type": "object", "minProperties": 1, "additionalProperties": of}, {"type": "array", "items": of}]
+    member = {"anyOf": [EXPRESSION, *nested]}
+    definitions = {"joins": joins, "through": mapping(THROUGH, "on") | one_or_many, "member": member}
     return _file("a product: one document for each row of its root", product) | {"definitions": definitions}
 
 

@@ -197,8 +197,13 @@ _WHERE: Final[Members] = {
 }
 _SHOWN: Final[Members] = {
     "fields": Word(
-        "The members of the object: a list of columns, or a mapping `name: expression`. Default: the whole row.",
-        {"anyOf": [{**_COLUMNS, "uniqueItems": True}, _map_of(EXPRESSION, 0)]},
+        "The members of the object: a list of columns, or a mapping `name: expression`, also of mappings and lists; `*` is all "
+        "declared columns. Default: the whole row.",
+        {"anyOf": [{**_COLUMNS, "uniqueItems": True}, _map_of({"$ref": "#/definitions/member"}, 0)]},
+    ),
+    "except": Word(
+        "The declared columns without these: of `*` in `fields`, or in place of `fields`.",
+        {**_COLUMNS, "minItems": 1, "uniqueItems": True},
     ),
     "value": Word(
         "One expression in place of an object; for a list, a list of values; an aggregate such as count(*).", EXPRESSION
@@ -262,6 +267,10 @@ JOIN: Final[Members] = {
     ),
     "limit": Word("The longest list. Default: all rows.", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT}),
     "total": Word("true: add NAME_total, the number of rows before the limit. Default: false.", _IS),
+    "distinct": Word("true: each element of the list is in it once, the first of the order. Default: false.", _IS),
+    "key": Word(
+        "A column or an expression: the list is an object by its text. Of rows with one key the first.", EXPRESSION
+    ),
     **_SHOWN,
 }
 THROUGH: Final[Members] = {

@@ -182,7 +182,7 @@ def _sql_text(node: Any) -> str:
     return str(node.sql(dialect="postgres", normalize_functions=False, comments=False))
 
 
-_TREE_KEYS = ("root", "where", "fields", "value", "join", "embed")
+_TREE_KEYS = ("root", "where", "fields", "except", "value", "join", "embed")
 _Entry = tuple[Scalar, YamlNode]
 
 

@@ -30,8 +30,8 @@ class ParsedConstant:
 
 @dataclass(frozen=True, slots=True)
 class ParsedCall:
-    """A call of a function or an operator, with its name in lower case: `lower`, `+`, `is null`, `to decimal`. Only an aggregate has
-    the others. `order`: each term, whether it is descending, and whether nulls come first; `where`: its `filter`."""
+    """A call of a function or an operator, with its name in lower case: `lower`, `+`, `is null`, `to decimal`. Only an
+    aggregate has the others. `order`: each term, whether it is descending, and whether nulls come first; `where`: `filter`."""
 
     name: str
     args: tuple["ParsedExpression", ...]

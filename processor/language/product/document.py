@@ -168,6 +168,7 @@ def counting(join: Join) -> Join:
     own = join.where is None and all(isinstance(term.by, Column) and not term.by.path for term in join.order_by)
     below = tuple(one for one in join.joins if one.required) if own else join.joins
     plain = replace(join, name="", shown=False, limit=None, total=False, required=False, lift=0, place=0)
+    plain = replace(plain, distinct=False, key=None)
     return replace(plain, selection=WholeRow(), joins=below)
 
 
@@ -434,27 +435,47 @@ class CompiledLevel:
 
 
 class _Form(NamedTuple):
-    """How a join shows its rows. `render`: of a level; `array`: of the rows; `write`: of a value."""
+    """How a join shows its rows. `render`: of a level; `array`: of the rows; `object`: of the rows by their keys; `write`: of a
+    value."""
 
     render: Callable[["CompiledLevel"], Callable[[Scope], Any]]
     array: Callable[[list[Any]], Any]
+    object: Callable[[dict[str, Any]], Any]
     write: Callable[[Value], Any]
 
 
-_VALUE: Final = _Form(attrgetter("render"), list, lambda value: value)
-_TEXT: Final = _Form(attrgetter("text"), lambda texts: f"[{','.join(texts)}]", dumps)
+def _object_text(members: Mapping[str, str]) -> str:
+    return f"{{{','.join(f'{dumps(name)}:{text}' for name, text in members.items())}}}"
+
+
+_VALUE: Final = _Form(attrgetter("render"), list, lambda value: value, lambda value: value)
+_TEXT: Final = _Form(attrgetter("text"), lambda texts: f"[{','.join(texts)}]", _object_text, dumps)
+
+
+def _comparable(value: Value) -> Any:
+    """A value as jsonb compares it: numbers by value, objects without an order."""
+    match value:
+        case bool():
+            return ("bool", value)
+        case dict():
+            return frozenset((name, _comparable(one)) for name, one in value.items())
+        case list():
+            return ("list", *map(_comparable, value))
+    return value
 
 
 class CompiledJoin:
     """A compiled join below a level. `names`: of its members. One JSON text of them serves all products that show it alike."""
 
-    __slots__ = ("_aggregated", "_form", "join", "level", "names", "rows")
+    __slots__ = ("_aggregated", "_form", "_key", "_special", "join", "level", "names", "rows")
 
     def __init__(self, join: Join, rows: CountedRows, level: CompiledLevel) -> None:
         self.join, self.rows, self.level = join, rows, level
         self._aggregated = join.aggregated
         self.names = (join.name, f"{join.name}_total") if join.total else (join.name,)
         self._form = members_form(self.names)
+        self._key = None if join.key is None else compile_expression(join.key, level)
+        self._special = join.distinct or self._key is not None
 
     def members(self, scope: Scope) -> dict[str, Value]:
         """The embed's members."""
@@ -478,17 +499,45 @@ class CompiledJoin:
             return render((Match(columns={}, more={}, found={GROUP: [(row, scope) for row in rows]}), scope))
         if not join.many:
             return render((rows[0], scope)) if rows else form.write(None)
+        if self._special:
+            return self._collected([(row, scope) for row in rows], form)
         if join.limit is not None and len(rows) > join.limit:
             self.rows.tally[Count.CUT] += 1
             rows = rows[: join.limit]
         return form.array([render((row, scope)) for row in rows])
 
+    def _found(self, scope: Scope) -> list[Scope]:
+        return [(row, scope) for row in self.rows.of(scope)]
+
     def _with_total(self, scope: Scope, shown: Any) -> tuple[Any, ...]:
-        return (shown, len(self.rows.of(scope))) if self.join.total else (shown,)
+        return (shown, len(self._once(self._found(scope)))) if self.join.total else (shown,)
+
+    def _once(self, scopes: list[Scope]) -> list[Scope]:
+        """The rows, without those whose element is equal to an earlier one, where each element is once in the list."""
+        if not self.join.distinct:
+            return scopes
+        first: dict[Any, Scope] = {}
+        for one in scopes:
+            first.setdefault(_comparable(self.level.render(one)), one)
+        return list(first.values())
+
+    def _collected(self, scopes: list[Scope], form: _Form) -> Any:
+        """The list of the rows, or the object of them by their keys; of rows with one key the first."""
+        render, key = form.render(self.level), self._key
+        scopes = self._once(scopes)
+        if self.join.limit is not None and len(scopes) > self.join.limit:
+            self.rows.tally[Count.CUT] += 1
+            scopes = scopes[: self.join.limit]
+        if key is None:
+            return form.array([render(one) for one in scopes])
+        first: dict[Any, Scope] = {}
+        for one in scopes:
+            first.setdefault(key(one), one)
+        return form.object({name: render(one) for name, one in first.items() if name is not None})
 
 
 class CompiledFlatJoin(CompiledJoin):
-    """A join to the rows of another join of its level: the rows of all of them are one list. `depth`: how many joins lead to it."""
+    """A join to the rows of another join of its level: the rows of all of them are one list. `depth`: of how many."""
 
     __slots__ = ("_depth", "_scopes")
 
@@ -504,13 +553,10 @@ class CompiledFlatJoin(CompiledJoin):
             return render((Match(columns={}, more={}, found={GROUP: scopes}), scope))
         if not join.many:
             return render(scopes[0]) if scopes else form.write(None)
-        if join.limit is not None and len(scopes) > join.limit:
-            self.rows.tally[Count.CUT] += 1
-            scopes = scopes[: join.limit]
-        return form.array([render(one) for one in scopes])
+        return self._collected(scopes, form)
 
-    def _with_total(self, scope: Scope, shown: Any) -> tuple[Any, ...]:
-        return (shown, len(self._scopes(scope))) if self.join.total else (shown,)
+    def _found(self, scope: Scope) -> list[Scope]:
+        return self._scopes(scope)
 
 
 class CompiledListJoin(CompiledJoin):

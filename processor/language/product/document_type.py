@@ -7,7 +7,7 @@ computed value may be null, except `count` and literals. This module writes it a
     JSON Schema   (draft 2020-12) Levels that show whole rows allow undeclared columns, without a schema for them
     mapping       for an index of OpenSearch or Elasticsearch. A text is searched by its words, and under `.keyword` as a whole. A
                   list of rows is an object, as the index itself would choose. The index keeps every member, but searches only
-                  those that are declared: a json column and undeclared columns are not searched
+                  those that are declared: a json column, undeclared columns and lists by a key are not searched
 
 `avro.py` writes the type as an Avro schema.
 """
@@ -60,7 +60,16 @@ class ListType:
     nullable: bool = False
 
 
-DocumentType = ValueType | ObjectType | ListType
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapType:
+    """An object of rows by a text that each of them has."""
+
+    items: "DocumentType"
+    most: int | None = None
+    nullable: bool = False
+
+
+DocumentType = ValueType | ObjectType | ListType | MapType
 
 
 def document_type(product: Product, entities: Mapping[str, Entity]) -> DocumentType:
@@ -114,6 +123,8 @@ class _TypeReader:
         shown = self.shown(join.selection, self._below(join, above))
         if join.aggregated or (not join.many and join.required and not above.absent):
             return shown
+        if join.key is not None:
+            return MapType(items=shown, most=join.limit)
         return ListType(items=shown, most=join.limit) if join.many else replace(shown, nullable=True)
 
     def _below(self, join: Join, above: _TypedLevel) -> _TypedLevel:
@@ -209,6 +220,9 @@ def _schema(of: DocumentType) -> Schema:
             schema = {"type": "object", "properties": properties, "required": list(properties), **closed}
         case ListType(items=items, most=most):
             schema = {"type": "array", "items": _schema(items), **({} if most is None else {"maxItems": most})}
+        case MapType(items=items, most=most):
+            limit = {} if most is None else {"maxProperties": most}
+            schema = {"type": "object", "additionalProperties": _schema(items), **limit}
     return _nullable(schema) if of.nullable else schema
 
 
@@ -255,3 +269,5 @@ def _mapping(of: DocumentType) -> IndexMapping:
             return {"properties": {name: _mapping(member) for name, member in members}}
         case ListType(items=items):
             return _mapping(items)
+        case MapType():
+            return dict(_KEPT)

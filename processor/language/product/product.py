@@ -96,7 +96,7 @@ class Join:
     where: the condition on rows that count. required: the row above counts only if this join has a row.
     total: `<name>_total` shows the number of rows before `limit`. strong: the join is read without an index.
     lift: how many levels above its own the join belongs to, for a join to the rows of another join of its level: the rows of all
-    joins between are one list. place: of a shown one among the members that the joins of that level make.
+    joins between are one list. distinct: each element once. key: the text by which the list is an object. place: of a shown one among the members that the joins of that level make.
     """
 
     name: str
@@ -115,6 +115,8 @@ class Join:
     compare: tuple[Compare, ...] = ()
     lift: int = 0
     place: int = 0
+    distinct: bool = False
+    key: Expression | None = None
 
     @property
     def listed(self) -> bool:
@@ -280,6 +282,7 @@ def _read_columns(product: Product, *, compared: bool = False) -> tuple[Mapping[
         found[at].update(map(column_of, join.child_columns))
         found[at[:-1]].update(map(column_of, join.parent_columns))
         read(at, (*(() if join.where is None else (join.where,)), *(term.by for term in join.order_by)))
+        read(at, () if join.key is None else (join.key,))
     for at in shown:  # `shown` grows: an expression may show another join
         every = isinstance(selections[at], BareValue) or not compared
         read(at, (one for one in expressions(selections[at]) if every or isinstance(one, Computed)))

@@ -526,7 +526,10 @@ class _QueryWriter:
     def _matching(self, join: Join, above: SqlRow, selected: Iterable[ExpressionNode], elements: str = "") -> _Rows:
         """The rows that a join finds for one row above. `selected`: the nodes that the caller evaluates at them. A list join
         finds rows for the element of alias `elements`; without an alias, for all elements in their order."""
-        read = [*selected, *map(node_of, (*_optional(join.where), *(term.by for term in join.order_by)))]
+        read = [
+            *selected,
+            *map(node_of, (*_optional(join.where), *_optional(join.key), *(t.by for t in join.order_by))),
+        ]
         row, tables = self._from(join.entity, join.joins, read, above)
         order = [*self._terms(join.order_by, row), *_key_order(row)]
         if join.listed and not elements:
@@ -577,7 +580,16 @@ class _QueryWriter:
         value = self._value(join.selection, rows.row)
         limit = "" if join.limit is None else f"\nLIMIT {join.limit}"
         numbered = f"row_number() OVER (ORDER BY {rows.order}) AS n"
-        below = f"SELECT {value} AS v,\n  {numbered}\n{rows.text}\nORDER BY n{limit}"
+        if join.key is not None:
+            numbered += f",\n  {self._sql(join.key, _RowNames(writer=self, row=rows.row))} AS k"
+        below = f"SELECT {value} AS v,\n  {numbered}\n{rows.text}"
+        if join.distinct:
+            below = f"SELECT DISTINCT ON (d.v::jsonb) d.v, d.n\nFROM {subquery(below)} AS d\nORDER BY d.v::jsonb, d.n"
+            below = f"SELECT o.v, o.n\nFROM {subquery(below)} AS o"
+        below += f"\nORDER BY n{limit}"
+        if join.key is not None:  # of several rows with one key the first
+            pairs = "jsonb_object_agg(r.k, r.v ORDER BY r.n DESC) FILTER (WHERE r.k IS NOT NULL)"
+            return subquery(f"SELECT coalesce({pairs}, '{{}}')\nFROM {subquery(below)} AS r")
         return subquery(f"SELECT coalesce(json_agg(r.v ORDER BY r.n), '[]')\nFROM {subquery(below)} AS r")
 
     def _list_join(self, join: Join, above: SqlRow) -> str:
@@ -618,9 +630,16 @@ class _QueryWriter:
         for path, join in embeds(row.joins):
             members.append((join.name, self._embed(path, row)))
             if join.total:
-                rows = self._at(path, row, ())
-                members.append((f"{join.name}_total", subquery(f"SELECT count(*)\n{rows.text}")))
+                members.append((f"{join.name}_total", self._total(path, row)))
         return members
+
+    def _total(self, path: Path, row: SqlRow) -> str:
+        """The number of elements before the limit."""
+        join = row.join(path)
+        if not join.distinct:
+            return subquery(f"SELECT count(*)\n{self._at(path, row, ()).text}")
+        rows = self._at(path, row, map(node_of, expressions(join.selection)))
+        return subquery(f"SELECT count(DISTINCT {self._value(join.selection, rows.row)}::jsonb)\n{rows.text}")
 
     def _one(self, path: Path, above: SqlRow, make: Callable[[_RowNames], str]) -> str:
         """A subquery: `make` writes the value of the one row of a join, or of all rows if they are aggregated."""

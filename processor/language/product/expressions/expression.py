@@ -67,8 +67,8 @@ class Aggregate:
     several joins of the path are `many`, the rows are those of all their rows together.
 
     argument: None where the rows are counted. second: the separator of `string_agg`, the value of `json_object_agg`. compare: how
-    the text of `min` and `max` compares. where: the rows that count (`filter`). order: before the order of the rows. takes: the type of the argument, where
-    the function gives another one, or needs to know it."""
+    the text of `min` and `max` compares. where: the rows that count (`filter`). order: before the order of the rows. takes: the
+    type of the argument, where the function gives another one, or needs to know it."""
 
     function: str
     argument: "ExpressionNode | None"

@@ -13,7 +13,14 @@ from datetime import datetime
 from typing import NamedTuple
 
 from processor.language.definitions.describe import write_expression
-from processor.language.product.document_type import DocumentType, ListType, ObjectType, ValueType, document_type
+from processor.language.product.document_type import (
+    DocumentType,
+    ListType,
+    MapType,
+    ObjectType,
+    ValueType,
+    document_type,
+)
 from processor.language.product.expressions.expression import (
     Aggregate,
     Built,
@@ -122,7 +129,7 @@ class _Reader:
         self, name: str, text: str, at: Path, joined: Path, shown: DocumentType, depth: int
     ) -> Iterator[Member]:
         """The member that shows a join, and the members of its rows."""
-        inner = shown.items if isinstance(shown, ListType) else shown
+        inner = shown.items if isinstance(shown, ListType | MapType) else shown
         below = tuple(self.level(joined, inner, depth + 1))
         bare = len(below) == 1 and below[0].name == BARE
         text = f"{below[0].source} of {text}" if bare else text
@@ -166,6 +173,8 @@ def _type_text(shown: DocumentType, *, several: bool = False) -> str:
             text = "objects" if several else "object"
         case ListType(items=items, most=most):
             text = f"list of {_type_text(items, several=True)}" + (f", at most {most:,}" if most else "")
+        case MapType(items=items, most=most):
+            text = f"map of {_type_text(items, several=True)}" + (f", at most {most:,}" if most else "")
     return f"{text} or null" if shown.nullable and text != "null" else text
 
 
