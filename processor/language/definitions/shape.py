@@ -246,6 +246,11 @@ PRODUCT: Final[Members] = {
     **_WHERE,
     **_SHOWN,
     "sql": Word("The whole product as one SELECT, in place of root, fields, join and embed.", TEXT),
+    "flat": Word(
+        "true: the document has exactly the columns of the query, whose rows are those of the root. Default: a table joined "
+        "to the root is a member of its own, unless the query has aggregates, subqueries or GROUP BY.",
+        _IS,
+    ),
 }
 JOIN: Final[Members] = {
     "one": Word("The joined entity: an object, or null without a match.", TEXT),

@@ -166,6 +166,8 @@ def _comparisons() -> None:
             define(name, t, t, pick, _picked(name) if text else call(name), strict=False, variadic=True)
         define("coalesce", t, t, functions.coalesce, call("coalesce"), strict=False, variadic=True)
         define("case", t, t, functions.case, _case, strict=False, variadic=True)
+    define("coalesce", "json", "json", functions.coalesce, _json_coalesce, strict=False, variadic=True)
+    define("case", "json", "json", functions.case, _json_case, strict=False, variadic=True)
     for t in get_args(TypeName):
         define("is null", t, "bool", functions.is_null, "({0} IS NULL)", strict=False)
 
@@ -176,6 +178,15 @@ def _in(args: Sequence[str]) -> str:
 
 def _picked(name: str) -> Template:
     return lambda args: f'({name}({", ".join(a + COLLATE for a in args)}) COLLATE "default")'
+
+
+def _json_coalesce(args: Sequence[str]) -> str:
+    return f"coalesce({', '.join(f'to_jsonb({one})' for one in args)})"
+
+
+def _json_case(args: Sequence[str]) -> str:
+    last = len(args) - 1
+    return _case([f"to_jsonb({one})" if n % 2 or n == last else one for n, one in enumerate(args)])
 
 
 def _case(args: Sequence[str]) -> str:

@@ -1,0 +1,144 @@
+"""The documents of a product in SQL are the rows that Postgres answers to the author's query, where the query is a view as it is."""
+
+import json
+import uuid
+from decimal import Decimal
+from textwrap import indent
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.types.json import set_json_loads
+
+from processor.language.definitions.describe import describe_product
+from processor.language.definitions.load import load
+from processor.tools.inspect.oracle import oracle
+from processor.values import canonical_json
+from tests.integration.product.conftest import documents
+
+ENTITIES = """
+users: {key: [id], columns: {id: int, name: string, city: int, plan: string}}
+city: {key: [id], columns: {id: int, name: string, country: string}}
+country: {key: [code], columns: {code: string, title: string}}
+orders: {key: [id], columns: {id: int, user_id: int, status: string, total: decimal, at: date}}
+line: {key: [order_id, number], columns: {order_id: int, number: int, item: string, qty: int, price: decimal}}
+item: {key: [sku], columns: {sku: string, title: string}}
+address: {key: [id], columns: {id: int, user_id: int, street: string, main: bool}}
+"""
+ROWS: dict[str, list[dict[str, Any]]] = {
+    "users": [
+        {"id": 1, "name": "Ada", "city": 1, "plan": "pro"},
+        {"id": 2, "name": "Bob", "city": 2, "plan": None},
+        {"id": 3, "name": None, "city": None, "plan": "pro"},
+        {"id": 4, "name": "Dee", "city": 9, "plan": "free"},
+    ],
+    "city": [{"id": 1, "name": "Rom", "country": "IT"}, {"id": 2, "name": "Ulm", "country": "DE"}],
+    "country": [{"code": "IT", "title": "Italy"}],
+    "orders": [
+        {"id": 10, "user_id": 1, "status": "open", "total": 5, "at": "2026-01-01"},
+        {"id": 11, "user_id": 1, "status": "paid", "total": 7, "at": None},
+        {"id": 12, "user_id": 1, "status": "paid", "total": None, "at": "2026-01-03"},
+        {"id": 13, "user_id": 2, "status": None, "total": 1, "at": "2026-01-02"},
+        {"id": 14, "user_id": 4, "status": "open", "total": 9, "at": "2026-01-02"},
+        {"id": 15, "user_id": None, "status": "open", "total": 9, "at": "2026-01-02"},
+    ],
+    "line": [
+        {"order_id": 10, "number": 1, "item": "pen", "qty": 2, "price": 1.5},
+        {"order_id": 10, "number": 2, "item": "ink", "qty": 1, "price": 2},
+        {"order_id": 11, "number": 1, "item": "gone", "qty": None, "price": 7},
+        {"order_id": 13, "number": 1, "item": "pen", "qty": 1, "price": 1},
+    ],
+    "item": [{"sku": "pen", "title": "A pen"}, {"sku": "ink", "title": None}],
+    "address": [
+        {"id": 1, "user_id": 1, "street": "A", "main": False},
+        {"id": 2, "user_id": 1, "street": "B", "main": True},
+        {"id": 3, "user_id": 2, "street": "C", "main": None},
+    ],
+}  # fmt: skip
+VIEWS = {
+    "grouped": """select u.id, u.name, count(o.id) as orders, sum(o.total) as total, max(o.at) as last,
+        coalesce(json_agg(json_build_object('id', o.id, 'total', o.total) order by o.at desc, o.id) filter (where o.id is not null), '[]') as list
+        from users u left join orders o on o.user_id = u.id group by u.id, u.name""",
+    "counted rows": """select u.id, count(*) as n, count(distinct o.status) as kinds, string_agg(o.status, ', ' order by o.id) as s,
+        sum(coalesce(o.total, 0)) as t, sum(case when o.status = 'paid' then 1 else 0 end) as paid, bool_or(o.total > 5) as big
+        from users u left join orders o on o.user_id = u.id group by u.id""",
+    "inner": """select u.id, u.name as who, array_agg(o.id order by o.total desc nulls last, o.id) as ids, count(*) as n, avg(o.total) as mean
+        from users u join orders o on o.user_id = u.id where o.status = 'paid' or o.total = 1 group by u.id, u.name having count(*) >= 1""",
+    "chain": """select u.id, count(l.number) as lines, sum(l.qty * l.price) as worth, count(distinct o.id) as orders, max(o.total) as top
+        from users u left join orders o on o.user_id = u.id left join line l on l.order_id = o.id group by u.id""",
+    "chain inner": """select u.id, count(*) as lines, sum(l.qty * l.price) as worth, json_agg(l.item order by o.id, l.number) as items
+        from users u join orders o on o.user_id = u.id join line l on l.order_id = o.id group by u.id""",
+    "one joins": """select u.id, u.name || ' of ' || c.name as who, t.title as country from users u
+        left join city c on c.id = u.city left join country t on t.code = c.country""",
+    "grouped by the table that is not first": """select u.id, u.name, c.name as city, sum(o.total) as total from orders o
+        join users u on u.id = o.user_id left join city c on c.id = u.city group by u.id, u.name, c.name""",
+    "correlated": """select u.id, (select count(*) from orders o where o.user_id = u.id and o.status = 'paid') as paid,
+        (select c.name from city c where c.id = u.city) as city,
+        (select o.id from orders o where o.user_id = u.id order by o.total desc, o.id limit 1) as top,
+        (select json_agg(json_build_object('sku', l.item, 'title', i.title, 'of', u.name) order by l.order_id)
+          from line l left join item i on i.sku = l.item where u.id = l.number and l.price > u.id - 1) as lines
+        from users u""",
+    "listed": """select u.id, array(select o.id from orders o where o.user_id = u.id order by o.id desc) as ids,
+        coalesce((select jsonb_agg(a.street order by a.id) from address a where a.user_id = u.id), '[]'::jsonb) as streets,
+        json_build_object('name', u.name, 'city', (select c.name from city c where c.id = u.city)) as who from users u""",
+    "exists": """select u.id from users u where exists (select 1 from orders o where o.user_id = u.id and o.total > 4)
+        and not exists (select 1 from address a where a.user_id = u.id and a.main) or u.id = 3""",
+    "in": """select u.id, u.name from users u where u.id in (select user_id from orders where status = 'open')""",
+    "anti": """select u.id, u.name from users u left join orders o on o.user_id = u.id where o.id is null""",
+    "grouped subquery": """select u.id, u.name, o.n, o.total, coalesce(o.n, 0) as known from users u
+        left join (select user_id, count(*) as n, sum(total) as total from orders where status <> 'x' group by user_id) o on o.user_id = u.id""",
+    "grouped subquery, inner": """select u.id, o.n, o.user_id, c.name from users u
+        join (select user_id, count(*) n, max(total) top from orders group by user_id) o on o.user_id = u.id left join city c on c.id = u.city
+        where o.n > 1 or o.top = 1""",
+    "with": """with totals as (select user_id, sum(total) as total from orders group by user_id),
+          mains as (select user_id, street from address where main)
+        select u.id, t.total, (select count(*) from address a where a.user_id = u.id) as addresses
+        from users u left join totals t on t.user_id = u.id""",
+    "first by number": """select u.id, l.id as order_id, l.status from users u left join
+        (select o.*, row_number() over (partition by user_id order by total desc, id) as rn from orders o) l on l.user_id = u.id and l.rn = 1""",
+    "distinct on": """select u.id, l.total from users u join
+        (select distinct on (user_id) user_id, total from orders order by user_id, at desc, id) l on l.user_id = u.id""",
+    "lateral": """select u.id, x.id as latest, y.n, y.ids from users u
+        left join lateral (select o.id from orders o where o.user_id = u.id order by o.at desc nulls last, o.id limit 1) x on true
+        cross join lateral (select count(*) as n, json_agg(a.id order by a.id) as ids from address a where a.user_id = u.id) y""",
+    "comma": """select u.id, c.name from users u, city c where c.id = u.city and u.id < 3""",
+    "bracketed": """select o.id, u.name, c.name as city from (orders o join users u on u.id = o.user_id) left join city c on c.id = u.city""",
+    "using": """select a.id, u.name from address a join (select id as user_id, name from users) u using (user_id)""",
+    "filtered": """select u.id, count(*) filter (where o.status = 'paid') as paid, sum(o.total) filter (where o.at > '2026-01-01') as late
+        from users u left join orders o on o.user_id = u.id where u.plan is not null group by u.id""",
+    "whole rows": """select u.id, json_agg(o order by o.id) as orders, min(o.at) as first from users u join orders o on o.user_id = u.id group by u.id""",
+    "row to json": """select u.id, row_to_json(c) as city from users u join city c on c.id = u.city""",
+    "subquery table": """select u.id, count(p.id) as paid from users u left join (select * from orders where status = 'paid') p on p.user_id = u.id group by u.id""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_the_documents_of_a_view_are_its_rows(postgres_url: str, name: str) -> None:
+    query = VIEWS[name]
+    flat = "flat: true\n" if name in ("one joins",) else ""
+    definitions = load({"entities.yaml": ENTITIES, "p.yaml": f"product: p\n{flat}sql: |\n" + indent(query, "  ")})
+    product = definitions.products["p"]
+    described = describe_product(product)
+    again = load({"entities.yaml": ENTITIES, "p.yaml": canonical_json.dumps(described)})
+    assert again.products["p"] == product
+    schema = f"view_{uuid.uuid4().hex}"
+    with oracle(postgres_url, schema, definitions.entities) as tables:
+        tables.load(ROWS)
+        found = tables.documents(product)
+        rows = _rows(postgres_url, schema, query)
+    assert documents(definitions, ROWS) == found
+    assert rows
+    assert _sorted(found.values()) == _sorted(rows), described
+    assert list(next(iter(found.values()))) == list(rows[0])
+
+
+def _rows(url: str, schema: str, query: str) -> list[Any]:
+    plain = url.replace("postgresql+psycopg://", "postgresql://", 1)
+    with psycopg.connect(plain) as connection:
+        set_json_loads(lambda text: json.loads(text, parse_float=Decimal), connection)
+        connection.execute("select set_config('search_path', %s, false)", [schema])
+        return [row for (row,) in connection.execute(f"select to_json(q) from ({query}) as q".encode())]
+
+
+def _sorted(rows: Any) -> list[Any]:
+    return sorted(rows, key=lambda row: str([sorted(row)[0], row["id"]]))
