@@ -39,12 +39,16 @@ class NameScope:
 
     def physical(self, path: Path) -> Path:
         """The path by the joins of each level, for a name of this level. A member of the level may hang below another join."""
-        if not path or path[0] in self.joins:
-            return path
-        found = next(
-            (at for at, join in lifted(tuple(j for j in self.joins.values() if j)) if join.name == path[0]), None
-        )
-        return path if found is None else (*found, *path[1:])
+        at = path[:1]
+        if path and path[0] not in self.joins:
+            at = next((way for way, join in lifted(tuple(filter(None, self.joins.values()))) if join.name == path[0]), at)
+        scope = self
+        for name in at:
+            join = scope.joins.get(name)
+            if join is None:
+                return (*at, *path[1:])
+            scope = scope.below(join)
+        return (*at, *(scope.physical(path[1:]) if path[2:] else path[1:]))
 
     def below(self, join: Join) -> "NameScope":
         """The scope of a join's rows."""

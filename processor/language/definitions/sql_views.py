@@ -123,6 +123,8 @@ class ViewReader:
         grouped = tree.args.get("group")
         if grouped:
             self._check_group(grouped, root)
+        wheres = [one for one in wheres if not self._pushed(one)]
+        self._check_lists(wheres, grouped=bool(grouped))
         wheres += list(_conjuncts(tree.args["having"].this, exp)) if tree.args.get("having") else []
         lists = [one for one in self._joins if one.many and not one.grouped and one.value is None]
         self._scope.rows = self._deepest(lists)
@@ -282,6 +284,16 @@ class ViewReader:
         first, group = tables[0][0], tree.args.get("group")
         if group:
             scope = Scope(sources={one.alias: (one, ()) for one, _, _ in tables})
+            terms = {one.alias: one.unalias() for one in tree.expressions if one.alias}
+            for node in list(group.expressions):
+                if isinstance(node, self._exp.Literal) and str(node.this).isdecimal():
+                    place = int(str(node.this)) - 1
+                    meant = tree.expressions[place].unalias() if place < len(tree.expressions) else node
+                elif isinstance(node, self._exp.Column) and not node.table and self._maybe(node, scope) is None:
+                    meant = terms.get(node.name, node)
+                else:
+                    continue
+                node.replace(meant.copy())
             columns = [self._resolved(c, scope) for c in group.expressions if isinstance(c, self._exp.Column)]
             keyed = [
                 one
@@ -366,17 +378,24 @@ class ViewReader:
             columns = ", ".join(sorted(source.partition))
             what = f"`{source.alias}` is grouped by {columns}, and joined by {', '.join(sorted(source.on))}"
             raise self._error(None, what, "join it by the columns that it is grouped by", source.line)
-        if scope is self._scope:
+        source.inside = source.inside or Scope(sources={source.alias: (source, ())}, above=scope)
+        if inner and (source.partition or not source.grouped):
+            self._make_inner(source)
+        lists = source.many or source.grouped
+        if scope is self._scope and (lists or source.parent is top):
             scope.sources[source.alias] = (source, (source.name,))
             self._joins.append(source)
-        else:
-            if source.many or source.shown is not None:
-                what = f"the subquery joins many rows of `{source.alias}` to each row"
-                raise self._error(None, what, "join that table in the query itself", source.line)
-            _, path = scope.sources[source.parent.alias]
-            scope.sources[source.alias] = (source, (*path, source.name))
-            source.parent.below.append(source)
-        source.inside = source.inside or Scope(sources={source.alias: (source, ())}, above=scope)
+            return
+        if lists:
+            what = f"the subquery joins many rows of `{source.alias}` to each row"
+            raise self._error(None, what, "join that table in the query itself", source.line)
+        _, path = scope.sources[source.parent.alias]
+        scope.sources[source.alias] = (source, (*path, source.name))
+        source.parent.below.append(source)
+        above, relative = source.parent, (source.name,)
+        while above is not None and above is not top and above.inside is not None:
+            above.inside.sources[source.alias] = (source, relative)
+            above, relative = above.parent, (above.name, *relative)
 
     def _correlate(self, source: Source, scope: Scope) -> bool:
         """Takes the equalities of a subquery's WHERE with a table of the query around it."""
@@ -484,6 +503,39 @@ class ViewReader:
             above.add(id(at))
             at = at.parent
         return last if all(id(one) in above for one in lists[:-1]) else None
+
+    def _pushed(self, condition: Any) -> bool:
+        """Whether a condition of WHERE went to the list whose rows it chooses. A left join becomes an inner one by it."""
+        exp = self._exp
+        if condition.find(exp.Select):
+            return False
+        sources = [self._source_of(c) for c in condition.find_all(exp.Column)]
+        lists = {id(m): m for one in sources if (m := self._many_on_path(one)) is not None}
+        if len(lists) != 1:
+            return False
+        (found,) = lists.values()
+        assert found.inside is not None
+        if found.shown is not None or any(one is not found and one.alias not in found.inside.sources for one in sources):
+            return False
+        if not found.inner and (self._is_absent(condition, found) or not self._strict(condition, found)):
+            return False
+        found.conditions.append(condition)
+        self._make_inner(found)
+        return True
+
+    def _make_inner(self, source: Source | None) -> None:
+        """An inner join below a left join makes the left join an inner one."""
+        while source is not None and source.parent is not None:
+            source.inner, source = True, source.parent
+
+    def _check_lists(self, wheres: Sequence[Any], *, grouped: bool) -> None:
+        """Refuses a query that has a row for each row of a list."""
+        for one in self._joins:
+            absent = any(self._is_alone(w, one) and self._is_absent(w, one) for w in wheres)
+            if not grouped and one.many and not one.grouped and not absent:
+                what = f"the query has a row for each row of `{one.alias}`, but a document is one row of `{self._root_alias()}`"
+                cure = f"group by the key of `{self._root_alias()}` and aggregate, or take the first row in a subquery"
+                raise self._error(None, what, cure, one.line)
 
     # Expressions
 
@@ -682,15 +734,19 @@ class ViewReader:
         if source.grouped or not source.many:
             outside = Scope(rows=source)
             for alias, (one, path) in source.inside.sources.items():
-                outside.sources[alias] = (one, (source.name, *path))
+                outside.sources[alias] = (one, (*self._path_of(source), *path))
             return exp.Paren(this=self._outside(source.shown[name], outside, source))
         what = f"`{_text(column)}` has a value for each row of `{source.alias}`"
         if self._in_aggregate:
             outside = Scope(rows=source)
             for alias, (one, path) in source.inside.sources.items():
-                outside.sources[alias] = (one, (source.name, *path))
+                outside.sources[alias] = (one, (*self._path_of(source), *path))
             return self._outside(source.shown[name], outside, source)
         raise self._error(column, what, "put it into an aggregate, and group by the root's key")
+
+    def _path_of(self, source: Source) -> Path:
+        """The path of a table of the query in the expressions of the root."""
+        return next((path for one, path in self._scope.sources.values() if one is source), (source.name,))
 
     def _outside(self, node: Any, outside: Scope, source: Source) -> Any:
         exp = self._exp
@@ -769,18 +825,30 @@ class ViewReader:
             id(m): m for c in node.find_all(exp.Column) if (m := self._many_on_path(self._source_of(c))) is not None
         }
         star = not used
+        if star and name in _ONCE and call.find(exp.Column):
+            return exp.Paren(this=self._rewritten(call.expressions[0], scope))
         distinct = name in _ONCE or any(isinstance(part, exp.Distinct) for part in call.find_all(exp.Distinct))
         target = rows if star or rows is None else next((m for m in used.values() if m is rows), None)
         if target is None and not star:
             if len(used) > 1:
                 raise self._error(node, f"`{_text(node)}` reads several lists", "write one aggregate for each of them")
             (target,) = used.values()
+            if any(one.inner and self._is_below(one, target) for one in lists):
+                what = f"`{_text(node)}` reads those rows of `{target.alias}` that have a row of another list below"
+                raise self._error(node, what, "aggregate in subqueries: `(select ... where ...)`")
             if not distinct:
                 what = f"`{_text(node)}` counts each row of `{target.alias}` once for each row of another list that the query joins"
                 raise self._error(node, what, "aggregate it in a subquery: `(select ... where ...)`, or use `distinct`")
         if target is None:
             raise self._error(node, f"`{_text(node)}` counts pairs of rows of several lists", "count in subqueries")
         return self._rows_counted(node, call, name, target, scope)
+
+    def _is_below(self, source: Source | None, above: Source) -> bool:
+        while source is not None:
+            source = source.parent
+            if source is above:
+                return True
+        return False
 
     def _source_of(self, column: Any) -> Source:
         return self._resolved(column, self._scope)[0]
@@ -878,9 +946,10 @@ class ViewReader:
         exp = self._exp
         match node:
             case exp.Column():
-                if self._source_of(node) is not target:
+                source = self._source_of(node)
+                if source is not target and not self._is_below(source, target):
                     return False
-                return target.shown is None or isinstance(target.shown[node.name], exp.Column)
+                return source.shown is None or isinstance(source.shown.get(node.name), exp.Column)
             case exp.Paren() | exp.Neg() | exp.Cast() | exp.Not():
                 return self._strict(node.this, target)
             case (
@@ -921,7 +990,8 @@ class ViewReader:
     def _join(self, source: Source) -> dict[str, Any]:
         inside = source.inside
         assert inside is not None
-        on = {column: self._parent_column(parent, name) for column, (parent, name) in source.on.items()}
+        nested = source not in self._joins
+        on = {c: self._parent_column(parent, name, nested=nested) for c, (parent, name) in source.on.items()}
         is_list = source.grouped or source.many
         made: dict[str, Any] = {"many" if is_list else "one": source.entity.name, "on": on}
         conditions = [self._write(one, inside) for one in source.conditions]
@@ -937,13 +1007,11 @@ class ViewReader:
             made["value"] = source.value
         return made
 
-    def _parent_column(self, parent: Source, name: str) -> str:
-        if parent.parent is None or parent.parent is parent:
-            return name
+    def _parent_column(self, parent: Source, name: str, *, nested: bool) -> str:
         if parent.shown is not None:
             shown = parent.shown[name]
             name = shown.name if isinstance(shown, self._exp.Column) else name
-        return write_path(Column(name=name, path=(parent.name,))) if parent in self._joins else name
+        return name if nested else write_path(Column(name=name, path=self._path_of(parent)))
 
     def _ordered(self, term: Any, source: Source) -> Iterator[str]:
         """The terms of `order_by`. SQL has nulls first with `desc`, a list has them last."""
