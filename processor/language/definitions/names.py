@@ -41,7 +41,9 @@ class NameScope:
         """The path by the joins of each level, for a name of this level. A member of the level may hang below another join."""
         at = path[:1]
         if path and path[0] not in self.joins:
-            at = next((way for way, join in lifted(tuple(filter(None, self.joins.values()))) if join.name == path[0]), at)
+            at = next(
+                (way for way, join in lifted(tuple(filter(None, self.joins.values()))) if join.name == path[0]), at
+            )
         scope = self
         for name in at:
             join = scope.joins.get(name)

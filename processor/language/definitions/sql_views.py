@@ -1,7 +1,7 @@
-"""Reads a query whose rows are the documents, as a view has them: grouped, with subqueries, or flat. Into a flat tree.
+"""Reads a query whose rows are the documents, as a view has them, into a flat tree: grouped, with subqueries, or flat.
 
-Each table of the query becomes a `join` of the root's level, and each selected term a member, in the order of the query. A table to
-which the query joins many rows may be used inside aggregates only. So a document is one row of the query, with exactly its columns.
+Each table of the query becomes a `join` of the root's level, and each selected term a member, in the order of the query. A table
+to which the query joins many rows may be used inside aggregates only. So a document is one row of the query, with its columns.
 
     group by the root's key     the tables joined to many rows are lists, and the aggregates read them
     (select ... where t.x = u.y)  a join below the row that it names: of aggregates a list, else `one`
@@ -10,65 +10,33 @@ which the query joins many rows may be used inside aggregates only. So a documen
     EXISTS, IN, an anti-join    `count(t) > 0`, or `= 0`
     HAVING                      `where`
 
-The reader of sql.py keeps its meaning for every query that it takes. This one refuses a query whose rows are not one for each row of
-one table, and names the shortest way out. It reads sqlglot's trees without importing sqlglot.
+The reader of sql.py keeps its meaning for every query that it takes. This one refuses a query that has not one row for each row
+of one table, and names the shortest way out. It reads sqlglot's trees without importing sqlglot.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any, Final
 
-from processor.language.definitions.expressions import AGGREGATE_ALIASES, AGGREGATES
 from processor.language.definitions.names import write_path
-from processor.language.definitions.problems import AlreadyReported, WrongDefinition, suggest
+from processor.language.definitions.problems import suggest
+from processor.language.definitions.sql_tables import (
+    Path,
+    Scope,
+    Source,
+    TablesReader,
+    conjuncts,
+    is_aggregate,
+    joined,
+    text_of,
+    where_of,
+)
 from processor.language.product.expressions.expression import Column
-from processor.values.entity import Entity
 
-Path = tuple[str, ...]
 _WHOLE_ROWS: Final = ("row_to_json", "to_json", "to_jsonb")
 _LISTS: Final = ("array_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg")
 _ONCE: Final = ("min", "max", "bool_and", "bool_or", "every")
 """Aggregates for which a repeated row counts once."""
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Source:
-    """A table of the query, as a join. `name`: of the join; `alias`: of the table in its part of the query; `inner`: the rows above
-    need one. `on`: the parent's source and column of each own column; `conditions`: on its rows; `first`: the query takes one row;
-    `below`: tables of its subquery; `shown`: of a subquery, its terms by their names; `grouped`: these are aggregates."""
-
-    name: str
-    alias: str
-    entity: Entity
-    line: int
-    inner: bool = True
-    on: dict[str, tuple["Source", str]] = field(default_factory=dict)
-    conditions: list[Any] = field(default_factory=list)
-    order: list[Any] = field(default_factory=list)
-    first: bool = False
-    below: list["Source"] = field(default_factory=list)
-    shown: dict[str, Any] | None = None
-    grouped: bool = False
-    partition: set[str] = field(default_factory=set)
-    number: str = ""
-    inside: "Scope | None" = None
-    value: str | None = None
-    parent: "Source | None" = None
-
-    @property
-    def many(self) -> bool:
-        return not self.first and not set(self.entity.key) <= set(self.on)
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Scope:
-    """The tables that a part of the query can name, with their paths in the expressions of its level. `above`: of the query around a
-    subquery, for which `parent` rows it has."""
-
-    sources: dict[str, tuple[Source, Path]] = field(default_factory=dict)
-    above: "Scope | None" = None
-    rows: Source | None = None
 
 
 def is_view(tree: Any, exp: Any) -> bool:
@@ -85,24 +53,12 @@ def is_view(tree: Any, exp: Any) -> bool:
     return (
         any(True for _ in tree.find_all(exp.Window, exp.Exists))
         or len(list(tree.find_all(exp.Select))) > 1
-        or (any(_is_aggregate(call) for call in tree.find_all(exp.Anonymous)))
+        or (any(is_aggregate(call) for call in tree.find_all(exp.Anonymous)))
     )
 
 
-def _is_aggregate(node: Any) -> bool:
-    return node.key == "anonymous" and str(node.this).lower() in {*AGGREGATES, *AGGREGATE_ALIASES}
-
-
-class ViewReader:
-    """Reads one query. `entries`: the plain data of a product file: texts, lists and mappings."""
-
-    def __init__(self, tree: Any, exp: Any, entities: Mapping[str, Entity | None], line_of: Any) -> None:
-        self._exp, self._entities, self._line_of = exp, entities, line_of
-        self._ctes: dict[str, Any] = {}
-        self._names: set[str] = set()
-        self._joins: list[Source] = []
-        self._scope = Scope()
-        self._tree = tree
+class ViewReader(TablesReader):
+    """Reads one query."""
 
     def entries(self) -> dict[str, Any]:
         """The root, its joins, condition and members, as values of a product file."""
@@ -118,14 +74,14 @@ class ViewReader:
         root = self._root(tree, tables)
         self._names |= set(root.entity.columns)
         self._scope.sources[root.alias] = (root, ())
-        wheres = [*_where_of(tree, exp), *(condition for one, on, _ in tables if one is root for condition in on)]
+        wheres = [*where_of(tree, exp), *(condition for one, on, _ in tables if one is root for condition in on)]
         wheres = self._placed(root, [one for one in tables if one[0] is not root], wheres, self._scope)
         grouped = tree.args.get("group")
         if grouped:
             self._check_group(grouped, root)
         wheres = [one for one in wheres if not self._pushed(one)]
         self._check_lists(wheres, grouped=bool(grouped))
-        wheres += list(_conjuncts(tree.args["having"].this, exp)) if tree.args.get("having") else []
+        wheres += list(conjuncts(tree.args["having"].this, exp)) if tree.args.get("having") else []
         lists = [one for one in self._joins if one.many and not one.grouped and one.value is None]
         self._scope.rows = self._deepest(lists)
         fields: dict[str, str] = {}
@@ -138,404 +94,10 @@ class ViewReader:
         joins = {one.name: self._join(one) for one in self._joins}
         return {
             "root": root.entity.name,
-            **({"where": _joined(conditions)} if conditions else {}),
+            **({"where": joined(conditions)} if conditions else {}),
             **({"join": joins} if joins else {}),
             "fields": fields,
         }
-
-    # Tables of FROM
-
-    def _tables(self, select: Any) -> Iterator[tuple[Source, list[Any], bool]]:
-        """The tables of a FROM with the conditions of their ON; those of brackets, too. The last: whether ON is a left join's."""
-        origin = select.args.get("from_")
-        if origin is None:
-            raise self._error(select, "the query has no FROM", "write `from entity`")
-        yield from self._flattened(origin.this, [], inner=True)
-        before = origin.this
-        for join in select.args.get("joins") or ():
-            kind = " ".join(filter(None, (join.args.get("method"), join.side, join.kind)))
-            if kind not in ("", "INNER", "LEFT", "LEFT OUTER", "CROSS"):
-                what = f"a product given as SQL cannot have {kind.lower()} joins"
-                raise self._error(join, what, "write `left join` or `inner join`")
-            on = list(_conjuncts(join.args["on"], self._exp)) if join.args.get("on") else []
-            for column in join.args.get("using") or ():
-                left = self._exp.column(column.this, table=before.alias_or_name)
-                on.append(
-                    self._exp.EQ(this=left, expression=self._exp.column(column.this, table=join.this.alias_or_name))
-                )
-            yield from self._flattened(join.this, on, inner=join.side != "LEFT")
-
-    def _flattened(self, node: Any, on: list[Any], *, inner: bool) -> Iterator[tuple[Source, list[Any], bool]]:
-        exp = self._exp
-        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table | exp.Subquery) and not node.alias:
-            node = node.this
-        if isinstance(node, exp.Paren):
-            node = node.this
-        joins = node.args.get("joins") or ()
-        if joins and not inner:
-            raise self._error(node, "a bracket of joins behind `left join`", "write the joins one after the other")
-        source = self._source(node)
-        source.inner = inner
-        yield source, on, inner
-        for join in joins:
-            yield from self._flattened(join.this, list(_conjuncts(join.args["on"], exp)), inner=join.side != "LEFT")
-
-    def _source(self, node: Any) -> Source:
-        """The source of a table, a subquery, a LATERAL or a name of WITH."""
-        exp, alias = self._exp, node.alias_or_name
-        if isinstance(node, exp.Lateral):
-            node = node.this
-        if isinstance(node, exp.Table) and node.name in self._ctes and not node.args.get("db"):
-            return self._derived(self._ctes[node.name].copy(), alias, node)
-        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
-            return self._derived(node.this, alias, node)
-        if not isinstance(node, exp.Table) or node.args.get("db") or (node.args.get("joins") is None and node.name == ""):
-            raise self._error(node, f"`{_text(node)}` is no table, and no subquery of one", "write the entity's name")
-        entity = self._entities.get(node.name)
-        if node.name not in self._entities:
-            raise self._error(node, f"there is no entity `{node.name}`", suggest(node.name, self._entities))
-        if entity is None:
-            raise AlreadyReported
-        return Source(name=alias, alias=alias, entity=entity, line=self._line_of(node))
-
-    def _derived(self, select: Any, alias: str, node: Any) -> Source:
-        """The source of a subquery: its main table, with the others below it."""
-        exp = self._exp
-        if not isinstance(select, exp.Select):
-            raise self._error(node, f"`{alias}` is no plain select", "join the tables of UNION one by one")
-        self._refuse(select, ("having", "offset", "locks", "windows", "qualify"))
-        tables = list(self._tables(select))
-        wheres = _where_of(select, exp)
-        own = {one.alias for one, _, _ in tables}
-        outer = [one for one in wheres for c in one.find_all(exp.Column) if c.table and c.table not in own]
-        linked = [c.table for one in outer for c in one.find_all(exp.Column) if c.table in own]
-        main = next((one for one, _, _ in tables if one.alias in linked), tables[0][0])
-        inside = Scope(sources={main.alias: (main, ())}, above=self._scope)
-        conditions = self._placed(main, [one for one in tables if one[0] is not main], wheres, inside)
-        source = Source(name=alias, alias=alias, entity=main.entity, line=self._line_of(node), below=main.below)
-        source.inside, source.conditions, source.shown = inside, conditions, {}
-        if main.shown is not None:
-            raise self._error(node, f"`{alias}` is a subquery of a subquery", "write one of them")
-        inside.sources[main.alias] = (source, ())
-        for below in source.below:
-            below.parent = source
-        inside.rows = source
-        self._read_terms(select, source)
-        self._read_choice(select, source)
-        return source
-
-    def _read_terms(self, select: Any, source: Source) -> None:
-        exp, group = self._exp, select.args.get("group")
-        assert source.shown is not None
-        for term in select.expressions:
-            node = term.unalias()
-            if isinstance(node, exp.Window):
-                if str(node.this.this).lower() != "row_number" or set(_filled(node)) - {
-                    "this",
-                    "partition_by",
-                    "order",
-                    "over",
-                }:
-                    raise self._error(node, f"`{_text(node)}` is a window", "only `row_number() ... = 1` is a `one`")
-                source.number = term.alias
-                source.partition = {c.name for c in node.args.get("partition_by") or ()}
-                source.order = list(node.args["order"].expressions) if node.args.get("order") else []
-            elif isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-                for column in source.entity.columns:
-                    source.shown[column] = exp.column(column)
-            else:
-                source.shown[term.alias or node.name] = node
-        calls = [one for node in source.shown.values() for one in node.find_all(exp.Anonymous) if _is_aggregate(one)]
-        if group or calls:
-            source.grouped = True
-            source.partition = {self._own(one, source) for one in group.expressions} if group else set()
-
-    def _read_choice(self, select: Any, source: Source) -> None:
-        """The one row that a subquery takes: by DISTINCT ON or LIMIT 1."""
-        exp, distinct, limit = self._exp, select.args.get("distinct"), select.args.get("limit")
-        order = list(select.args["order"].expressions) if select.args.get("order") else []
-        if distinct and not distinct.args.get("on"):
-            raise self._error(select, "DISTINCT in a subquery", "group by the columns, or use `count(distinct ...)`")
-        if distinct:
-            columns = [one.name for one in distinct.args["on"].expressions]
-            source.partition, source.first = set(columns), True
-            source.order = [
-                one for one in order if one.this.name not in columns or not isinstance(one.this, exp.Column)
-            ]
-        elif limit:
-            if str(limit.expression) != "1" or source.grouped:
-                raise self._error(
-                    select, f"LIMIT {limit.expression} in a subquery", "write a tree, where a `many` may have `limit`"
-                )
-            source.first, source.order = True, order
-
-    def _own(self, node: Any, source: Source) -> str:
-        """The column of the main table that a term of a subquery is."""
-        if not isinstance(node, self._exp.Column) or node.name not in source.entity.columns:
-            raise self._error(
-                node, f"`{_text(node)}` is no column of `{source.entity.name}`", "group by columns of one table"
-            )
-        return str(node.name)
-
-    # The place of each table
-
-    def _root(self, tree: Any, tables: Sequence[tuple[Source, list[Any], bool]]) -> Source:
-        """The table of which each row is a document: the first one, or that whose key the query groups by."""
-        first, group = tables[0][0], tree.args.get("group")
-        if group:
-            scope = Scope(sources={one.alias: (one, ()) for one, _, _ in tables})
-            terms = {one.alias: one.unalias() for one in tree.expressions if one.alias}
-            for node in list(group.expressions):
-                if isinstance(node, self._exp.Literal) and str(node.this).isdecimal():
-                    place = int(str(node.this)) - 1
-                    meant = tree.expressions[place].unalias() if place < len(tree.expressions) else node
-                elif isinstance(node, self._exp.Column) and not node.table and self._maybe(node, scope) is None:
-                    meant = terms.get(node.name, node)
-                else:
-                    continue
-                node.replace(meant.copy())
-            columns = [self._resolved(c, scope) for c in group.expressions if isinstance(c, self._exp.Column)]
-            keyed = [
-                one
-                for one, _, inner in tables
-                if one.shown is None
-                and (inner or one is first)
-                and set(one.entity.key) <= {name for at, name in columns if at is one}
-            ]
-            if not keyed:
-                what = f"GROUP BY does not name the key of a table, as `{first.alias}.{', '.join(first.entity.key)}`"
-                raise self._error(group, what, "group by the key of the table whose rows have a document each")
-            return first if first in keyed else keyed[0]
-        if first.shown is not None:
-            raise self._error(
-                tree.args["from_"].this, "the query begins with a subquery", "begin with the root: `from entity`"
-            )
-        return first
-
-    def _check_group(self, group: Any, root: Source) -> None:
-        for node in group.expressions:
-            if not isinstance(node, self._exp.Column):
-                continue
-            source, _ = self._resolved(node, self._scope)
-            while source is not root and not source.many:
-                source = source.parent or root
-            if source is not root:
-                what = f"GROUP BY `{_text(node)}` makes a row for each row of `{source.alias}`"
-                raise self._error(node, what, f"group by columns of `{root.alias}` alone")
-
-    def _placed(self, top: Source, tables: list[Any], wheres: list[Any], scope: Scope) -> list[Any]:
-        """Puts each table below one that has a place. Returns the conditions of WHERE that no table took."""
-        exp, pool = self._exp, list(wheres)
-        for _, on, inner in tables:
-            pool += on if inner else []
-        waiting = [one for one in tables if one[0] is not top]
-        for source, _, _ in waiting:
-            if source.alias in scope.sources or source.alias == top.alias:
-                raise self._error(
-                    None, f"two tables are called `{source.alias}`", "give one of them another name", source.line
-                )
-        known = {one.alias: one for one, _, _ in waiting} | {top.alias: top}
-        while waiting:
-            for entry in waiting:
-                source, on, inner = entry
-                mine = pool if inner else on
-                pairs = [(c, pair) for c in mine if (pair := self._equality(c, source, known, scope))]
-                correlated = source.inside is not None and self._correlate(source, scope)
-                if pairs or correlated:
-                    break
-            else:
-                source = waiting[0][0]
-                what = f"nothing joins `{source.alias}` to the other tables by an equality of two columns"
-                raise self._error(None, what, f"write `on {source.alias}.column = table.column`", source.line)
-            waiting.remove(entry)
-            self._place(source, pairs, mine, inner, top, scope)
-        return pool
-
-    def _place(self, source: Source, pairs: list[Any], mine: list[Any], inner: bool, top: Source, scope: Scope) -> None:
-        exp = self._exp
-        for condition, (column, parent, other) in pairs:
-            if source.on and next(iter(source.on.values()))[0] is not parent:
-                continue
-            if column not in source.on:
-                source.on[column] = (parent, other)
-                mine.remove(condition)
-        source.parent = next(iter(source.on.values()))[0]
-        source.inner = inner
-        source.name = self._unique(source.alias)
-        chained = [one for one in (mine if not inner else list(mine)) if self._is_alone(one, source)]
-        for condition in chained:
-            if self._is_number(condition, source):
-                source.first = True
-                mine.remove(condition)
-            elif source.shown is None and (not inner or source.many) and not self._is_absent(condition, source):
-                source.conditions.append(condition)
-                mine.remove(condition)
-        if not inner:
-            if left := [one for one in mine if not (isinstance(one, exp.Boolean) and one.this)]:
-                what = f"`{_text(left[0])}` in the ON of `{source.alias}` is no equality with its table, and not over it alone"
-                raise self._error(left[0], what, "write it as a tree, where `parent.column` names the row above")
-        if source.partition and source.partition != set(source.on) and (source.grouped or source.first):
-            columns = ", ".join(sorted(source.partition))
-            what = f"`{source.alias}` is grouped by {columns}, and joined by {', '.join(sorted(source.on))}"
-            raise self._error(None, what, "join it by the columns that it is grouped by", source.line)
-        source.inside = source.inside or Scope(sources={source.alias: (source, ())}, above=scope)
-        if inner and (source.partition or not source.grouped):
-            self._make_inner(source)
-        lists = source.many or source.grouped
-        if scope is self._scope and (lists or source.parent is top):
-            scope.sources[source.alias] = (source, (source.name,))
-            self._joins.append(source)
-            return
-        if lists:
-            what = f"the subquery joins many rows of `{source.alias}` to each row"
-            raise self._error(None, what, "join that table in the query itself", source.line)
-        _, path = scope.sources[source.parent.alias]
-        scope.sources[source.alias] = (source, (*path, source.name))
-        source.parent.below.append(source)
-        above, relative = source.parent, (source.name,)
-        while above is not None and above is not top and above.inside is not None:
-            above.inside.sources[source.alias] = (source, relative)
-            above, relative = above.parent, (above.name, *relative)
-
-    def _correlate(self, source: Source, scope: Scope) -> bool:
-        """Takes the equalities of a subquery's WHERE with a table of the query around it."""
-        assert source.inside is not None
-        taken = False
-        for condition in list(source.conditions):
-            sides = self._sides(condition)
-            if sides is None:
-                continue
-            inner = [c for c in sides if self._maybe(c, source.inside) == (source, c.name)]
-            outer = [c for c in sides if c.table not in source.inside.sources and c.table in scope.sources]
-            if len(inner) == 1 and len(outer) == 1:
-                parent, name = self._resolved(outer[0], scope)
-                if source.on and next(iter(source.on.values()))[0] is not parent:
-                    continue
-                source.on[inner[0].name] = (parent, name)
-                source.conditions.remove(condition)
-                taken = True
-        return taken
-
-    def _sides(self, condition: Any) -> tuple[Any, Any] | None:
-        exp = self._exp
-        if not isinstance(condition, exp.EQ):
-            return None
-        left, right = condition.left.unnest(), condition.right.unnest()
-        return (left, right) if isinstance(left, exp.Column) and isinstance(right, exp.Column) else None
-
-    def _equality(self, condition: Any, source: Source, known: Mapping[str, Source], scope: Scope) -> Any:
-        """(own column, parent, its column) of a condition that sets a column of the source equal to one of a placed table."""
-        sides = self._sides(condition)
-        if sides is None:
-            return None
-        both = Scope(sources={name: (one, ()) for name, one in known.items()})
-        for mine, other in (sides, sides[::-1]):
-            found, above = self._maybe(mine, both), self._maybe(other, scope)
-            if found and above and found[0] is source:
-                column = found[1]
-                if source.shown is not None:
-                    shown = source.shown.get(column)
-                    if not isinstance(shown, self._exp.Column) or shown.name not in source.entity.columns:
-                        return None
-                    column = shown.name
-                return column, above[0], above[1]
-        return None
-
-    def _maybe(self, column: Any, scope: Scope) -> tuple[Source, str] | None:
-        try:
-            return self._resolved(column, scope)
-        except WrongDefinition:
-            return None
-
-    def _resolved(self, column: Any, scope: Scope) -> tuple[Source, str]:
-        """The table of a column, and the column's name."""
-        table, name = column.table, column.name
-        if table:
-            if table not in scope.sources:
-                raise self._error(column, f"there is no table `{table}`", suggest(table, scope.sources))
-            source = scope.sources[table][0]
-            known = self._columns(source, scope)
-            if name not in known:
-                raise self._error(column, f"`{table}` has no column `{name}`", suggest(name, known))
-            return source, name
-        found = [one for one, _ in scope.sources.values() if name in self._columns(one, scope)]
-        if len(found) != 1:
-            tables = " and ".join(f"`{one.alias}`" for one in found) or "no table"
-            raise self._error(column, f"`{name}` is a column of {tables}", "write `table.column`")
-        return found[0], name
-
-    def _columns(self, source: Source, scope: Scope) -> Iterable[str]:
-        inside = source.inside is not None and source.inside is scope
-        return source.entity.columns if source.shown is None or inside else {**source.shown, source.number: None}
-
-    def _is_alone(self, condition: Any, source: Source) -> bool:
-        """Whether a condition is over one source alone."""
-        exp = self._exp
-        if condition.find(exp.Select):
-            return False
-        columns = [c for c in condition.find_all(exp.Column)]
-        return bool(columns) and all(
-            c.table == source.alias or (not c.table and c.name in source.entity.columns) for c in columns
-        )
-
-    def _is_number(self, condition: Any, source: Source) -> bool:
-        exp = self._exp
-        if not source.number or not isinstance(condition, exp.EQ):
-            return False
-        return condition.left.name == source.number and str(condition.right) == "1"
-
-    def _is_absent(self, condition: Any, source: Source) -> bool:
-        """Whether a condition is `key is null`, which no row fulfils: an anti-join."""
-        exp = self._exp
-        test = condition.unnest()
-        if not isinstance(test, exp.Is) or test.args.get("negate") or not isinstance(test.expression, exp.Null):
-            return False
-        never_null = {*source.entity.key, *source.on}
-        return isinstance(test.this, exp.Column) and test.this.name in never_null
-
-    def _deepest(self, lists: list[Source]) -> Source | None:
-        """The list whose rows are those of the grouped query; None for several that are no chain."""
-        if not lists:
-            return None
-        last = lists[-1]
-        above, at = set(), last.parent
-        while at is not None:
-            above.add(id(at))
-            at = at.parent
-        return last if all(id(one) in above for one in lists[:-1]) else None
-
-    def _pushed(self, condition: Any) -> bool:
-        """Whether a condition of WHERE went to the list whose rows it chooses. A left join becomes an inner one by it."""
-        exp = self._exp
-        if condition.find(exp.Select):
-            return False
-        sources = [self._source_of(c) for c in condition.find_all(exp.Column)]
-        lists = {id(m): m for one in sources if (m := self._many_on_path(one)) is not None}
-        if len(lists) != 1:
-            return False
-        (found,) = lists.values()
-        assert found.inside is not None
-        if found.shown is not None or any(one is not found and one.alias not in found.inside.sources for one in sources):
-            return False
-        if not found.inner and (self._is_absent(condition, found) or not self._strict(condition, found)):
-            return False
-        found.conditions.append(condition)
-        self._make_inner(found)
-        return True
-
-    def _make_inner(self, source: Source | None) -> None:
-        """An inner join below a left join makes the left join an inner one."""
-        while source is not None and source.parent is not None:
-            source.inner, source = True, source.parent
-
-    def _check_lists(self, wheres: Sequence[Any], *, grouped: bool) -> None:
-        """Refuses a query that has a row for each row of a list."""
-        for one in self._joins:
-            absent = any(self._is_alone(w, one) and self._is_absent(w, one) for w in wheres)
-            if not grouped and one.many and not one.grouped and not absent:
-                what = f"the query has a row for each row of `{one.alias}`, but a document is one row of `{self._root_alias()}`"
-                cure = f"group by the key of `{self._root_alias()}` and aggregate, or take the first row in a subquery"
-                raise self._error(None, what, cure, one.line)
 
     # Expressions
 
@@ -552,7 +114,7 @@ class ViewReader:
             return
         name = term.alias or (node.name if isinstance(node, exp.Column) else "")
         if not name:
-            raise self._error(term, f"`{_text(node)}` has no name", f"write `{_text(node)} as name`")
+            raise self._error(term, f"`{text_of(node)}` has no name", f"write `{text_of(node)} as name`")
         yield name, self._write(node, self._scope)
 
     def _condition(self, node: Any) -> str:
@@ -586,7 +148,9 @@ class ViewReader:
         """The join of a subquery in an expression."""
         source = self._derived(select, "sub", node)
         if not self._correlate(source, self._scope):
-            what = f"the subquery `{_text(select)[:60]}` is not joined to the query around it by an equality of columns"
+            what = (
+                f"the subquery `{text_of(select)[:60]}` is not joined to the query around it by an equality of columns"
+            )
             raise self._error(node, what, "write `where t.column = table.column` in it")
         source.inner = False
         source.parent = next(iter(source.on.values()))[0]
@@ -614,7 +178,7 @@ class ViewReader:
 
     def _write(self, node: Any, scope: Scope) -> str:
         """The expression as an author of a tree writes it in this scope."""
-        return _text(self._rewritten(node, scope))
+        return text_of(self._rewritten(node, scope))
 
     def _rewritten(self, node: Any, scope: Scope, empty: Source | None = None) -> Any:
         exp = self._exp
@@ -643,9 +207,9 @@ class ViewReader:
                     if whole := self._whole_row(one.expressions[0], scope):
                         return self._rewritten(whole, scope, empty)
                     return self._rewritten(one.expressions[0], scope, empty)
-                case exp.Filter() if _is_aggregate(one.this):
+                case exp.Filter() if is_aggregate(one.this):
                     return self._aggregate(one, scope)
-                case exp.Anonymous() if _is_aggregate(one):
+                case exp.Anonymous() if is_aggregate(one):
                     return self._aggregate(one, scope)
                 case exp.Column():
                     return self._column(one, scope, empty)
@@ -690,23 +254,13 @@ class ViewReader:
         if at is self._scope and self._many_on_path(source) is not None and not self._in_aggregate:
             many = self._many_on_path(source)
             assert many is not None
-            what = f"`{_text(column)}` has a value for each row of `{many.alias}`, but a document is one row of `{self._root_alias()}`"
+            what = f"`{text_of(column)}` has a value for each row of `{many.alias}`, not one for each document"
             raise self._error(
                 column, what, "put it into an aggregate and group by the root's key, or leave out what makes it flat"
             )
         return exp.Var(this=write_path(Column(name=name, path=path)))
 
     _in_aggregate = 0
-
-    def _root_alias(self) -> str:
-        return next(iter(self._scope.sources))
-
-    def _many_on_path(self, source: Source | None) -> Source | None:
-        while source is not None:
-            if source.parent is not None and source.many:
-                return source
-            source = source.parent
-        return None
 
     def _outer(self, column: Any, scope: Scope) -> Any:
         """A column of the query around a subquery: of the row above the subquery's rows."""
@@ -718,7 +272,7 @@ class ViewReader:
         while parent is not None and parent is not above:
             parent, steps = parent.parent, steps + 1
         if parent is None:
-            what = f"`{_text(column)}` is a column of another row than that which the subquery joins"
+            what = f"`{text_of(column)}` is a column of another row than that which the subquery joins"
             raise self._error(column, what, "join both tables in the query itself")
         return self._exp.Var(this=".".join(["parent"] * steps + [write_path(Column(name=name))]))
 
@@ -729,14 +283,16 @@ class ViewReader:
         assert source.inside is not None
         if name == source.number:
             raise self._error(
-                column, f"`{_text(column)}` is a number of rows", f"write `{_text(column)} = 1` to join the first row"
+                column,
+                f"`{text_of(column)}` is a number of rows",
+                f"write `{text_of(column)} = 1` to join the first row",
             )
         if source.grouped or not source.many:
             outside = Scope(rows=source)
             for alias, (one, path) in source.inside.sources.items():
                 outside.sources[alias] = (one, (*self._path_of(source), *path))
             return exp.Paren(this=self._outside(source.shown[name], outside, source))
-        what = f"`{_text(column)}` has a value for each row of `{source.alias}`"
+        what = f"`{text_of(column)}` has a value for each row of `{source.alias}`"
         if self._in_aggregate:
             outside = Scope(rows=source)
             for alias, (one, path) in source.inside.sources.items():
@@ -758,7 +314,7 @@ class ViewReader:
                     counted = (
                         f"count({source.name})"
                         if rows
-                        else _text(
+                        else text_of(
                             exp.Anonymous(
                                 this="count",
                                 expressions=[self._outside(part, outside, source) for part in one.expressions],
@@ -773,7 +329,7 @@ class ViewReader:
                     at, name = self._inside_column(one, outside)
                     if source.grouped and not self._within(one) and name in source.on:
                         parent, above = source.on[name]
-                        own = _text(self._column(exp.column(above, table=parent.alias), self._scope, None))
+                        own = text_of(self._column(exp.column(above, table=parent.alias), self._scope, None))
                         found = f"count({source.name}) > 0"
                         return exp.Var(this=own if source.inner else f"case when {found} then {own} end")
                     return exp.Var(
@@ -802,7 +358,7 @@ class ViewReader:
     def _within(self, node: Any) -> bool:
         """Whether a node is inside an aggregate."""
         while node is not None:
-            if _is_aggregate(node) or node.key == "filter":
+            if is_aggregate(node) or node.key == "filter":
                 return True
             node = node.parent
         return False
@@ -819,7 +375,7 @@ class ViewReader:
             return self._rows_counted(node, call, name, None, scope)
         lists = [one for one in self._joins if one.many and not one.grouped and one.value is None]
         if not lists:
-            what = f"`{_text(node)}` aggregates all rows of the query"
+            what = f"`{text_of(node)}` aggregates all rows of the query"
             raise self._error(node, what, "group by the root's key, and join the rows to aggregate")
         used = {
             id(m): m for c in node.find_all(exp.Column) if (m := self._many_on_path(self._source_of(c))) is not None
@@ -831,27 +387,19 @@ class ViewReader:
         target = rows if star or rows is None else next((m for m in used.values() if m is rows), None)
         if target is None and not star:
             if len(used) > 1:
-                raise self._error(node, f"`{_text(node)}` reads several lists", "write one aggregate for each of them")
+                raise self._error(
+                    node, f"`{text_of(node)}` reads several lists", "write one aggregate for each of them"
+                )
             (target,) = used.values()
             if any(one.inner and self._is_below(one, target) for one in lists):
-                what = f"`{_text(node)}` reads those rows of `{target.alias}` that have a row of another list below"
+                what = f"`{text_of(node)}` reads those rows of `{target.alias}` that have a row of another list below"
                 raise self._error(node, what, "aggregate in subqueries: `(select ... where ...)`")
             if not distinct:
-                what = f"`{_text(node)}` counts each row of `{target.alias}` once for each row of another list that the query joins"
+                what = f"`{text_of(node)}` counts each row of `{target.alias}` once for each row of another list"
                 raise self._error(node, what, "aggregate it in a subquery: `(select ... where ...)`, or use `distinct`")
         if target is None:
-            raise self._error(node, f"`{_text(node)}` counts pairs of rows of several lists", "count in subqueries")
+            raise self._error(node, f"`{text_of(node)}` counts pairs of rows of several lists", "count in subqueries")
         return self._rows_counted(node, call, name, target, scope)
-
-    def _is_below(self, source: Source | None, above: Source) -> bool:
-        while source is not None:
-            source = source.parent
-            if source is above:
-                return True
-        return False
-
-    def _source_of(self, column: Any) -> Source:
-        return self._resolved(column, self._scope)[0]
 
     def _aggregated_row(self, call: Any, scope: Scope) -> list[Any] | None:
         """The arguments of `json_agg(t)` with the object of the row."""
@@ -863,11 +411,11 @@ class ViewReader:
         return [exp.Order(this=whole, expressions=first.expressions) if isinstance(first, exp.Order) else whole, *rest]
 
     def _rows_counted(self, node: Any, call: Any, name: str, target: Source | None, scope: Scope) -> Any:
-        """The aggregate's text over the rows of `target`; None: of the subquery's own rows. A left join without a row has one row of
-        nulls."""
+        """The aggregate's text over the rows of `target`; None: of the subquery's own rows. A left join without a row has one row
+        of nulls."""
         exp = self._exp
         rows = write_path(Column(name=target.name)) if target is not None else "*"
-        star = isinstance(call.expressions[0], exp.Star) or isinstance(call.expressions[0], exp.Literal)
+        star = isinstance(call.expressions[0], exp.Star | exp.Literal)
         if star and name == "count":
             if (
                 target is not None
@@ -877,7 +425,7 @@ class ViewReader:
             ):
                 raise self._error(
                     node,
-                    f"`{_text(node)}` counts a row also where `{target.alias}` has none",
+                    f"`{text_of(node)}` counts a row also where `{target.alias}` has none",
                     f"write `count({target.alias}.{target.entity.key[0]})`",
                 )
             call.set("expressions", [exp.Var(this=rows)])
@@ -898,9 +446,9 @@ class ViewReader:
         if self._strict(argument, target) or isinstance(argument, exp.Distinct):
             return exp.Var(this=self._inside(node, scope))
         if name not in ("sum", "min", "max", "avg") or isinstance(node, exp.Filter):
-            what = f"`{_text(node)}` counts a row of nulls where `{target.alias}` has no row"
+            what = f"`{text_of(node)}` counts a row of nulls where `{target.alias}` has no row"
             raise self._error(node, what, f"add `filter (where {target.alias}.{target.entity.key[0]} is not null)`")
-        nothing = _text(self._rewritten(argument, scope, empty=target))
+        nothing = text_of(self._rewritten(argument, scope, empty=target))
         return exp.Var(this=f"case when count({rows}) = 0 then {nothing} else {self._inside(node, scope)} end")
 
     def _inside(self, node: Any, scope: Scope) -> str:
@@ -908,7 +456,7 @@ class ViewReader:
         exp = self._exp
         self._in_aggregate += 1
         try:
-            return _text(
+            return text_of(
                 node.copy().transform(
                     lambda one: (
                         self._column(one, scope, None)
@@ -928,7 +476,7 @@ class ViewReader:
         exp = self._exp
         if not isinstance(node, exp.Filter):
             return False
-        for one in _conjuncts(node.expression.this, exp):
+        for one in conjuncts(node.expression.this, exp):
             test = one.unnest()
             if isinstance(test, exp.Is) and isinstance(test.expression, exp.Null) and test.args.get("negate"):
                 if self._strict(test.this, target):
@@ -939,50 +487,6 @@ class ViewReader:
                 and self._strict(test.this.unnest().this, target)
             ) or self._strict(test, target):
                 return True
-        return False
-
-    def _strict(self, node: Any, target: Source) -> bool:
-        """Whether the value is null where all columns of the target are null."""
-        exp = self._exp
-        match node:
-            case exp.Column():
-                source = self._source_of(node)
-                if source is not target and not self._is_below(source, target):
-                    return False
-                return source.shown is None or isinstance(source.shown.get(node.name), exp.Column)
-            case exp.Paren() | exp.Neg() | exp.Cast() | exp.Not():
-                return self._strict(node.this, target)
-            case (
-                exp.Add()
-                | exp.Sub()
-                | exp.Mul()
-                | exp.Div()
-                | exp.Mod()
-                | exp.DPipe()
-                | exp.EQ()
-                | exp.NEQ()
-                | exp.LT()
-                | exp.LTE()
-                | exp.GT()
-                | exp.GTE()
-                | exp.Like()
-                | exp.ILike()
-            ):
-                return self._strict(node.left, target) or self._strict(node.right, target)
-            case exp.In() if node.expressions:
-                return self._strict(node.this, target)
-            case exp.Between():
-                return self._strict(node.this, target)
-            case exp.Anonymous() if str(node.this).lower() in (
-                "lower",
-                "upper",
-                "round",
-                "abs",
-                "trim",
-                "length",
-                "date_trunc",
-            ):
-                return any(self._strict(part, target) for part in node.expressions)
         return False
 
     # The joins of the tree
@@ -996,7 +500,7 @@ class ViewReader:
         made: dict[str, Any] = {"many" if is_list else "one": source.entity.name, "on": on}
         conditions = [self._write(one, inside) for one in source.conditions]
         if conditions:
-            made["where"] = _joined(conditions)
+            made["where"] = joined(conditions)
         if order := [text for term in source.order for text in self._ordered(term, source)]:
             made["order_by"] = order
         if source.inner and source.parent is not None and (source.partition or not source.grouped):
@@ -1023,54 +527,3 @@ class ViewReader:
         ):
             yield f"-({text} is null)"
         yield ("-" if term.args.get("desc") else "") + (text if plain else f"({text})")
-
-    def _unique(self, name: str) -> str:
-        number = 1
-        found = name
-        while found in self._names or found == "parent":
-            number += 1
-            found = f"{name}_{number}"
-        self._names.add(found)
-        return found
-
-    def _refuse(self, select: Any, clauses: Sequence[str]) -> None:
-        for clause in clauses:
-            if clause in ("limit", "distinct") and select is not self._tree:
-                continue
-            if select.args.get(clause):
-                word = clause.upper()
-                raise self._error(
-                    select,
-                    f"a product given as SQL cannot have {word}",
-                    f"remove {word}: each row of the root has a document",
-                )
-
-    def _error(self, node: Any, what: str, cure: str, line: int = 0) -> WrongDefinition:
-        return WrongDefinition(what, cure, line or (self._line_of(node) if node is not None else 1))
-
-
-def _conjuncts(node: Any, exp: Any) -> Iterator[Any]:
-    """Each condition that AND connects."""
-    node = node.unnest()
-    if isinstance(node, exp.And):
-        yield from _conjuncts(node.this, exp)
-        yield from _conjuncts(node.expression, exp)
-    else:
-        yield node
-
-
-def _where_of(select: Any, exp: Any) -> list[Any]:
-    where = select.args.get("where")
-    return list(_conjuncts(where.this, exp)) if where else []
-
-
-def _joined(conditions: Sequence[str]) -> str:
-    return conditions[0] if len(conditions) == 1 else " and ".join(f"({one})" for one in conditions)
-
-
-def _filled(node: Any) -> set[str]:
-    return {word for word, value in node.args.items() if value}
-
-
-def _text(node: Any) -> str:
-    return str(node.sql(dialect="postgres", normalize_functions=False, comments=False))

@@ -96,7 +96,8 @@ class Join:
     where: the condition on rows that count. required: the row above counts only if this join has a row.
     total: `<name>_total` shows the number of rows before `limit`. strong: the join is read without an index.
     lift: how many levels above its own the join belongs to, for a join to the rows of another join of its level: the rows of all
-    joins between are one list. distinct: each element once. key: the text by which the list is an object. place: of a shown one among the members that the joins of that level make.
+    joins between are one list. place: of a shown one among the members that the joins of that level make. distinct: each element
+    is in the list once. key: the text by which the list is an object.
     """
 
     name: str

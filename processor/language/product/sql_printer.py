@@ -192,8 +192,8 @@ def computed_as_json(node: ExpressionNode, written: str, type_: Type) -> str:
 
 
 def write_aggregate(aggregate: Aggregate, row: Callable[[str], str]) -> str:
-    """The call of an aggregate function. `row`: the column of a row by its name: `v` the argument, `w` the second argument, `f` the
-    filter, `o0` the first term of its order, `n` the order of the rows, by which a sum of floats and all lists go."""
+    """The call of an aggregate function. `row`: the column of a row by its name: `v` the argument, `w` the second argument, `f`
+    the filter, `o0` the first term of its order, `n` the order of the rows, by which a sum of floats and all lists go."""
     value, order = row("v"), ", ".join([*_aggregate_terms(aggregate, row), row("n")])
     conditions = [row("f")] if aggregate.where is not None else []
     distinct = "DISTINCT " if aggregate.distinct else ""
@@ -639,7 +639,8 @@ class _QueryWriter:
         if not join.distinct:
             return subquery(f"SELECT count(*)\n{self._at(path, row, ()).text}")
         rows = self._at(path, row, map(node_of, expressions(join.selection)))
-        return subquery(f"SELECT count(DISTINCT {self._value(join.selection, rows.row)}::jsonb)\n{rows.text}")
+        elements = subquery(f"SELECT {self._value(join.selection, rows.row)} AS v\n{rows.text}")
+        return subquery(f"SELECT count(DISTINCT r.v::jsonb)\nFROM {elements} AS r")
 
     def _one(self, path: Path, above: SqlRow, make: Callable[[_RowNames], str]) -> str:
         """A subquery: `make` writes the value of the one row of a join, or of all rows if they are aggregated."""

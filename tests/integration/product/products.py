@@ -306,7 +306,7 @@ class ListAuthor(Author):
         while "[]" in str(list((join := self.join(name, entity, above, depth, mine))["on"].values())):
             mine = {type_: [] for type_ in DRAWN}
         join["on"] = {child: f"{way}.{parent}" for child, parent in join["on"].items()}
-        if "one" in via and "through" not in via or "many" in join and "limit" not in join:
+        if ("one" in via and "through" not in via) or ("many" in join and "limit" not in join):
             for type_, named in mine.items():
                 names[type_] += [one for one in named if one != name]
         join["through"] = "one" in join and ("many" in via or "through" in via)
@@ -321,7 +321,9 @@ class ListAuthor(Author):
                 join["distinct"] = True
             elif self.may(0.3):
                 columns = ENTITIES[join["many"]]["columns"]
-                join["key"] = self.rng.choice([c for c, of in columns.items() if of in ("int", "string", "bool", "date")])
+                join["key"] = self.rng.choice(
+                    [c for c, of in columns.items() if of in ("int", "string", "bool", "date")]
+                )
 
     def selection(self, entity: str, joins: dict[str, dict[str, Any]], names: Names, grouped: bool) -> dict[str, Any]:
         written = super().selection(entity, joins, names, grouped)
@@ -354,7 +356,8 @@ class ListAuthor(Author):
         texts = rows["string"] or ["null::text"]
         return self.rng.choice([
             super().total(names), f"array_agg({some(type_)} {order}) {where}", f"array_agg(distinct {some(type_)}) {where}",
-            f"string_agg({self.rng.choice(texts)}, '-' {order}) {where}", f"json_object_agg({some('int')}, {some(type_)} {order})",
+            f"string_agg({self.rng.choice(texts)}, '-' {order}) {where}",
+            f"json_object_agg({some('int')}, {some(type_)} {order})",
             f"count(distinct {some(type_)}) {where}", f"bool_or({some('bool')}) {where}", f"every({some('bool')})",
             f"first({some(type_)} {order}) {where}", f"last({some(type_)} {order})", f"sum(distinct {some('decimal')}) {where}",
             f"sum({some('float')} {order}) {where}", f"json_build_object('n', count(*), 'all', array_agg({some(type_)}))",
@@ -362,7 +365,7 @@ class ListAuthor(Author):
 
 
 def draw_list_definitions(rng: Random) -> Definitions:
-    """The four tables, and one product with the words of lists. The author may name what a level does not have; then draws again."""
+    """The four tables, and one product with the words of lists. An author who names what a level does not have draws again."""
     while True:
         product = ListAuthor(rng).product()
         product.pop("grouped", None)

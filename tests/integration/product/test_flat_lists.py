@@ -1,4 +1,4 @@
-"""PostgreSQL and the steps agree on lists of grandchildren, on embeds below a joined row, and on aggregates over several joins."""
+"""PostgreSQL and the steps agree on lists of grandchildren, embeds below a joined row, and aggregates over several joins."""
 
 from textwrap import dedent
 from typing import Any

@@ -23,8 +23,8 @@ from tests.integration.product.products import (
     Row,
     draw_compared_definitions,
     draw_definitions,
-    draw_list_definitions,
     draw_history,
+    draw_list_definitions,
     respell,
 )
 from tests.integration.product.published import last_documents, plain

@@ -82,4 +82,3 @@ def test_the_steps_and_postgres_agree(both: Both, text: str) -> None:
         assert trip.read(trip.write(value)) == value
     assert document_schema(product, definitions.entities)
     assert index_mapping(product, definitions.entities)
-
