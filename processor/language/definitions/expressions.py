@@ -272,12 +272,10 @@ class _Reader:
         name, args = call.name, call.args
         count = 2 if name in ("string_agg", "json_object_agg") else 1
         if len(args) != count:
-            cure = {
-                "string_agg": "write `string_agg(name, ', ')`",
-                "json_object_agg": "write `json_object_agg(name, value)`",
-            }
+            forms = {"string_agg": "string_agg(name, ', ')", "json_object_agg": "json_object_agg(name, value)"}
             what = f"`{name}` takes {'two arguments' if count > 1 else 'one argument'}, not {len(args)}"
-            raise WrongDefinition(what, cure.get(name, f"write `{name}(...)` around one expression"))
+            form = f"`{forms[name]}`" if name in forms else f"`{name}(...)` around one expression"
+            raise WrongDefinition(what, f"write {form}")
         over, rows = self._aggregated_rows(call)
         if not over and not self.may_aggregate:
             if not rows:  # a wrong name in the argument gives a better error than the one below
@@ -362,7 +360,8 @@ class _Reader:
     def _path_to_many(self, parts: Path) -> Path:
         """The beginning of a name, up to and with its last `many`; empty for a name without a `many`. Below another `many`, one
         whose aggregates make one value of it is no list."""
-        scope, parts, found = self.scope, self.scope.physical(parts), ()
+        scope, parts = self.scope, self.scope.physical(parts)
+        found: Path = ()
         for i, part in enumerate(parts):
             join = scope.joins.get(part)
             if join is None:

@@ -397,7 +397,7 @@ def _kept(node: ExpressionNode, scope: NameScope, reader: Reader, stored: bool) 
 
 
 def _kept_others(node: Aggregate, inner: NameScope, stored: bool) -> Aggregate:
-    """The aggregate, with what it reads besides its argument."""
+    """The aggregate, with all that it reads but its argument."""
     if node.second is None and node.where is None and not node.order:
         return node
     return replace(

@@ -163,7 +163,8 @@ class ExpressionConverter:
 
     def _call(self, node: Any) -> ParsedCall:
         """A call of a function, or of an aggregate: `string_agg(distinct x, ', ' order by x)`."""
-        exp, args, order, distinct = self._exp, list(node.expressions), (), False
+        exp, args, distinct = self._exp, list(node.expressions), False
+        order: tuple[tuple[ParsedExpression, bool, bool], ...] = ()
         if args and isinstance(args[-1], exp.Order):
             order = tuple(
                 (self.convert(term.this), bool(term.args.get("desc")), bool(term.args.get("nulls_first")))

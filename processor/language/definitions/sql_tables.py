@@ -328,10 +328,12 @@ class TablesReader:
         _, path = scope.sources[source.parent.alias]
         scope.sources[source.alias] = (source, (*path, source.name))
         source.parent.below.append(source)
-        above, relative = source.parent, (source.name,)
-        while above is not None and above is not top and above.inside is not None:
+        above: Source | None = source.parent
+        relative: Path = (source.name,)
+        while above and above is not top and above.inside is not None:
             above.inside.sources[source.alias] = (source, relative)
-            above, relative = above.parent, (above.name, *relative)
+            relative = (above.name, *relative)
+            above = above.parent
 
     def _correlate(self, source: Source, scope: Scope) -> bool:
         """Takes the equalities of a subquery's WHERE with a table of the query around it."""

@@ -541,7 +541,9 @@ class _QueryWriter:
 
     def _at(self, path: Path, above: SqlRow, selected: Iterable[ExpressionNode]) -> _Rows:
         """The rows at the end of a path of joins, of all rows of the joins before the last one."""
-        tables, conditions, orders = [], [], []
+        tables: list[str] = []
+        conditions: list[str] = []
+        orders: list[str] = []
         for length in range(1, len(path)):
             join = above.join(path[length - 1 : length])
             if not join.many:
