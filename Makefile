@@ -29,7 +29,7 @@ SEEDS_OF_REST := 1000
 FEW_EXAMPLES := 40
 EXAMPLES_OF_REST := 300
 FEW := STATESTORE_SEEDS=$(FEW_SEEDS) STATESTORE_EXAMPLES=$(FEW_EXAMPLES)
-MODULES ?= statestore/row_writes.py $(wildcard processor/engine/protocol/*.py processor/engine/rounds/*.py)
+MODULES ?= statestore/writes.py $(wildcard processor/engine/protocol/*.py processor/engine/rounds/*.py)
 PROPERTIES := "hypothesis and not slow and not rest"
 SPARK ?= 4.1.1
 
@@ -152,8 +152,8 @@ bench: setup ## measure the steps alone and the Spark job, and print the tables 
 
 bench-peers: setup ## run histories through statestore, other systems and older designs, and print their tables of docs/benchmarks.md
 	@$(PY) -m benchmarks.peers
-	@$(PY) -m benchmarks.old_ways
-	@$(PY) -m benchmarks.whole_jobs
+	@$(PY) -m benchmarks.peers.old_ways
+	@$(PY) -m benchmarks.peers.whole_jobs
 
 docs: setup ## build the pages as a static site into site/; fetches the site generator into .venv
 	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

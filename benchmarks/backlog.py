@@ -25,22 +25,30 @@ from typing import Any
 from benchmarks.steps import demo_plan
 from processor.cli.options import print_progress
 from processor.counts import Count
-from processor.engine.protocol.committed import NOTHING
+from processor.engine.protocol.epochs import NOTHING
 from processor.engine.protocol.ledger import LedgerEntry, Mark, Run, hash_of, reserve
 from processor.engine.protocol.open_changes import SettledSegment
-from processor.engine.protocol.overlay import OpenRow, SegmentGroup, open_rows, sights_of
-from processor.engine.protocol.segment import DueSegment, IndexKey, OpenChange, Segment, make_segments
+from processor.engine.protocol.segments import (
+    DueSegment,
+    IndexKey,
+    OpenChange,
+    OpenRow,
+    Segment,
+    SegmentGroup,
+    make_segments,
+    observations_of,
+    open_rows,
+)
 from processor.engine.rounds.clock import VirtualClock
-from processor.engine.rounds.make_driver import make_driver
+from processor.engine.rounds.driver import make_driver
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.write_stage import write_stage
 from processor.environment.settings.settings import Settings
-from statestore.items import slot_name
+from statestore.items import encode_version, slot_name
 from statestore.keys import Key, row_key
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 from statestore.store import Delete, Done, Refused, Write, WriteOutcome
-from statestore.versions import encode_version
 
 RATES = (1_000, 5_000, 15_000, 50_000)
 USERS, REPOS = 100, 5_000
@@ -182,7 +190,7 @@ class SimulatedExecutor:
             for key, row in rows[at]:
                 seen[key, INDEX] = max(row.version, seen.get((key, INDEX), ""))
         return LaneResult(
-            lane=lane, tally=Counter({Count.PUBLISHED: len(changes)}), sights=tuple(sights_of(seen, rows, {}))
+            lane=lane, tally=Counter({Count.PUBLISHED: len(changes)}), sights=tuple(observations_of(seen, rows, {}))
         )
 
     def _changes(self, second: int, first: int, writes: int) -> Iterator[OpenChange]:
@@ -199,7 +207,7 @@ def _settle(work: Sequence[Sequence[DueSegment]]) -> list[LaneResult]:
     """Settles segments that the indexes show."""
     settled = tuple(SettledSegment(due.segment.name, None) for task in work for due in task)
     count = sum(1 for task in work for due in task for _ in due.changes())
-    return [LaneResult(lane=0, results=(StageResult(tally=Counter({Count.SETTLED: count}), settled=settled),))]
+    return [LaneResult(lane=0, results=(StageResult(tally=Counter({Count.SETTLED: count}), done=settled),))]
 
 
 def measure_open_changes(rate: int, seconds: int = 20) -> OpenChangeCost:

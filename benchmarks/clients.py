@@ -18,9 +18,9 @@ from benchmarks.stub_api import ROWS, TABLE, star, stub_api
 from benchmarks.tables import format_table, min_median_max
 from processor.cli.options import set_embedded_credentials
 from processor.engine.rounds.step_runner import tune_garbage_collector
-from statestore.dynamodb import DynamoStore
-from statestore.row_writes import write_image
+from statestore.dynamodb.store import DynamoStore
 from statestore.store import Delete, Query
+from statestore.writes import write_image
 
 CLIENTS: tuple[Literal["boto3", "lean"], ...] = ("boto3", "lean")
 IN_FLIGHT = (1, 16)

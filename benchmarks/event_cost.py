@@ -6,7 +6,7 @@
 `--wide` adds 2.5 KB to each row, and `--unread` makes half of the events updates that no product reads (`inputs.real_rows`).
 `--compare` prints the dollars of the four histories, and of the wide ones with `keep: declared`, in one table.
 
-Promises: units as AWS documents them (`statestore.metered`), of the second half of the events, with the settle work of that
+Promises: units as AWS documents them (`statestore.memory`), of the second half of the events, with the settle work of that
 half. Does not: meet DynamoDB; the store is a map in memory, and its indexes answer `lag` seconds late.
 """
 
@@ -23,8 +23,8 @@ from benchmarks.inputs.history import generate_history
 from benchmarks.inputs.real_rows import widened, with_unread_updates
 from benchmarks.steps import BATCH, DiscardingOutbox, demo_plan, number_records
 from processor.counts import Count
-from processor.engine.rounds.executor import InProcessExecutor
 from processor.engine.rounds.round import LaneResult, Round, Stage
+from processor.engine.rounds.round_runner import InProcessExecutor
 from processor.engine.rounds.trial import Trial, batches
 from processor.engine.rounds.write_stage import write_stage
 from processor.environment.settings.settings import Settings
@@ -33,7 +33,7 @@ from processor.values import canonical_json
 from processor.values.entity import KeepChoice
 from processor.values.record import Record
 from statestore.keys import Key
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 from statestore.store import Delete, Done, Item, Page, Query, Refused, Write, WriteOutcome
 
 WRITES = {"TABLE": "row", "LEDGER": "ledger", "OPEN": "open changes"}

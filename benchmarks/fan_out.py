@@ -24,7 +24,7 @@ from processor.environment.programs.servers import DYNAMODB_LOCAL_NAME, start_dy
 from processor.environment.settings.settings import Settings
 from processor.values import canonical_json
 from processor.values.record import Message, Record
-from statestore.dynamodb import DynamoStore
+from statestore.dynamodb.store import DynamoStore
 from statestore.store import Store
 
 MEMORY = "memory"

@@ -5,7 +5,7 @@
 The table is in DynamoDB Local, or with `--store postgres` in a server of Postgres that syncs each commit to the disk. Each event
 gives the pull request of one of `USERS` users, in turn, another title, and so changes one document. A reader counts from the
 broker's acknowledgement of the event until it has a document with that title, or with a later one of the same user. The job's own
-histogram (`processor.engine.rounds.freshness`) counts each document once, by its oldest event. So the reader counts that, too.
+histogram (`processor.engine.rounds.round_counts`) counts each document once, by its oldest event. So the reader counts that, too.
 Promises: warm-up events do not count; the job is idle before each rate; the benchmark waits until each event has its document.
 Does not: give the embedded parts cores of their own.
 """
@@ -27,12 +27,12 @@ from benchmarks.inputs.stored_users import PRODUCT
 from benchmarks.job import add_store, open_bench_job, start_parts
 from benchmarks.steps import EXAMPLE
 from benchmarks.tables import format_table
-from processor.engine.rounds.freshness import read_freshness
+from processor.engine.rounds.round_counts import read_freshness
 from processor.environment.programs.servers import DYNAMODB_LOCAL_NAME
 from processor.job.kafka.client import make_consumer
 from processor.job.kafka.client import settings as client_settings
 from processor.job.run.job import Job
-from processor.job.run.prepare_plan import prepare_plan
+from processor.job.run.open_job import prepare_plan
 from processor.job.run.run_job import run_job
 from processor.language.definitions.load import load, read_directory
 from processor.values import canonical_json

@@ -35,18 +35,17 @@ from benchmarks.steps import EXAMPLE
 from processor.cli.options import print_progress, set_embedded_credentials, with_addresses
 from processor.cli.printing.output import write_published
 from processor.engine.plan.plan import Plan
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.environment import embedded as parts
 from processor.environment.programs.downloads import spark_kafka_jars
 from processor.environment.programs.servers import start_dynamodb_local, start_postgres
 from processor.environment.settings.resolve import open_registry
-from processor.environment.settings.settings import Settings, owner_name, read_settings
+from processor.environment.settings.settings import Settings, read_settings
 from processor.environment.stores.kinds import open_store
 from processor.job.kafka.reader import read_topic
 from processor.job.run.feed import read_feed
 from processor.job.run.job import Job
-from processor.job.run.open_job import open_job
-from processor.job.run.prepare_plan import prepare_plan
+from processor.job.run.open_job import RunRequest, open_job, prepare_plan
 from processor.job.run.run_job import run_job
 from processor.language.definitions.load import load, read_directory
 from processor.values import canonical_json
@@ -125,15 +124,9 @@ def open_bench_job(settings: Settings, plan: Plan, ends: list[tuple[float, int]]
             if ends is not None:
                 ends.append((perf_counter(), event.fields["read"]))
 
-    return open_job(
-        settings,
-        plan,
-        open_registry(settings),
-        owner=owner_name(),
-        take_over=False,
-        jars=sorted(spark_kafka_jars(print_progress).glob("*.jar")),
-        report=report,
-    )
+    jars = sorted(spark_kafka_jars(print_progress).glob("*.jar"))
+    registry = open_registry(settings)
+    return open_job(RunRequest(settings=settings, plan=plan, registry=registry, jars=jars, report=report))
 
 
 @contextmanager

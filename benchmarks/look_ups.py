@@ -24,7 +24,7 @@ from processor.tools.web.server import GuardRules
 from processor.values import canonical_json
 from processor.values.record import Record
 from registry.model import Snapshot
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 
 ROOTS, CHILDREN, LOOK_UPS, ROUNDS = 200, 10, 1_000, 5
 DEFINITIONS = {

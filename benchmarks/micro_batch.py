@@ -23,7 +23,7 @@ from benchmarks.steps import EXAMPLE
 from processor.job.kafka.client import make_consumer
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.run.job import Job
-from processor.job.run.prepare_plan import prepare_plan
+from processor.job.run.open_job import prepare_plan
 from processor.job.run.run_job import run_job
 from processor.language.definitions.load import load, read_directory
 from processor.values import canonical_json

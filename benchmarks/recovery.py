@@ -40,11 +40,11 @@ from processor.environment.stores.kinds import open_store
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.client import make_consumer
 from processor.job.kafka.client import settings as client_settings
-from processor.job.run.prepare_plan import prepare_plan
+from processor.job.run.open_job import prepare_plan
 from processor.language.definitions.load import load, read_directory
 from processor.values import canonical_json
 from processor.values.record import Record
-from statestore.dynamodb import DynamoStore
+from statestore.dynamodb.store import DynamoStore
 
 RATE = 5.0
 """Events a second."""

@@ -3,8 +3,8 @@
     python -m benchmarks.snapshot --rows 100000 --users 10000
 
 A job that is far behind holds its products, writes rows, and publishes each root once when it has caught up
-(`processor.job.run.catch_up`). The benchmark loads the rows of the worked example's five tables once with the products held, and
-once without, in two orders: table by table, and mixed. Promises: request units as AWS documents them (`statestore.metered`), with
+(`processor.job.run.job`). The benchmark loads the rows of the worked example's five tables once with the products held, and
+once without, in two orders: table by table, and mixed. Promises: request units as AWS documents them (`statestore.memory`), with
 all settle work and walks. Does not: meet DynamoDB, Kafka or Spark; the store is a map in memory, and CPU is that of the steps.
 """
 
@@ -20,7 +20,7 @@ from processor.engine.rounds.trial import Trial, batches
 from processor.environment.settings.settings import Settings
 from processor.tools.inspect import prices
 from processor.values.record import Record
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 
 TABLES = ("user", "payment_info", "star", "pull_request", "repo")
 
@@ -66,12 +66,12 @@ def measure_load(records: Sequence[Record], *, held: bool) -> LoadCost:
     trial.driver.start()
     trial.driver.adopt(trial.plan)
     if held:
-        trial.driver.hold()
+        trial.driver.begin_catch_up()
     for chunk in batches(records, BATCH):
         trial.batch(chunk)
         trial.background_work()
     if held:
-        trial.driver.end_hold()
+        trial.driver.end_catch_up()
     trial.finish()
     return LoadCost(
         documents=outbox.sent,

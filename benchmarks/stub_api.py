@@ -15,11 +15,10 @@ from subprocess import PIPE, Popen
 from typing import Any
 from zlib import crc32
 
-from statestore.attribute_values import encode
-from statestore.items import Image
+from statestore.items import Image, encode_version
 from statestore.keys import row_key
-from statestore.row_writes import write_image
-from statestore.versions import encode_version
+from statestore.values import encode
+from statestore.writes import write_image
 
 ROWS = 10
 TABLE = "stub"

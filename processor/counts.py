@@ -1,7 +1,7 @@
 """The counters of a job: one name each for the rooms that count, and for the metrics, the log and the texts that read.
 
 A tally is a `Counter` with these names. Tallies add up over tasks, rounds and a whole run, and the report of the job has them: so
-a name is a text, and stays. The counters of histograms are in `rounds/freshness.py` and `rounds/index_lag.py`, those of a store
+a name is a text, and stays. The counters of histograms are in `rounds/round_counts.py`, those of a store
 in `statestore/store.py`. A landing has its own.
 """
 

@@ -83,7 +83,7 @@ class BoundaryError(StatestoreError):
     """A topic is not the topic that its epochs were recorded for."""
 
 
-class ForeignPart(StatestoreError):
+class OwnedByAnother(StatestoreError):
     """The table, the registry, the job's name or the checkpoint belongs to something else."""
 
 

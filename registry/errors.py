@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from registry.model import MAX_SLOTS, Assignment, JoinSpec, Need
+from registry.model import MAX_SLOTS, Assignment, Index, JoinSpec
 
 
 class RegistryError(Exception):
@@ -136,7 +136,7 @@ class NoAssignment(RegistryError):
 class SlotRetires(RegistryError):
     """A join needs the columns of a slot that retires."""
 
-    def __init__(self, join: JoinSpec, need: Need) -> None:
+    def __init__(self, join: JoinSpec, need: Index) -> None:
         super().__init__(
             f"join {join}: the slot of {need.entity} with {'#'.join(need.columns)} retires: wait until the job has freed it "
             "(`statestore slots` shows its state), then apply again"

@@ -4,11 +4,13 @@ Postgres, and no other package's model.
 The registry does not read the `definition` of an entity or a product: JSON of the caller, stored with the order of its members.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 GATE = "publish"
 """The member of a product's definition that says when its documents go out."""
@@ -65,6 +67,13 @@ def reads(state: AssignmentState) -> bool:
     return state is AssignmentState.SERVING
 
 
+class Index(NamedTuple):
+    """The columns of `entity` by which a join finds rows, in this order. Elements of arrays have no index."""
+
+    entity: str
+    columns: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
     """In rows of `entity`, slot `slot` (1 to n) holds the key of `columns`, encoded in this order. A column may say how its text
@@ -75,21 +84,14 @@ class Assignment:
     columns: tuple[str, ...]
     state: AssignmentState
 
+    @property
+    def index(self) -> Index:
+        """The index that the slot is."""
+        return Index(self.entity, self.columns)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
-    """A join needs an index on `columns` of `entity`, in this order.
 
-    Raises:
-        ValueError: no columns.
-    """
-
-    entity: str
-    columns: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        if not self.columns:
-            raise ValueError(f"an index on {self.entity} needs columns")
+# The paths by which a join finds the rows of one of its sides. Definitions require paths, the registry assigns slots to them, and
+# a job reads them. A key path or edge path is the same for all three; an index becomes an assignment, then a slot path.
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,24 @@ class EdgePath:
 
     entity: str
     fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotPath:
+    """A job queries this slot."""
+
+    slot: int
+    pinned: bool = True
+    """For rows of one entity only; else for all rows that share the slot."""
+    strangers: tuple[str, ...] = field(default=(), compare=False)
+    """The entities because of which the query is not shared with those of its siblings."""
+
+
+RequiredPath = KeyPath | EdgePath | Index
+AssignedPath = KeyPath | EdgePath | Assignment
+PlannedPath = KeyPath | EdgePath | SlotPath
+P = TypeVar("P", covariant=True)
+Q = TypeVar("Q")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,54 +157,51 @@ class JoinSpec:
         sides = f"{self.child}({', '.join(self.child_columns)}) = {self.parent}({', '.join(self.parent_columns)})"
         return f"{sides}, strong" if self.strong else sides
 
-    def side(self, direction: Direction) -> tuple[str, tuple[str, ...]]:
+    def side(self, direction: Direction) -> Index:
         """The entity that queries in this direction read, and its columns."""
-        return (self.child, self.child_columns) if direction == "down" else (self.parent, self.parent_columns)
-
-
-RequiredPath = Need | KeyPath | EdgePath
-AssignedPath = Assignment | KeyPath | EdgePath
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinPaths:
-    """What a join needs, per direction: a key read, edges or an index."""
-
-    join: JoinSpec
-    down: RequiredPath
-    up: RequiredPath
+        if direction == "down":
+            return Index(self.child, self.child_columns)
+        return Index(self.parent, self.parent_columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JoinAccess:
-    """How the registry answers a join, per direction: a key read, edges or a slot."""
+class JoinAccess(Generic[P]):
+    """The paths of a join, one per direction."""
 
     join: JoinSpec
-    down: AssignedPath
-    up: AssignedPath
+    down: P
+    up: P
+
+    def paths(self) -> tuple[P, P]:
+        """Both paths, down and up."""
+        return self.down, self.up
+
+    def map(self, answer: Callable[[P], Q]) -> "JoinAccess[Q]":
+        """The same join with the answer for each path."""
+        return JoinAccess(join=self.join, down=answer(self.down), up=answer(self.up))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityEntry:
-    """A source table. `columns`: each declared column with its type, as text. `definition`: its JSON. The registry derives the
-    rest. `layout`: the registry version at which a slot or edges of its rows last became written, 0 for never. `dropped`: columns
-    that it declares no more, with the last type; stored rows may hold values of them."""
+    """A source table. The registry derives the layout and the dropped columns itself."""
 
     name: str
     topic: str
     key: tuple[str, ...]
     shards: int
     columns: Mapping[str, str]
+    """Each declared column with its type, as text."""
     definition: Mapping[str, Any]
+    """Its JSON."""
     layout: int = field(default=0, compare=False)
+    """The registry version at which a slot or edges of its rows last became written, 0 for never."""
     dropped: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Columns that it declares no more, with the last type; stored rows may hold values of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductEntry:
-    """A document definition and its joins. `version`: 1 when first stored, one more with each change, and never the same for two
-    contents of one name. `paused`: the job publishes nothing of it. `retracted`: all its documents become tombstones, then the
-    job removes it. The registry ignores these three of a caller."""
+    """A document definition and its joins. The registry ignores version, `paused` and `retracted` of a caller."""
 
     name: str
     topic: str
@@ -192,8 +209,11 @@ class ProductEntry:
     definition: Mapping[str, Any]
     joins: tuple[JoinSpec, ...]
     version: int = 0
+    """1 when first stored, one more with each change, and never the same for two contents of one name."""
     paused: bool = False
+    """The job publishes nothing of it."""
     retracted: bool = False
+    """All its documents become tombstones, then the job removes it."""
 
     @property
     def content(self) -> Mapping[str, Any]:
@@ -207,37 +227,39 @@ class ProductEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """The requirements of an apply. `groups`: needs that should share one slot number, the most important group first; `paths`:
-    one for each join of `products`. Other entities and products stay as they are."""
+    """The requirements of an apply. Other entities and products stay as they are."""
 
     entities: tuple[EntityEntry, ...]
     products: tuple[ProductEntry, ...]
-    paths: tuple[JoinPaths, ...]
-    groups: Sequence[Sequence[Need]]
+    paths: tuple[JoinAccess[RequiredPath], ...]
+    """The paths of each join of `products`."""
+    groups: Sequence[Sequence[Index]]
+    """Indexes that should share one slot number, the most important group first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The whole registry at one version. `slots`: n, of GSI_1..GSI_n. All parts are sorted by name (assignments by
-    entity and slot).
-
-    `products`: those that jobs publish. `waiting`: those that go live, each with its version, once their slots and edges are
-    full in all stored rows. `joins`: of both. `versions`: the highest version of each product name, also of removed products.
-    `numbers`: (root entity, product) -> the number of its ledger entries, also of removed products.
-    `paused`: jobs read no batches. `paused_topics`: of entities; jobs leave their records in Kafka.
-    """
+    """The whole registry at one version. All parts are sorted by name (assignments by entity and slot)."""
 
     version: int
     slots: int
+    """n, of GSI_1..GSI_n."""
     entities: tuple[EntityEntry, ...]
     products: tuple[ProductEntry, ...]
+    """Those that jobs publish."""
     assignments: tuple[Assignment, ...]
-    joins: tuple[JoinAccess, ...]
+    joins: tuple[JoinAccess[AssignedPath], ...]
+    """The joins of products, live and waiting."""
     waiting: tuple[ProductEntry, ...] = ()
+    """Those that go live, each with its version, once their slots and edges are full in all stored rows."""
     versions: Mapping[str, int] = field(default_factory=dict)
+    """The highest version of each product name, also of removed products."""
     numbers: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(root entity, product) -> the number of its ledger entries, also of removed products."""
     paused: bool = False
+    """Jobs read no batches."""
     paused_topics: tuple[str, ...] = ()
+    """Topics of entities whose records jobs leave in Kafka."""
 
     def assignments_of(self, entity: str) -> tuple[Assignment, ...]:
         """The assignments of an entity, by slot."""
@@ -245,10 +267,10 @@ class Snapshot:
 
     def edge_paths(self) -> tuple[EdgePath, ...]:
         """The edges that joins use, each once."""
-        paths = (path for access in self.joins for path in (access.down, access.up))
+        paths = (path for access in self.joins for path in access.paths())
         return tuple(dict.fromkeys(path for path in paths if isinstance(path, EdgePath)))
 
-    def access(self, join: JoinSpec) -> JoinAccess:
+    def access(self, join: JoinSpec) -> JoinAccess[AssignedPath]:
         """The paths that answer a join. Raises KeyError for one that the registry does not know."""
         for one in self.joins:
             if one.join == join:
@@ -341,17 +363,8 @@ class KnownLanding(NamedTuple):
 # What jobs, operators and the schema itself show: no content of the registry.
 
 How = Literal["stopped", "finished", "failed", "lost", "killed"]
-"""stopped: a person asked for it; finished: all records of a run with `--once` are processed; failed: an error ended the run, or
-its start; lost: another run took its lease; killed: the run gave no sign of its end."""
-
-ENDS: Mapping[How, str] = {
-    "stopped": "stopped on request",
-    "finished": "finished all records (--once)",
-    "failed": "ended with an error",
-    "lost": "lost its lease to another run",
-    "killed": "gave its last sign of life",
-}
-"""How a run ended, in words."""
+"""stopped: an operator asked for it; finished: all records of a run with `--once` are processed; failed: an error ended the run,
+or its start; lost: another run took its lease; killed: the run reported no end."""
 
 
 class RunMark(NamedTuple):
@@ -366,7 +379,7 @@ class RunMark(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
     """How a run of `owner` ended. `text`: the message of its error, with the cure; empty without an error. `at`: when; of a
-    killed run its last sign of life."""
+    killed run its last heartbeat."""
 
     how: How
     owner: str
@@ -397,7 +410,7 @@ class JobStatus:
 
     @property
     def last_end(self) -> RunEnd | None:
-        """How the last run ended; None while it lives, and where nobody noted it."""
+        """How the last run ended; None while it lives, and where no run noted it."""
         if self.alive or self.owner is None:
             return None if self.alive else self.ended
         return RunEnd(how="killed", owner=self.owner, text="", at=self.renewed_at)
@@ -477,11 +490,6 @@ class JoinStatistics:
     most: int
     value: str | None
 
-    @property
-    def shown_value(self) -> str:
-        """The value for people."""
-        return "an erased value" if self.value is None and self.most else repr(self.value)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
@@ -515,3 +523,35 @@ class RegistryState:
     """Whether the user may create a schema."""
     missing: tuple[str, ...] = ()
     """The rights of a job that the user lacks, such as `INSERT on leases`."""
+
+
+def json_text(value: Any) -> str:
+    """The one text of a JSON value, as the registry stores it. Mappings of any kind become objects, in their own order, since a
+    document's members come in the product's order."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain, allow_nan=False)
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """True when two JSON values are the same, the order of members included."""
+    return json_text(one) == json_text(other)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is no JSON value: {value!r}")
+
+
+# A field of a slot or of edges is a column (`code`), the elements of one (`ids[]`, `inner[].id::number`), or text of either that
+# compares in its own way (`code::ci`, `tags[]::ci+trimmed`).
+
+_ELEMENTS = re.compile(r"(.+?)\[\](?:\..+?)?(?:::[\w+]+)?")
+_COMPARED = re.compile(r"(.+)::(?:ci|trimmed|ci\+trimmed)")
+
+
+def column_of(field: str) -> str:
+    """The column of a field."""
+    if "::" not in field and "[]" not in field:
+        return field
+    found = _ELEMENTS.fullmatch(field) or _COMPARED.fullmatch(field)
+    return found.group(1) if found else field

@@ -11,12 +11,20 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from registry.errors import NoSlot
-from registry.model import Assignment, AssignmentState, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry
-from registry.text import column_of
+from registry.model import (
+    Assignment,
+    AssignmentState,
+    EntityEntry,
+    Index,
+    JoinAccess,
+    JoinSpec,
+    ProductEntry,
+    RequiredPath,
+    column_of,
+)
 
-_Index = tuple[str, tuple[str, ...]]
 T = TypeVar("T")
-Apart = Callable[[_Index, _Index], bool]
+Apart = Callable[[Index, Index], bool]
 """Whether two indexes should have different slots."""
 _NUMBERS = ("int", "float", "decimal")
 
@@ -28,11 +36,11 @@ class SharedQuery:
     `kin`: the indexes that the product's joins set equal to the value, directly or through others. `entities`: those of the
     product. `types`: of the value, as `value_types` gives them."""
 
-    kin: frozenset[_Index]
+    kin: frozenset[Index]
     entities: frozenset[str]
     types: tuple[str, ...]
 
-    def strange(self, index: _Index, types: tuple[str, ...]) -> bool:
+    def strange(self, index: Index, types: tuple[str, ...]) -> bool:
         """Whether the query may read rows of this index for nothing. Serial ids of unrelated tables are equal all the time. A
         text may be a number, too, but in a table that the product reads anyway such rows are few."""
         meets = len(types) == len(self.types) and all(
@@ -47,18 +55,20 @@ def value_types(columns: Iterable[str], declared: Mapping[str, str]) -> tuple[st
     return tuple("number" if name in _NUMBERS else name for name in names)
 
 
-def apart(products: Iterable[ProductEntry], paths: Iterable[JoinPaths], entities: Iterable[EntityEntry]) -> Apart:
+def apart(
+    products: Iterable[ProductEntry], paths: Iterable[JoinAccess[RequiredPath]], entities: Iterable[EntityEntry]
+) -> Apart:
     """Keeps a shared query away from an index that is strange to each product with that query. `paths`: those of all joins of the
     products."""
-    by_join = {path.join: path for path in paths}
+    by_join = {access.join: access for access in paths}
     declared = {entity.name: entity.columns for entity in entities}
-    shared: dict[_Index, list[SharedQuery]] = {}
+    shared: dict[Index, list[SharedQuery]] = {}
     for product in products:
         for members, query in _shared_queries(product, by_join, declared):
             for member in members:
                 shared.setdefault(member, []).append(query)
 
-    def strange(asked: _Index, other: _Index) -> bool:
+    def strange(asked: Index, other: Index) -> bool:
         types = value_types(other[1], declared.get(other[0], {}))
         queries = shared.get(asked, ())
         return bool(queries) and all(query.strange(other, types) for query in queries)
@@ -67,28 +77,31 @@ def apart(products: Iterable[ProductEntry], paths: Iterable[JoinPaths], entities
 
 
 def _shared_queries(
-    product: ProductEntry, by_join: Mapping[JoinSpec, JoinPaths], declared: Mapping[str, Mapping[str, str]]
-) -> Iterator[tuple[set[_Index], SharedQuery]]:
+    product: ProductEntry,
+    by_join: Mapping[JoinSpec, JoinAccess[RequiredPath]],
+    declared: Mapping[str, Mapping[str, str]],
+) -> Iterator[tuple[set[Index], SharedQuery]]:
     """The queries that joins of a product may share, each with the indexes that it asks."""
-    sides = list[tuple[_Index, _Index]]()
-    asked: dict[_Index, set[_Index]] = {}
-    for path in (by_join[join] for join in product.joins):
-        down = _index(path.down) if isinstance(path.down, Need) else path.join.side("down")
-        up = _index(path.up) if isinstance(path.up, Need) else path.join.side("up")
+    sides = list[tuple[Index, Index]]()
+    asked: dict[Index, set[Index]] = {}
+    for join in product.joins:
+        access = by_join[join]
+        down = access.down if isinstance(access.down, Index) else join.side("down")
+        up = access.up if isinstance(access.up, Index) else join.side("up")
         sides.append((down, up))
-        if isinstance(path.down, Need):
+        if isinstance(access.down, Index):
             asked.setdefault(up, set()).add(down)
     kinds = equal_groups(sides)
-    for (entity, columns), members in asked.items():
+    for asker, members in asked.items():
         if len({name for name, _ in members}) > 1:
-            kin = frozenset(index for index, kind in kinds.items() if kind == kinds[entity, columns])
-            types = value_types(columns, declared[entity])
+            kin = frozenset(index for index, kind in kinds.items() if kind == kinds[asker])
+            types = value_types(asker.columns, declared[asker.entity])
             yield members, SharedQuery(kin=kin, entities=product.entities(), types=types)
 
 
 def assign(
     stored: Sequence[Assignment],
-    groups: Sequence[Sequence[Need]],
+    groups: Sequence[Sequence[Index]],
     slots: int,
     apart: Apart = lambda one, other: False,
 ) -> tuple[Assignment, ...]:
@@ -142,20 +155,20 @@ class _Board:
 
     slots: int
     apart: Apart
-    assigned: dict[_Index, Assignment] = field(default_factory=dict)
+    assigned: dict[Index, Assignment] = field(default_factory=dict)
     taken: dict[tuple[str, int], Assignment] = field(default_factory=dict)
 
     def put(self, one: Assignment) -> None:
-        self.assigned[one.entity, one.columns] = one
+        self.assigned[one.index] = one
         self.taken[one.entity, one.slot] = one
 
-    def missing(self, group: Iterable[Need]) -> Iterator[Need]:
+    def missing(self, group: Iterable[Index]) -> Iterator[Index]:
         """The needs of a group without a slot. Each step of the iteration looks at the board of its moment."""
-        return (need for need in group if _index(need) not in self.assigned)
+        return (need for need in group if need not in self.assigned)
 
-    def free(self, needs: Iterable[Need]) -> int | None:
+    def free(self, needs: Iterable[Index]) -> int | None:
         """The lowest slot that is free for all the needs, best one without an index to keep apart from."""
-        wanted = {_index(need) for need in needs}
+        wanted = {*needs}
         every = range(1, self.slots + 1)
         free = [slot for slot in every if not any((entity, slot) in self.taken for entity, _ in wanted)]
         crowded = {
@@ -165,17 +178,15 @@ class _Board:
         }
         return next((slot for slot in free if slot not in crowded), free[0] if free else None)
 
-    def take(self, need: Need, slot: int) -> None:
+    def take(self, need: Index, slot: int) -> None:
         """Gives the slot to the need, unless its entity uses the slot for other columns."""
         if (need.entity, slot) not in self.taken:
             self.put(Assignment(entity=need.entity, slot=slot, columns=need.columns, state=AssignmentState.PLANNED))
 
 
-def _place(board: _Board, group: Sequence[Need]) -> None:
+def _place(board: _Board, group: Sequence[Index]) -> None:
     """Gives slots to the members of one group that have none. A member for which no slot is free gets none."""
-    members = Counter(
-        board.assigned[_index(need)].slot for need in dict.fromkeys(group) if _index(need) in board.assigned
-    )
+    members = Counter(board.assigned[need].slot for need in dict.fromkeys(group) if need in board.assigned)
     for slot in sorted(members, key=lambda slot: (-members[slot], slot)):
         for need in board.missing(group):
             board.take(need, slot)
@@ -187,17 +198,13 @@ def _place(board: _Board, group: Sequence[Need]) -> None:
             board.take(need, own)
 
 
-def _no_slot(board: _Board, need: Need, groups: Sequence[Sequence[Need]]) -> NoSlot:
-    needed = {_index(one) for group in groups for one in group}
+def _no_slot(board: _Board, need: Index, groups: Sequence[Sequence[Index]]) -> NoSlot:
+    needed = {one for group in groups for one in group}
     taken = sorted((one for one in board.taken.values() if one.entity == need.entity), key=lambda one: one.slot)
-    unused = [one for one in taken if (one.entity, one.columns) not in needed]
+    unused = [one for one in taken if one.index not in needed]
     return NoSlot(need.entity, need.columns, taken, unused)
 
 
 def _preference(one: Assignment) -> tuple[bool, bool]:
     """Of several assignments of one index, the last of this order answers: one that serves, then one that does not retire."""
     return one.state is AssignmentState.SERVING, one.state is not AssignmentState.RETIRING
-
-
-def _index(need: Need) -> _Index:
-    return need.entity, need.columns

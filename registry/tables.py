@@ -4,6 +4,8 @@ have the triggers, the functions and the view `unserved`.
 All names are without a schema: the search path of each connection leads to the schema of the settings.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -26,6 +28,8 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
+
+_TEXTS = ARRAY(Text, as_tuple=True)
 
 metadata = MetaData(
     naming_convention={
@@ -67,7 +71,7 @@ entities = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("topic", Text, nullable=False),
-    Column("key", ARRAY(Text), nullable=False, comment="never changes: rows are stored under it"),
+    Column("key", _TEXTS, nullable=False, comment="never changes: rows are stored under it"),
     Column("shards", Integer, nullable=False, comment="never changes: rows are stored under it"),
     Column("columns", JSON, nullable=False, comment="declared column: its type"),
     Column(
@@ -97,7 +101,7 @@ assignments = Table(
     metadata,
     Column("entity", Text, ForeignKey("entities.name"), primary_key=True),
     Column("slot", Integer, ForeignKey("slots.slot"), primary_key=True, autoincrement=False),
-    Column("columns", ARRAY(Text), nullable=False, comment="in the order in which the slot's key encodes them"),
+    Column("columns", _TEXTS, nullable=False, comment="in the order in which the slot's key encodes them"),
     Column("state", Text, nullable=False, comment="an assignment that is free is no row"),
     Column(
         "changed_version",
@@ -124,9 +128,9 @@ joins = Table(
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("child", Text, ForeignKey("entities.name"), nullable=False),
-    Column("child_columns", ARRAY(Text), nullable=False),
+    Column("child_columns", _TEXTS, nullable=False),
     Column("parent", Text, ForeignKey("entities.name"), nullable=False),
-    Column("parent_columns", ARRAY(Text), nullable=False),
+    Column("parent_columns", _TEXTS, nullable=False),
     Column("strong", Boolean, nullable=False, server_default=text("false"), comment="true: no slot answers it"),
     UniqueConstraint("child", "child_columns", "parent", "parent_columns", "strong"),
     CheckConstraint(
@@ -142,53 +146,54 @@ access_paths = Table(
     Column("direction", Text, primary_key=True, comment="down: queries read child rows; up: parent rows"),
     Column("entity", Text, ForeignKey("entities.name"), nullable=False, comment="the side that queries read"),
     Column("slot", Integer, comment="null: edges or, without them, a key read"),
-    Column("edges", ARRAY(Text), comment="the fields by which edges name the rows of that side"),
+    Column("edges", _TEXTS, comment="the fields by which edges name the rows of that side"),
     ForeignKeyConstraint(["entity", "slot"], ["assignments.entity", "assignments.slot"], ondelete="RESTRICT"),
     CheckConstraint("direction IN ('down', 'up')", name="access_paths_direction_ck"),
     CheckConstraint("slot IS NULL OR edges IS NULL", name="access_paths_one_way_ck"),
 )
 
+
+def _product_columns(version: str | None = None) -> list[Column[Any]]:
+    """The columns of a product, live or waiting. `version`: the comment of its version."""
+    return [
+        Column("name", Text, primary_key=True),
+        Column("topic", Text, nullable=False),
+        Column("root", Text, ForeignKey("entities.name"), nullable=False),
+        Column("definition", JSON, nullable=False),
+        Column("version", Integer, nullable=False, comment=version),
+        Column("paused", Boolean, nullable=False, server_default=text("false")),
+    ]
+
+
+def _join_table(name: str, products: str) -> Table:
+    """The table of the joins of these products."""
+    return Table(
+        name,
+        metadata,
+        Column("product", Text, ForeignKey(f"{products}.name", ondelete="CASCADE"), primary_key=True),
+        Column("join_id", BigInteger, ForeignKey("joins.id"), primary_key=True),
+        Column("position", Integer, nullable=False, comment="parents first, as the definition is written"),
+    )
+
+
 products = Table(
     "products",
     metadata,
-    Column("name", Text, primary_key=True),
-    Column("topic", Text, nullable=False),
-    Column("root", Text, ForeignKey("entities.name"), nullable=False),
-    Column("definition", JSON, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("paused", Boolean, nullable=False, server_default=text("false")),
+    *_product_columns(),
     Column("retracted", Boolean, nullable=False, server_default=text("false")),
     UniqueConstraint("topic", deferrable=True, initially="DEFERRED"),
     CheckConstraint("version > 0", name="products_version_ck"),
 )
 
-product_joins = Table(
-    "product_joins",
-    metadata,
-    Column("product", Text, ForeignKey("products.name", ondelete="CASCADE"), primary_key=True),
-    Column("join_id", BigInteger, ForeignKey("joins.id"), primary_key=True),
-    Column("position", Integer, nullable=False, comment="parents first, as the definition is written"),
-)
-
+product_joins = _join_table("product_joins", "products")
 waiting_products = Table(
     "waiting_products",
     metadata,
-    Column("name", Text, primary_key=True),
-    Column("topic", Text, nullable=False),
-    Column("root", Text, ForeignKey("entities.name"), nullable=False),
-    Column("definition", JSON, nullable=False),
-    Column("version", Integer, nullable=False, comment="that it has when it goes live"),
-    Column("paused", Boolean, nullable=False, server_default=text("false")),
+    *_product_columns("that it has when it goes live"),
     comment="products that go live once stored rows have all their slots and edges",
 )
 
-waiting_joins = Table(
-    "waiting_joins",
-    metadata,
-    Column("product", Text, ForeignKey("waiting_products.name", ondelete="CASCADE"), primary_key=True),
-    Column("join_id", BigInteger, ForeignKey("joins.id"), primary_key=True),
-    Column("position", Integer, nullable=False, comment="parents first, as the definition is written"),
-)
+waiting_joins = _join_table("waiting_joins", "waiting_products")
 
 product_versions = Table(
     "product_versions",
@@ -214,7 +219,7 @@ work = Table(
     Column("paused", Boolean, nullable=False, server_default=text("false"), comment="true: jobs read no batches"),
     Column(
         "paused_topics",
-        ARRAY(Text),
+        _TEXTS,
         nullable=False,
         server_default=text("'{}'"),
         comment="jobs read no records of them",

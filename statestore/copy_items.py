@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from statestore.errors import Terminal
-from statestore.item_attributes import key_of_item, shows, version_shown
+from statestore.items import key_of_item, shows, version_shown
 from statestore.keys import Key
 from statestore.limits import is_slot, key_text
 from statestore.store import Absent, Delete, Item, Query, Read, Store, Write
@@ -44,7 +44,7 @@ class CopyCounts:
 
 
 class CopyStep(NamedTuple):
-    """How far a copy is. `phase`: COPY or COMPARE; `done`: its items so far; `total`: all its items, None where nobody knows;
+    """How far a copy is. `phase`: COPY or COMPARE; `done`: its items so far; `total`: all its items, None where it is unknown;
     `about`: the server counted them earlier. `late`: the entries of indexes that the copy waits for."""
 
     phase: str

@@ -18,7 +18,7 @@ class Terminal(StoreError):
 
 
 class NoTable(Terminal):
-    """There is no such table, or nobody can use it yet."""
+    """There is no such table, or it is not ready yet."""
 
 
 class FencedWrite(Terminal):

@@ -1,10 +1,9 @@
-"""The attributes of a row's item, and how items become rows.
+"""The attributes of a row's item, its version, and how items become rows. No other package spells a name of an attribute.
 
     PK, SK              `TABLE#star`, the encoded primary key
-    _f                  the format version of the item (`statestore.item_format`)
+    _f                  the format version of the item (`check_format`)
     _v                  the row's version, `epoch.partition.offset` with fixed width, so that text order is version order: in one
                         epoch all versions of a row have the same partition; then a count, where a later write filled columns
-                        (`statestore.versions`)
     _l                  the layout that the row's slots and edges follow
     _indexed            a map: the columns that the indexes show, in a row with slots. Of a row that they show whole, also `_more`
     _indexed_v          the version of the last change of `_indexed`, the slots or the edges, in an item with slots
@@ -19,8 +18,13 @@
     _replayed           a replay of a dead letter wrote last what the indexes show of the row, in an item with slots
     _deleted, ttl       a delete marker, and the time after which DynamoDB may remove it (seconds since 1970)
 
-`statestore.column_values` says how an attribute, or an entry of `_indexed`, holds a value;
-`statestore.row_writes` writes a row. Does not send anything.
+`statestore.values` says how an attribute, or an entry of `_indexed`, holds a value; `statestore.writes` writes a row.
+
+Text order of versions is their order. Between two partitions of one epoch no order exists, and `are_comparable` says so.
+
+Rows, edges and the job's progress have one format version. The doorways to DynamoDB and Postgres check each item that they read,
+so a release never takes an item of a newer format for one of its own. "Upgrade" in docs/operate.md says when a release may write
+another format. The memory store needs no check: it keeps nothing that another release wrote.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -28,14 +32,64 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from statestore import keys
-from statestore.column_values import (
+from statestore.errors import NewerFormat
+from statestore.keys import Key
+from statestore.limits import is_slot
+from statestore.store import Item, Page, Query
+from statestore.table import ROW, shown
+from statestore.values import (
+    item_size,
     load_value,
     loads,
     named_attributes,
     unpack_values,
 )
-from statestore.keys import Key
-from statestore.store import Item
+
+_EPOCH, _PARTITION, _VERSION = 6, 13, 33
+"""Characters up to the end of the epoch, of the partition, and of the offset."""
+
+
+def encode_version(epoch: int, partition: int, offset: int) -> str:
+    """The version of a change."""
+    return f"{str(epoch).zfill(6)}.{str(partition).zfill(6)}.{str(offset).zfill(19)}"
+
+
+def decode_version(version: str) -> tuple[int, int, int]:
+    """The epoch, the partition and the offset of the change that made a version; without the count of fills."""
+    epoch, partition, offset = map(int, version[:_VERSION].split("."))
+    return epoch, partition, offset
+
+
+def version_prefixes(version: str) -> tuple[str, str]:
+    """The beginnings that all versions of the same epoch have, and all of the same epoch and partition."""
+    return version[:_EPOCH], version[:_PARTITION]
+
+
+def are_comparable(version: str, other: str) -> bool:
+    """Whether the order of two versions is the order of delivery: in one epoch, only the offsets of one partition are."""
+    (epoch, partition), (other_epoch, other_partition) = version_prefixes(version), version_prefixes(other)
+    return epoch != other_epoch or partition == other_partition
+
+
+def next_fill(version: str) -> str:
+    """The version of a row after an older change filled columns of it: above the row's own, below that of every later change."""
+    own, fills = version[:_VERSION], version[_VERSION + 1 :]
+    return f"{own}.{int(fills or 0) + 1:06d}"
+
+
+FORMAT = 1
+"""The format version of the items that this release writes, and the highest that it reads."""
+
+
+def check_format(item: Mapping[str, Any]) -> None:
+    """Raises NewerFormat for an item of a newer release. Part of an item, without `_f`, passes."""
+    found = item.get("_f")
+    if isinstance(found, int) and found > FORMAT:
+        raise NewerFormat(
+            f"{item.get('PK')} / {item.get('SK')}: the item has format {found}, and this release of statestore reads formats up "
+            f"to {FORMAT}: a newer release wrote it. Stop this job, and install that release"
+        )
+
 
 DELETED = "_deleted"
 """The attribute that makes an item a delete marker."""
@@ -43,7 +97,7 @@ INDEXED, INDEXED_VERSION, MORE, REPLAYED = "_indexed", "_indexed_v", "_more", "_
 
 
 Edge = tuple[str, str]
-"""A key by which edges (`statestore.edges`) name a row: (the fields in the form of `keys.field_names`, key)."""
+"""A key by which edges (`statestore.writes`) name a row: (the fields in the form of `keys.field_names`, key)."""
 JoinKey = tuple[int | str, str]
 """A join key of a row: (slot, key), or an edge."""
 
@@ -57,36 +111,39 @@ class PendingKey(NamedTuple):
 
 
 class Image(NamedTuple):
-    """The new content of a row. `columns` None: a delete marker that DynamoDB may remove at `forget` (seconds since 1970). A
-    declared column that `columns` leaves out keeps its value. `slots`: slot -> encoded key, None for no key. `since`: column ->
-    the version of its value, where that is older than `version`. `edges`: the keys by which edges name the row, None for an
-    entity without edges. `layout`: the number of the layout that `slots` and `edges` follow. It rises when the entity gets
-    another slot or other edges. `dropped`: columns whose attributes the write removes. `indexed`: the columns that the indexes
-    show, None for whole rows; none without slots. `indexed_version`: that of the row in the table, where the write leaves alone
-    all that the indexes show; empty where it does not. `emptied`: the slots that a delete marker does not fill, so that no index
-    shows the row any more; it has no other slots. `replayed`: a replay of a dead letter writes it."""
+    """The new content of a row."""
 
     key: Key
     version: str
     columns: Mapping[str, Any] | None
+    """None for a delete marker. A declared column that `columns` leaves out keeps its value."""
     more: Mapping[str, Any]
+    """The undeclared columns."""
     declared: tuple[str, ...]
     slots: Mapping[int, str | None]
+    """Slot -> encoded key, None for no key."""
     since: Mapping[str, str] = {}
+    """Column -> the version of its value, where that is older than `version`."""
     edges: frozenset[Edge] | None = None
+    """The keys of the edges that name the row, None for an entity without edges."""
     forget: int = 0
+    """When DynamoDB may remove a delete marker, in seconds since 1970."""
     layout: int = 0
+    """The number of the layout of `slots` and `edges`, which rises when the entity gets another slot or other edges."""
     dropped: tuple[str, ...] = ()
+    """Columns whose attributes the write removes."""
     indexed: frozenset[str] | None = frozenset()
+    """The columns that the indexes show, None for whole rows; none without slots."""
     indexed_version: str = ""
+    """That of the row in the table, where the write leaves alone all that the indexes show; empty where it does not."""
     emptied: tuple[int, ...] = ()
+    """The slots that a delete marker does not fill, so that no index shows the row any more; it has no other slots."""
     replayed: bool = False
+    """A replay of a dead letter writes it."""
 
 
 class Row(NamedTuple):
-    """A row as the table holds it. `columns` None: a delete marker. `since`, `layout`, `indexed`: as in `Image`.
-    `indexed_version`: the version of the last change of all that the indexes show; empty where it is the row's own. `replayed`: a
-    replay wrote that last: perhaps a task that outlived its run, whose change no later run holds open."""
+    """A row as the table holds it; see `Image`."""
 
     key: Key
     version: str
@@ -99,7 +156,9 @@ class Row(NamedTuple):
     layout: int = 0
     indexed: frozenset[str] | None = frozenset()
     indexed_version: str = ""
+    """The version of the last change of all that the indexes show; empty where it is the row's own."""
     replayed: bool = False
+    """A replay wrote that last: perhaps a task that outlived its run, whose change no later run holds open."""
 
     def version_in_indexes(self) -> str:
         """The version at which the indexes show the row in the end."""
@@ -206,3 +265,62 @@ def _pending(item: Item, now: Collection[JoinKey], former: Iterable[JoinKey], ve
 def _since(attributes: Mapping[str, Any]) -> dict[str, str]:
     columns = [(column, attributes[name]) for name, column in named_attributes(tuple(attributes)).columns]
     return {column: value["since"] for column, value in columns if type(value) is dict and "since" in value}
+
+
+def key_of_item(item: Item) -> Key:
+    """The primary key of any item of the table."""
+    return Key(item["PK"], item["SK"])
+
+
+def by_key(items: Iterable[Item]) -> dict[tuple[str, str], Item]:
+    """The items by their primary keys. A `Key` equals such a pair, and takes ten times as long to make."""
+    return {(item["PK"], item["SK"]): item for item in items}
+
+
+def entity_of_item(item: Item) -> str:
+    """The entity of the row that an item holds."""
+    return keys.entity_of(item["PK"])
+
+
+def version_of_item(item: Item) -> str:
+    """The version of the row that an item holds."""
+    version: str = item["_v"]
+    return version
+
+
+def version_shown(item: Item) -> str:
+    """The version of the last change of what the indexes show of a row, by its item or by an index. Empty for a leftover
+    index entry, whose entity has given up its slots."""
+    version: str = item.get("_indexed_v") or item.get("_v", "")
+    return version
+
+
+def entry_size(item: Item) -> int | None:
+    """The bytes of what an index shows of a row, in the mean over its slots; None for a row without slots."""
+    sizes = [item_size(shown(item, slot)) for slot in filter(is_slot, item)]
+    return round(sum(sizes) / len(sizes)) if sizes else None
+
+
+def shows(probe: Query, page: Page, version: str) -> bool:
+    """Whether the answer to a query of one row shows the row at this version in indexes, or at a newer one."""
+    return any((item["PK"], item["SK"]) == probe.row and version_shown(item) >= version for item in page.items)
+
+
+def replace_older(items: Iterable[Item], rows: Mapping[Key, Item | None]) -> list[Item]:
+    """The items of an index answer, with rows that were read by key in their places: the higher version wins, and a row that
+    is gone (None) takes its item with it."""
+    answer = by_key(items)
+    for key, row in rows.items():
+        if row is None:
+            answer.pop(key, None)
+        elif key not in answer or version_shown(answer[key]) <= version_shown(row):
+            answer[key] = row
+    return list(answer.values())
+
+
+def readable_attributes(item: Item) -> dict[str, Any]:
+    """The attributes of an item in the order for people: the key, the slots, the others by name; not the format version,
+    the layout and the name in the indexes."""
+    names = [name for name in item if name not in ("_f", "_l", ROW)]
+    names.sort(key=lambda name: (name not in ("PK", "SK"), not name.startswith("GSI_"), name))
+    return {name: item[name] for name in names}

@@ -110,7 +110,8 @@ def is_no_key(slot: str) -> bool:
     return slot.startswith("!")
 
 
-def field_names(fields: Sequence[str]) -> str:
+@lru_cache(maxsize=4096)
+def field_names(fields: tuple[str, ...]) -> str:
     """The fields of an edge as one text: `username`, `owner#name`, `ids[]`."""
     return "#".join(_text(field).replace("=", "%3D") for field in fields)
 

@@ -6,19 +6,23 @@ store itself finds an item that grows past its limit.
 """
 
 import re
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from statestore.attribute_values import canonical
 from statestore.errors import Terminal
 from statestore.keys import LIMIT, Key, index_row, stored_bytes
 from statestore.store import Absent, AbsentOrWithin, Condition, Equals, Query, Write
 from statestore.table import ROW
+from statestore.values import canonical
 
 MAX_CHANGES = 355
 """The most attributes in one write. An update expression has 4 KB: a set takes at most 10 bytes of it, a copy 30. A row has no
 more copies than slots and one more, so 355 always fit."""
+
+MAX_KEYS = 100
+"""Keys that one BatchGetItem takes."""
 
 _ORDERED = (str, int, Decimal)
 _SLOT = re.compile(r"GSI_\d+")
@@ -144,3 +148,25 @@ def _check_text(key: Key, name: str, value: Any) -> str:
 
 def _unstorable(key: Key, name: str, error: ValueError) -> Terminal:
     return Terminal(f"{key_text(key)}: attribute {name}: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestNames:
+    """Names requests. `show_keys`: whether by the keys of rows, or only by their partitions."""
+
+    show_keys: bool
+
+    def row(self, key: Key) -> str:
+        """The row with this key."""
+        return key_text(key) if self.show_keys else _without_values(key.pk)
+
+    def reading(self, source: Query | str) -> str:
+        """A read of an index, or of a partition."""
+        if isinstance(source, str):
+            return f"reading partition {source if self.show_keys else _without_values(source)}"
+        return f"querying {source.slot}" + (f" for {source.value!r}" if self.show_keys else "")
+
+
+def _without_values(pk: str) -> str:
+    """A partition key. The partition of edges ends with a value of the rows."""
+    return pk.partition("=")[0]

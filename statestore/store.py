@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
 from statestore.keys import Key, entity_of
+from statestore.values import canonical, encode, fits
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -191,9 +192,9 @@ class Store(Protocol):
         stored items. A later call continues a call that broke off."""
 
     def take_over(self, fence: FencingToken) -> None:
-        """From now on writes in the right of this run. Where the store knows runs, it refuses every later write of a run with
-        another fence: such a write raises `statestore.errors.FencedWrite`, and so does this call for an older run. DynamoDB
-        knows no runs: there the conditions of the writes refuse what an older run sends."""
+        """From now on writes under this fencing token. A store with fencing refuses every later write under another token: such
+        a write raises `statestore.errors.FencedWrite`, and so does this call for an older run. DynamoDB has no fencing: there
+        the conditions of the writes refuse what an older run sends."""
 
     def describe(self) -> TableDescription | None:
         """Describes the table; None when there is none."""
@@ -241,3 +242,68 @@ class Store(Protocol):
     def scan(self, after: Key | None, limit: int) -> Page:
         """Reads at most `limit` items of the whole table, strongly consistent, in the store's own order. Starts behind `after`,
         the end of an earlier page. Live work never uses this."""
+
+
+def read_alone(store: Store, read: Read) -> Page:
+    """The answer to one read. Raises the errors of the store."""
+    source, after, limit = read
+    if limit is not None:
+        return store.page(source, after, limit)
+    return Page(store.partition(source) if isinstance(source, str) else store.query(source), None)
+
+
+def write_alone(store: Store, request: Write | Delete) -> WriteOutcome:
+    """The outcome of one write or delete. Raises the errors of the store."""
+    return store.delete(request) if isinstance(request, Delete) else store.write(request)
+
+
+def evaluate_write(old: Item | None, write: Write, values: dict[str, Any]) -> tuple[WriteOutcome, Item | None]:
+    """The outcome of a write over the stored item, and the item that the store keeps afterwards. `values`: the attributes that
+    the write sets, as `limits.storable` returns them."""
+    if not holds(write.when, old):
+        return (Refused(old) if fits(values, MAX_ITEM_BYTES) else TooLarge()), old
+    new = updated(old, write, values)
+    return (Done(old), new) if fits(new, MAX_ITEM_BYTES) else (TooLarge(), old)
+
+
+def evaluate_delete(old: Item | None, delete: Delete) -> tuple[Done | Refused, Item | None]:
+    """The outcome of a delete over the stored item, and the item that the store keeps afterwards."""
+    return (Done(old), None) if holds(delete.when, old) else (Refused(old), old)
+
+
+def updated(old: Item | None, write: Write, values: dict[str, Any]) -> Item:
+    """The item after the write. Copies read the item before the write."""
+    if not old:
+        return {"PK": write.key.pk, "SK": write.key.sk, **values}
+    new = {**old, **values}
+    for target, source in write.copy.items():
+        if source in old:
+            new[target] = old[source]
+        else:
+            new.pop(target, None)
+    for name in write.remove:
+        new.pop(name, None)
+    return new
+
+
+def holds(when: Condition | None, item: Item | None) -> bool:
+    """Whether the condition of a request holds over the stored item."""
+    if when is None:
+        return True
+    if item is None:
+        return not isinstance(when, Equals)
+    if isinstance(when, Equals):
+        return when.attribute in item and encode(item[when.attribute]) == encode(canonical(when.value))
+    if isinstance(when, AbsentOrWithin):
+        stored = item.get(when.attribute)
+        return _below(stored, when.end) and not _below(stored, when.start)
+    return isinstance(when, AbsentOrBelow) and _below(item.get(when.attribute), when.value)
+
+
+def _below(stored: Any, value: Any) -> bool:
+    """Whether `stored < value`, as in DynamoDB: a missing attribute, or one of another type, is below nothing."""
+    if isinstance(stored, str) and isinstance(value, str):
+        return stored < value  # as most are
+    if stored is None or isinstance(stored, (str, bool, list, dict)) or isinstance(value, str):
+        return False
+    return bool(stored < value)

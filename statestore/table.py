@@ -40,24 +40,27 @@ _KEYS = [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "Ke
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
-    """A table as it is now. `misfits`: the differences of its keys and indexes from those of this release, each with its cure.
-    `indexes`: the state of each. `expires_by`: the attribute by which it deletes items, None without a TTL. `recoverable`:
-    whether it can be restored to a point in time, None if DynamoDB did not say. `on_demand`: the mode of its billing. `logged`:
-    whether its rows outlast a crash of its server; those of an unlogged table in Postgres do not. `created`: when it was made, in
-    milliseconds since 1970, None where the store does not say. `release`: the major version of its Postgres, None in
-    DynamoDB."""
+    """A table as it is now."""
 
     status: str
     slots: int
     misfits: tuple[str, ...]
+    """The differences of its keys and indexes from those of this release, each with its cure."""
     indexes: Mapping[str, str]
+    """The state of each."""
     expires_by: str | None
+    """The attribute whose time deletes an item, None without a TTL."""
     on_demand: bool
+    """The mode of its billing."""
     protected: bool
     recoverable: bool | None
+    """Whether it can be restored to a point in time, None if DynamoDB did not say."""
     logged: bool = True
+    """Whether its rows outlast a crash of its server; those of an unlogged table in Postgres do not."""
     created: int | None = None
+    """When it was made, in milliseconds since 1970, None where the store does not say."""
     release: int | None = None
+    """The major version of its Postgres, None in DynamoDB."""
 
     @property
     def expires(self) -> bool:
@@ -171,7 +174,7 @@ def table_state(
 
 
 def misfits(description: Mapping[str, Any], slots: int) -> list[str]:
-    """The differences of an existing table from one with so many slots, each with what to do; empty when the table fits."""
+    """The differences of an existing table from one with these slots, each with what to do; empty when the table fits."""
     wrong = []
     if _schema(description) != _KEYS:
         wrong.append("its key is not PK (hash), SK (range): give another table name")

@@ -9,9 +9,9 @@ from typing import Any
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.step import Request, Step
-from processor.engine.protocol.committed import Committed, published_before
+from processor.engine.protocol.epochs import Committed, published_before
 from processor.engine.protocol.ledger import LedgerEntry, Mark, group_key, hash_of, reserve
-from processor.engine.protocol.walk import NEVER
+from processor.engine.protocol.walks import NEVER
 from processor.engine.protocol.write_state import write_state
 from processor.engine.rounds.step_runner import StepRunner
 from processor.values.record import Change, Record

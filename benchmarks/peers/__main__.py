@@ -11,10 +11,9 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.inputs.history import generate_history
-from benchmarks.peers.measure import PeerResult, measure_job_peer, measure_peer, write_files
+from benchmarks.peers.documents import sql_documents
+from benchmarks.peers.measure import PeerResult, format_peers, measure_job_peer, measure_peer, write_files
 from benchmarks.peers.peer import GROUPS, JOB, PEERS
-from benchmarks.peers.peer_report import format_peers
-from benchmarks.peers.sql_answer import sql_documents
 from benchmarks.run import DOCUMENT, insert_tables
 from processor.cli.options import print_progress
 from processor.errors import StatestoreError

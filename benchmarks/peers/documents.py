@@ -5,12 +5,19 @@ So only the last document of each user is decoded: Flink sends a million.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.steps import EXAMPLE
+from processor.environment.programs.servers import start_postgres
+from processor.language.definitions.load import load, read_directory
+from processor.tools.inspect.oracle import oracle
+from processor.values import canonical_json
+from processor.values.record import Record
 from processor.values.recorded_topics import read_records
 
 Documents = dict[str, Any]
@@ -96,3 +103,25 @@ def _without_order(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without_order(part) for name, part in value.items()}
     return sorted(json.dumps(part, sort_keys=True) for part in value) if isinstance(value, list) else value
+
+
+JOINED = ("username", "author", "user_id")
+"""The columns by which the product's SQL finds rows; an index of each makes it fast."""
+
+
+def sql_documents(records: Iterable[Record]) -> Documents:
+    """The documents of user_profile over the last rows of the history, by email."""
+    definitions = load(read_directory(EXAMPLE))
+    last = {(record.topic, record.key): record.value for record in records}
+    with tempfile.TemporaryDirectory(prefix="statestore-peers-") as directory:
+        part = start_postgres(Path(directory) / "postgres")
+        try:
+            with oracle(part.endpoint, "peers", definitions.entities) as tables:
+                for name, entity in definitions.entities.items():
+                    indexes = [(column,) for column in JOINED if column in entity.columns]
+                    rows = (v for (topic, _), v in last.items() if topic == name and v is not None)
+                    tables.fill(name, map(canonical_json.loads, rows), indexes)
+                documents = tables.documents(definitions.products["user_profile"])
+        finally:
+            part.stop()
+    return {document["email"]: document for document in documents.values()}

@@ -12,20 +12,18 @@ from typing import NamedTuple
 
 from processor.cli.options import load_definitions, load_settings, reachable_settings
 from processor.cli.verb import flag
-from processor.engine.plan.plan import EntityPlan, Plan
+from processor.engine.plan.plan import EntityPlan, Plan, ProductPlan
 from processor.engine.plan.planning import plan_alone, plan_of, product_of
-from processor.engine.plan.product_plan import ProductPlan
 from processor.engine.protocol.epochs import read_epochs
+from processor.engine.protocol.gates import Wait, stored_roots, wait_of
 from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.ledger import group_key, hash_of, read_entry
-from processor.engine.protocol.stored_roots import stored_roots
-from processor.engine.protocol.wait import Wait, wait_of
-from processor.engine.rounds.job_event import no_report
+from processor.engine.rounds.events import no_report
 from processor.engine.rounds.step_runner import StepRunner
 from processor.environment.settings.resolve import open_registry, resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
-from processor.job.kafka.open_schemas import open_schemas
+from processor.job.kafka.schemas import open_schemas
 from processor.language.definitions.problems import suggest
 from processor.language.product.document import read_root_key
 from processor.tools.inspect.prices import DEFAULT, Prices, read_prices
@@ -87,8 +85,8 @@ def stored_boundaries(settings: Settings, plan: Plan) -> tuple[EpochBoundary, ..
 
 @contextmanager
 def stored_state(settings: Settings) -> Iterator[tuple[Plan, Store]]:
-    """The plan of the registry, and the store of its table inside the block. Raises ForeignPart when the table is not that of the
-    registry."""
+    """The plan of the registry, and the store of its table inside the block. Raises OwnedByAnother when the table is not that of
+    the registry."""
     from processor.job.run.binding import readable_store
 
     with ExitStack() as stack:

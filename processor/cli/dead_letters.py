@@ -24,8 +24,7 @@ from processor.engine.protocol.form_notes import read_form
 from processor.engine.protocol.replays import DROPPED, ReplayReport, drop
 from processor.environment.settings.resolve import open_registry
 from processor.errors import KafkaError, StatestoreError
-from processor.job.run.letter_fates import LetterFate, age, record_position
-from processor.job.run.readable_bytes import readable_lines
+from processor.job.run.dead_letters import LetterFate, age, readable_lines, record_position
 from processor.text import visible_line, visible_lines
 from processor.values.decimal_forms import NO_FORMS, with_notes
 from processor.values.reasons import REASONS
@@ -123,7 +122,7 @@ def list_letters(options: argparse.Namespace) -> int:
 )
 def show_letters(options: argparse.Namespace) -> int:
     """Show a dead letter in full: its record, the reason, the cure, and its columns."""
-    from processor.job.run.dead_letter_topic import with_whole_record
+    from processor.job.run.dead_letters import with_whole_record
 
     wanted = positions(options.position)
     with reachable_settings(options) as settings:

@@ -136,10 +136,11 @@ def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> 
     """Runs the job over the history, on these parts, with the table in this store. `follow`: prints the way of one event."""
     from processor.cli.printing.output import JobLog
     from processor.cli.process import StopSignals
+    from processor.environment.settings.resolve import open_registry
     from processor.job.run.feed import read_back, read_feed
-    from processor.job.run.prepare_plan import prepare_plan
-    from processor.job.run.run_to_end import run_to_end
-    from processor.job.run.session_jars import session_jars
+    from processor.job.run.open_job import RunRequest, prepare_plan
+    from processor.job.run.run_job import run_to_end
+    from processor.job.run.source import session_jars
     from processor.tools.demo.tour import differing_keys
     from processor.tools.inspect.oracle import oracle
     from processor.values import canonical_json
@@ -157,17 +158,17 @@ def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> 
         print_step(4, "running the job until no record is left (Spark starts first)")
         with StopSignals(JobLog()).handled() as signals:
             jars = session_jars(settings, print_progress, embedded=True)
-            job = run_to_end(
-                settings,
-                plan,
-                once=True,
-                take_over=False,
-                jars=jars,
-                report=signals.log,
-                stopping=signals.stopping,
-                troubles=signals.troubles,
-                opened=signals.watch,
-            )
+            with open_registry(settings) as registry:
+                request = RunRequest(
+                    settings=settings,
+                    plan=plan,
+                    registry=registry,
+                    jars=jars,
+                    report=signals.log,
+                    stopping=signals.stopping,
+                    troubles=signals.troubles,
+                )
+                job = run_to_end(request, once=True, opened=signals.watch)
         tally = job.driver.tally
         tally.update({Count.READ: feed.others, Count.IGNORED: feed.others})
         published = list(read_back(settings, plan)[0])

@@ -27,20 +27,20 @@ from processor.cli.options import (
 from processor.cli.printing.terminal import warn
 from processor.cli.verb import AUTHORS, DEFINITIONS, ENTITY, JSON, OPERATORS, PRODUCT, WHY, Flag, flag, positive, verb
 from processor.engine.plan.planning import check_after, plan_of, requirements_of
-from processor.engine.protocol.topic_moves import move_lines
+from processor.engine.protocol.epochs import move_lines
 from processor.environment.settings.resolve import open_registry
 from processor.errors import SettingError, StatestoreError
 from processor.language.definitions.problems import suggest
 from processor.text import visible, visible_line
+from processor.tools.inspect.board import pending_lines
 from processor.tools.inspect.changes import history_lines
 from processor.tools.inspect.estimate import index_statistics
 from processor.tools.inspect.preview import backfill_text, row_effects
 from processor.tools.inspect.prices import DEFAULT
 from processor.tools.operate.undo import plan_undo, undo
 from registry.edits import operations
-from registry.edits.advance import completed
-from registry.edits.edit import Signature, pending_lines, plan_id
-from registry.edits.operations import NoTopic
+from registry.edits.edit import Signature, plan_id
+from registry.edits.operations import NoTopic, completed
 from registry.errors import NoAssignment, NoProduct, PlanOutdated
 from registry.model import Applied, JobStatus, Snapshot, Statistics
 
@@ -109,7 +109,7 @@ def _effect_lines(
 def epoch(options: argparse.Namespace) -> int:
     """Record that a topic was created again or got partitions (pause its producer)."""
     from processor.job.kafka.admin import Admin
-    from processor.job.run.topic_epochs import record_boundary
+    from processor.job.run.source_topics import record_boundary
 
     why = reason(options)
     with reachable_settings(options) as settings, open_registry(settings) as registry:

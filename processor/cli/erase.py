@@ -14,14 +14,14 @@ from processor.cli.printing.terminal import warn
 from processor.cli.process import StopSignals, open_operator_run
 from processor.cli.stored_letters import positions
 from processor.cli.verb import ENTITY, LOG, OPERATORS, TAKE_OVER, flag, verb
-from processor.engine.plan.declared_columns import declared_columns
+from processor.engine.plan.row_image import declared_columns
 from processor.engine.rounds.step_runner import StepRunner
 from processor.environment.settings.resolve import open_registry
 from processor.errors import SettingError
 from processor.text import visible_line, visible_lines
 from processor.tools.inspect.rows import Reference, references
 from processor.tools.inspect.verification import with_open_changes
-from processor.tools.operate.erasure import Occasion, certificate_lines, make_certificate
+from processor.tools.operate.erasure import ErasureContext, certificate_lines, make_certificate
 from processor.values import canonical_json
 from processor.values.record import Value
 from statestore import keys
@@ -74,7 +74,7 @@ def erase(options: argparse.Namespace) -> int:
         if options.referring:
             return _print_commands(found, known=columns is not None)
         report = _erase(options, settings, entity.name, key, (own, others))
-    occasion = Occasion(
+    occasion = ErasureContext(
         settings=settings,
         plan=plan,
         entity=entity,

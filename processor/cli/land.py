@@ -17,13 +17,12 @@ from processor.cli.process import end_signals, served_page
 from processor.cli.verb import LOG, OPERATORS, PRODUCT, STORED_DEFINITIONS, flag, verb
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone, product_of
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.troubles import Troubles
-from processor.environment.embedded import OPENSEARCH
+from processor.engine.rounds.events import JobEvent, Troubles
 from processor.environment.settings.resolve import open_registry, resolve_reference
 from processor.environment.settings.secrets import is_reference
 from processor.environment.settings.settings import PASSWORD, Settings
 from processor.errors import PartError, SettingError, StatestoreError
+from processor.job.landing.sinks import SINKS, EmbeddedSink, open_target, sink_of
 from processor.text import visible_line
 
 if TYPE_CHECKING:
@@ -38,8 +37,8 @@ if TYPE_CHECKING:
     PRODUCT,
     flag(
         "--to",
-        "postgresql://user@host:port/database, https://user@host:9200, or a reference: env:NAME, file:PATH, secret:NAME "
-        "(with --embedded its Postgres, or `opensearch`)",
+        f"{', '.join(kind.form for kind in SINKS)}, or a reference: env:NAME, file:PATH, secret:NAME (with --embedded its "
+        f"Postgres, or {', '.join(f'`{kind.embedded.part}`' for kind in SINKS if kind.embedded)})",
         "URL",
     ),
     flag("--into", "table or alias (default: the product's name)", "NAME"),
@@ -73,39 +72,35 @@ def land(options: argparse.Namespace) -> int:
 
 
 def _target(options: argparse.Namespace, settings: Settings, plan: Plan) -> "Target":
-    from processor.job.landing.open_target import open_target
-
     if not (options.to or options.embedded):
         raise SettingError(
-            "--to is missing: give the address of a Postgres or an OpenSearch, or --embedded for `local up`"
+            f"--to is missing: give the address of a {' or an '.join(kind.name for kind in SINKS)}, or --embedded for `local up`"
         )
-    if options.embedded and options.to == OPENSEARCH:
-        url = _embedded_search(options)
+    embedded = next((kind.embedded for kind in SINKS if kind.embedded and kind.embedded.part == options.to), None)
+    if options.embedded and embedded:
+        url = _embedded_address(options, embedded)
     else:
         url = resolve_reference("--to", options.to) if options.to else settings.registry
-    if options.definitions and url.startswith("http"):
-        raise SettingError("--definitions has no version of the product, which names the index: leave the flag out")
     into = options.into or options.product
     target = open_target(url, into, plan, options.product, options.index, versions=not options.definitions)
     if options.to and not is_reference(options.to) and PASSWORD.search(options.to):
-        other = "" if url.startswith("http") else ", or leave the password out and set PGPASSWORD, or use ~/.pgpass"
         raise SettingError(
             "--to: the address holds a password, which other users of this machine can see: put the whole address into a "
-            f"variable or a file, and give --to env:NAME or --to file:PATH{other}"
+            f"variable or a file, and give --to env:NAME or --to file:PATH{sink_of(url).password_cure}"
         )
     return target
 
 
-def _embedded_search(options: argparse.Namespace) -> str:
-    """The address of the embedded OpenSearch."""
+def _embedded_address(options: argparse.Namespace, sink: "EmbeddedSink") -> str:
+    """The address of an embedded sink."""
     from processor.environment import embedded as parts
 
     running = parts.status(options.local_dir)
-    if running is None or OPENSEARCH not in running.addresses.endpoints:
+    if running is None or sink.part not in running.addresses.endpoints:
         raise PartError(
-            "OpenSearch", f"it does not run in {options.local_dir}", "`statestore local up --land opensearch`"
+            sink.title, f"it does not run in {options.local_dir}", f"`statestore local up --land {sink.part}`"
         )
-    return running.addresses.endpoints[OPENSEARCH]
+    return running.addresses.endpoints[sink.part]
 
 
 def _topic(options: argparse.Namespace, settings: Settings, plan: Plan) -> "LandedTopic":
@@ -138,10 +133,9 @@ def _land(
     options: argparse.Namespace, settings: Settings, registry: "Registry", topic: "LandedTopic", target: "Target"
 ) -> int:
     from processor.job.kafka.admin import Admin
-    from processor.job.kafka.group_reader import GroupReader
-    from processor.job.landing.landing import Landing, landed_text
-    from processor.job.landing.landing_page import LANDING_PAGES, landing_state
-    from processor.job.landing.landing_states import group_of
+    from processor.job.kafka.reader import GroupReader
+    from processor.job.landing.landing import LANDING_PAGES, Landing, landed_text, landing_state
+    from processor.job.landing.states import group_of
 
     log, kafka = JobLog(form=options.log, quiet=options.quiet), dict(settings.kafka)
     admin = Admin(settings.bootstrap_servers, kafka)
@@ -197,8 +191,8 @@ def _first_note(note: Callable[[], None], settings: Settings) -> None:
 
 def _remove(options: argparse.Namespace, settings: Settings) -> int:
     """Takes a landing out of the registry, and its group out of Kafka. Its target may be gone."""
-    from processor.job.kafka.group_states import delete_group
-    from processor.job.landing.landing_states import group_of, landing_states
+    from processor.job.kafka.admin import delete_group
+    from processor.job.landing.states import group_of, landing_states
 
     with open_registry(settings) as registry:
         states = landing_states(registry.landings.all(), settings.bootstrap_servers, dict(settings.kafka))
@@ -218,12 +212,11 @@ def _remove(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _verify(settings: Settings, topic: "LandedTopic", target: "Target") -> int:
-    from processor.job.kafka.admin import Admin
-    from processor.job.kafka.group_states import group_states
+    from processor.job.kafka.admin import Admin, group_states
     from processor.job.kafka.reader import read_topic
-    from processor.job.landing.compare_landing import compare_landing, missed_partitions
-    from processor.job.landing.landed_message import read_messages
-    from processor.job.landing.landing_states import group_of
+    from processor.job.landing.compare import compare_landing, missed_partitions
+    from processor.job.landing.states import group_of
+    from processor.job.landing.target import read_messages
 
     kafka, group = dict(settings.kafka), group_of(topic.product, target.check(topic))
     ends = Admin(settings.bootstrap_servers, kafka).stable_ends(topic.name)

@@ -38,11 +38,10 @@ from processor.cli.verb import (
     positive,
     verb,
 )
-from processor.engine.plan.plan import Plan
+from processor.engine.plan.plan import Plan, ProductPlan
 from processor.engine.plan.planning import product_of
-from processor.engine.plan.product_plan import ProductPlan
+from processor.engine.protocol.gates import wait_json, wait_lines, wait_text
 from processor.engine.protocol.ledger import group_key, group_partition, read_entry
-from processor.engine.protocol.wait import wait_json, wait_lines, wait_text
 from processor.engine.rounds.publish_stage import encoded_document
 from processor.errors import StatestoreError
 from processor.language.definitions.describe import definition_lines, describe_product

@@ -19,13 +19,13 @@ from processor.cli.printing.terminal import warn
 from processor.cli.verb import AUTHORS, DEFINITIONS, JSON, SEED, flag, positive, verb
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone, plan_of, requirements_of
-from processor.engine.protocol.topic_moves import move_lines
+from processor.engine.protocol.epochs import move_lines
 from processor.engine.rounds.step_runner import StepRunner, tune_garbage_collector
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.resolve import open_registry, resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import SettingError, StatestoreError
-from processor.job.kafka.open_schemas import open_schemas
+from processor.job.kafka.schemas import open_schemas
 from processor.language.definitions.load import load, read_directory
 from processor.language.product.product import Definitions
 from processor.text import table_lines, visible
@@ -148,7 +148,7 @@ def stored_diff(
     registry: "Registry",
     before: tuple[Snapshot, frozenset[str]],
 ) -> DiffReport:
-    """The diff over the stored rows of the registry's table. `before`: as of `snapshot_for_apply`. Raises ForeignPart when the
+    """The diff over the stored rows of the registry's table. `before`: as of `snapshot_for_apply`. Raises OwnedByAnother when the
     table is not that of the registry."""
     from processor.job.run.binding import readable_store
 

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from processor.cli.printing.output import JobLog
 from processor.engine.plan.planning import plan_of
-from processor.engine.rounds.job_event import JobEvent, Report
-from processor.engine.rounds.troubles import Troubles, trouble_line
+from processor.engine.rounds.events import JobEvent, Report, Troubles, trouble_line
 from processor.environment.settings.settings import Settings, WatchSettings, owner_name
 from processor.errors import Stopped
 from processor.job.metrics.status import SILENT_SECONDS, wrong_in_report
@@ -111,21 +110,20 @@ def open_operator_run(settings: Settings, registry: "Registry", signals: StopSig
     """The open job, by the definitions in force now. A signal stops it. Raises LeaseHeld while another run lives, unless
     `take_over`: before the start of Spark."""
     from processor.job.run.lease import refuse_living_run
-    from processor.job.run.open_job import open_job
+    from processor.job.run.open_job import RunRequest, open_job
 
     if not take_over:
         refuse_living_run(registry.jobs, settings.job, owner_name(), signals.stopping)
-    signals.job = open_job(
-        settings,
-        plan_of(registry.snapshot()),
-        registry,
-        owner=owner_name(),
+    request = RunRequest(
+        settings=settings,
+        plan=plan_of(registry.snapshot()),
+        registry=registry,
         take_over=take_over,
-        jars=[],
         report=signals.log,
         stopping=signals.stopping,
         troubles=signals.troubles,
     )
+    signals.job = open_job(request)
     return signals.job
 
 

@@ -44,8 +44,8 @@ from processor.cli.verb import (
     verb,
 )
 from processor.counts import Count
-from processor.engine.protocol.backlog import stopped_line
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.protocol.pending import stopped_line
+from processor.engine.rounds.events import JobEvent
 from processor.environment.settings.resolve import address_forms, open_registry, settings_at
 from processor.environment.settings.settings import PASSWORDS, Settings, owner_name
 from processor.errors import SettingError, StatestoreError, Stopped
@@ -109,10 +109,9 @@ def _run_until_stopped(
     """Runs the job until it has ended, or until a signal stops it. Returns the job, None if it stopped before it was open, and
     how many records of the file no entity reads."""
     from processor.job.run.feed import read_feed
-    from processor.job.run.prepare_plan import prepare_plan
-    from processor.job.run.run_end import noted_end
-    from processor.job.run.run_to_end import run_to_end
-    from processor.job.run.session_jars import session_jars
+    from processor.job.run.open_job import RunRequest, prepare_plan
+    from processor.job.run.run_job import noted_end, run_to_end
+    from processor.job.run.source import session_jars
 
     with StopSignals(log).handled() as signals, shown_status(settings, signals):
         try:
@@ -120,19 +119,19 @@ def _run_until_stopped(
                 plan = prepare_plan(settings, definitions)
                 feed = read_feed(settings, plan, options.source) if options.source else None
                 jars = session_jars(settings, print_progress, embedded=options.embedded)
-                job = run_to_end(
-                    settings,
-                    plan,
-                    once=options.once,
-                    take_over=options.take_over,
-                    adopt=options.adopt,
-                    jars=jars,
-                    feed=feed,
-                    report=signals.log,
-                    stopping=signals.stopping,
-                    troubles=signals.troubles,
-                    opened=signals.watch,
-                )
+                with open_registry(settings) as registry:
+                    request = RunRequest(
+                        settings=settings,
+                        plan=plan,
+                        registry=registry,
+                        take_over=options.take_over,
+                        adopt=options.adopt,
+                        jars=jars,
+                        report=signals.log,
+                        stopping=signals.stopping,
+                        troubles=signals.troubles,
+                    )
+                    job = run_to_end(request, once=options.once, opened=signals.watch, feed=feed)
                 return job, feed.others if feed else 0
         except Stopped:
             log(JobEvent(what="stopped", text="stopped"))

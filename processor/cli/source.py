@@ -23,10 +23,10 @@ from processor.cli.options import (
 from processor.cli.printing.terminal import ProgressBar, warn
 from processor.cli.stored_letters import follow, living_job, read_stored_letters
 from processor.cli.verb import flag, positive, seconds, source_flags
-from processor.engine.plan.declared_columns import declared_columns
 from processor.engine.plan.plan import EntityPlan, Plan
+from processor.engine.plan.row_image import declared_columns
 from processor.engine.protocol.replays import letter_position
-from processor.engine.rounds.shown_keys import shown_keys
+from processor.engine.rounds.decoding import shown_keys
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import SettingError, StatestoreError
@@ -234,7 +234,7 @@ def _letters(
 ) -> tuple[list[Rejected], list[str]]:
     """The letters, and why other rows get none."""
     from processor.job.kafka.admin import Admin
-    from processor.job.run.dead_letter_topic import letter_bytes
+    from processor.job.run.dead_letters import letter_bytes
     from processor.tools.source.comparison import repair_letter
 
     limit = letter_bytes(Admin(settings.bootstrap_servers, dict(settings.kafka)), settings)

@@ -25,7 +25,7 @@ from processor.cli.options import (
 )
 from processor.cli.stored_letters import request_lines
 from processor.cli.verb import JSON, OPERATORS, flag, one_of, source_flags, verb
-from processor.engine.rounds.troubles import degraded_lines
+from processor.engine.rounds.events import degraded_lines
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import kind_of
@@ -41,13 +41,12 @@ from processor.job.metrics.status import (
     wrong_lines,
 )
 from processor.text import column_widths, duration_text, fitted, table_lines, visible, visible_lines
+from processor.tools.inspect.board import ENDS, board_json, pending_lines
 from processor.tools.inspect.prices import spending_line, throttled
-from registry.board import board_json
-from registry.edits.edit import pending_lines
-from registry.model import ENDS, AssignmentState, JobStatus, Progress, RunEnd, Snapshot
+from registry.model import AssignmentState, JobStatus, Progress, RunEnd, Snapshot
 
 if TYPE_CHECKING:
-    from processor.job.landing.landing_states import LandingState
+    from processor.job.landing.states import LandingState
     from processor.tools.doctor.checks import CheckedFinding
     from registry.repository import Registry
 
@@ -84,7 +83,7 @@ def _print_status(registry: "Registry", settings: Settings, options: argparse.Na
 
 def _landings(registry: "Registry", settings: Settings) -> tuple[list["LandingState"], list[str]]:
     """The landings; and a line where the broker does not say how far they are."""
-    from processor.job.landing.landing_states import landing_states, landings_of
+    from processor.job.landing.states import landing_states, landings_of
 
     known = registry.landings.all()
     try:

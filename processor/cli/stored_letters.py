@@ -12,7 +12,7 @@ from processor.cli.options import require_settings, user_name
 from processor.cli.printing.terminal import ProgressBar, warn
 from processor.engine.protocol.replays import PARTITION, ReplayOutcome, ReplayReport, letter_position
 from processor.errors import SettingError, StatestoreError
-from processor.job.run.letter_fates import with_fates
+from processor.job.run.dead_letters import dead_letter_outcomes
 from processor.text import visible_line
 from processor.values.record import Record
 from registry.errors import RegistryBusy, RegistryUnreachable
@@ -197,4 +197,4 @@ def read_stored_letters(settings: "Settings") -> "list[tuple[DeadLetter, str]]":
     if found:
         with stored_state(settings) as (_, store):
             items = store.partition(PARTITION)
-    return with_fates(found, items)
+    return dead_letter_outcomes(found, items)

@@ -23,14 +23,13 @@ from processor.cli.printing.terminal import coloured, warn
 from processor.cli.verb import AUTHORS, DEAD_LETTER_FILE, DEFINITIONS, WITH_TESTS, flag, positive, seconds, verb
 from processor.counts import Count
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.seen_transactions import followed_topics
-from processor.engine.rounds.run_product_tests import Failure, run_case
+from processor.engine.protocol.gates import followed_topics
 from processor.engine.rounds.step_runner import tune_garbage_collector
-from processor.engine.rounds.trial import Trial, batches
+from processor.engine.rounds.trial import Failure, Trial, batches, run_case
 from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import read_settings
 from processor.errors import StatestoreError
-from processor.job.kafka.open_schemas import open_schemas
+from processor.job.kafka.schemas import open_schemas
 from processor.language.definitions.load import files_below, load_directory, read_tests
 from processor.language.definitions.product_tests import Case, read_cases
 from processor.text import nearest_topic

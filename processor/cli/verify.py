@@ -113,8 +113,8 @@ def _verifier(settings: Settings, plan: Plan, store: Store, sql: bool) -> Iterat
 def _verify_product(
     verifier: Verifier, settings: Settings, name: str, sample: int | None, random: Random
 ) -> VerificationResult:
-    from processor.job.kafka.document_schemas import NO_REGISTRY, as_json
     from processor.job.kafka.reader import read_topic
+    from processor.job.kafka.schemas import NO_REGISTRY, as_json
 
     planned = product_of(verifier.plan, name)
     product = planned.product

@@ -1,13 +1,13 @@
 """The edit of an apply: a pure function of the stored registry and the requirements, and the checks that refuse one.
 
 This module writes nothing. Its result names exactly the entries that differ, so that the same requirements twice change nothing.
-A product over stored rows waits, until the job has filled its slots and edges in them (`registry.edits.advance`). The edit drops
+A product over stored rows waits, until the job has filled its slots and edges in them (`operations.advance`). The edit drops
 the joins that no product uses any more; their assignments stay, at worst unused, since rows are stored under them. An apply is
 refused when it does not hold together, or when it changes keys, types or shards under which rows are stored.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from registry.edits.edit import Edit, edited, find_product, finish, next_version, same_product, served_joins
@@ -27,19 +27,18 @@ from registry.model import (
     AssignmentState,
     EdgePath,
     EntityEntry,
+    Index,
     JoinAccess,
-    JoinPaths,
-    JoinSpec,
     KeyPath,
-    Need,
     ProductEntry,
     RequiredPath,
     Requirements,
     Snapshot,
+    column_of,
     reads,
+    same_json,
 )
 from registry.slots import apart, assign
-from registry.text import column_of, same_json
 
 
 def apply(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> Edit:
@@ -65,7 +64,7 @@ def apply(stored: Snapshot, required: Requirements, has_run: Collection[str]) ->
     used = _used_products(stored, required, has_run)
     paths = _paths(stored, required, used)
     assignments = _assignments(stored, required, used, paths, has_run)
-    joins = _joins(paths, [*stored.assignments, *assignments])
+    joins = tuple(_joins(paths, [*stored.assignments, *assignments]))
     changed, withdrawn = _products(stored, required)
     served = served_joins(joins)
     versions = {one.name: one.version for one in stored.products}
@@ -130,31 +129,31 @@ def _used_products(stored: Snapshot, required: Requirements, has_run: Collection
     return [*kept, *required.products]
 
 
-def _paths(stored: Snapshot, required: Requirements, products: Iterable[ProductEntry]) -> tuple[JoinPaths, ...]:
+def _paths(
+    stored: Snapshot, required: Requirements, products: Iterable[ProductEntry]
+) -> tuple[JoinAccess[RequiredPath], ...]:
     """The paths of all joins of these products: the required ones, else the stored ones."""
     used = {join for one in products for join in one.joins}
-    before = [
-        JoinPaths(join=access.join, down=_required(access.down), up=_required(access.up)) for access in stored.joins
-    ]
+    before = [access.map(_required) for access in stored.joins]
     paths = {one.join: one for one in [*before, *required.paths]}
     return tuple(path for join, path in paths.items() if join in used)
 
 
 def _required(path: AssignedPath) -> RequiredPath:
-    return Need(entity=path.entity, columns=path.columns) if isinstance(path, Assignment) else path
+    return path.index if isinstance(path, Assignment) else path
 
 
 def _assignments(
     stored: Snapshot,
     required: Requirements,
     products: Iterable[ProductEntry],
-    paths: Sequence[JoinPaths],
+    paths: Sequence[JoinAccess[RequiredPath]],
     has_run: Collection[str],
 ) -> tuple[Assignment, ...]:
     """The new assignments. They serve at once where no rows can be stored yet."""
     entities = {one.name: one for one in (*stored.entities, *required.entities)}
-    needs = [need for path in paths for need in (path.down, path.up) if isinstance(need, Need)]
-    groups = [*required.groups, *([need] for need in needs)]
+    needs = [[path] for access in paths for path in access.paths() if isinstance(path, Index)]
+    groups = [*required.groups, *needs]
     found = assign(stored.assignments, groups, stored.slots, apart(products, paths, entities.values()))
     return tuple(
         one if one.entity in has_run else replace(one, state=AssignmentState.SERVING)
@@ -163,21 +162,17 @@ def _assignments(
     )
 
 
-def _joins(paths: Iterable[JoinPaths], assignments: Sequence[Assignment]) -> tuple[JoinAccess, ...]:
+def _joins(
+    paths: Iterable[JoinAccess[RequiredPath]], assignments: Sequence[Assignment]
+) -> Iterator[JoinAccess[AssignedPath]]:
     """The paths with their slots: where several have the columns, the slot that serves."""
     usable = (one for one in assignments if one.state is not AssignmentState.RETIRING)
-    by_index = {(one.entity, one.columns): one for one in sorted(usable, key=lambda one: reads(one.state))}
-
-    def answer(join: JoinSpec, path: RequiredPath) -> AssignedPath:
-        if not isinstance(path, Need):
-            return path
-        if found := by_index.get((path.entity, path.columns)):
-            return found
-        raise SlotRetires(join, path)
-
-    return tuple(
-        JoinAccess(join=one.join, down=answer(one.join, one.down), up=answer(one.join, one.up)) for one in paths
-    )
+    by_index = {one.index: one for one in sorted(usable, key=lambda one: reads(one.state))}
+    for access in paths:
+        for path in access.paths():
+            if isinstance(path, Index) and path not in by_index:
+                raise SlotRetires(access.join, path)
+        yield access.map(lambda path: by_index[path] if isinstance(path, Index) else path)
 
 
 def _with_dropped(old: EntityEntry | None, new: EntityEntry, has_run: Collection[str]) -> EntityEntry:
@@ -209,11 +204,13 @@ def _check_requirements(stored: Snapshot, required: Requirements) -> None:
                 raise Malformed(f"product {product.name}: there is no access path for its join {join}")
     for path in required.paths:
         _check_path(entities, path)
-    for need in (need for group in required.groups for need in group):
-        _known("an index", entities, need.entity, need.columns)
+    for index in (index for group in required.groups for index in group):
+        _known("an index", entities, *index)
+        if not index.columns:
+            raise Malformed(f"an index on {index.entity} needs columns")
 
 
-def _check_path(entities: Mapping[str, EntityEntry], path: JoinPaths) -> None:
+def _check_path(entities: Mapping[str, EntityEntry], path: JoinAccess[RequiredPath]) -> None:
     for direction, answer in (("down", path.down), ("up", path.up)):
         entity, columns = path.join.side("down" if direction == "down" else "up")
         _known(f"join {path.join}", entities, entity, columns)
@@ -226,7 +223,7 @@ def _check_path(entities: Mapping[str, EntityEntry], path: JoinPaths) -> None:
                 raise Malformed(
                     f"join {path.join}: edges of {answer.entity}{answer.fields} do not answer it {direction}"
                 )
-            case Need() if answer.entity != entity or not set(answer.columns) <= set(columns):
+            case Index() if not answer.columns or answer.entity != entity or not set(answer.columns) <= set(columns):
                 raise Malformed(f"join {path.join}: {answer.entity}{answer.columns} does not answer it {direction}")
             case _:
                 pass

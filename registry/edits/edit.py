@@ -21,9 +21,9 @@ from registry.model import (
     ProductEntry,
     Snapshot,
     reads,
+    same_json,
     writes,
 )
-from registry.text import same_json
 
 
 class Signature(NamedTuple):
@@ -35,26 +35,30 @@ class Signature(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """The entries to put and to drop. `changes`: the same as lines for people.
-
-    `assignments`: new ones, and those with another state; `freed`: those that end; `products`, `removed`: live ones; `waiting`,
-    `withdrawn`: products that wait, and those that wait no more; `paused`, `paused_topics`: of all work, and of topics; None for
-    no change; `slots`: new ones.
-    """
+    """The entries to put and to drop."""
 
     entities: tuple[EntityEntry, ...] = ()
     assignments: tuple[Assignment, ...] = ()
+    """New ones, and those with another state."""
     freed: tuple[Assignment, ...] = ()
-    joins: tuple[JoinAccess, ...] = ()
+    """Those that end."""
+    joins: tuple[JoinAccess[AssignedPath], ...] = ()
     dropped: tuple[JoinSpec, ...] = ()
     products: tuple[ProductEntry, ...] = ()
+    """Live ones."""
     removed: tuple[str, ...] = ()
+    """Live ones that go."""
     waiting: tuple[ProductEntry, ...] = ()
     withdrawn: tuple[str, ...] = ()
+    """Those that wait no more."""
     paused: bool | None = None
+    """Whether all work pauses; None for no change."""
     paused_topics: tuple[str, ...] | None = None
+    """The topics that pause; None for no change."""
     slots: tuple[int, ...] = ()
+    """New ones."""
     changes: tuple[str, ...] = ()
+    """The edit as lines for people; none: the edit changes nothing."""
 
 
 def plan_id(after: Snapshot) -> str:
@@ -80,7 +84,7 @@ def edited(stored: Snapshot, change: Edit) -> Snapshot:
         entities=_put(stored.entities, change.entities),
         assignments=tuple(slots[place] for place in sorted(slots)),
         joins=tuple(
-            JoinAccess(join=one.join, down=_now(one.down, slots), up=_now(one.up, slots))
+            one.map(lambda path: slots[_place(path)] if isinstance(path, Assignment) else path)
             for one in sorted(joins.values(), key=lambda one: str(one.join))
         ),
         versions={**stored.versions, **given},
@@ -139,12 +143,12 @@ def find_product(products: Iterable[ProductEntry], name: str) -> ProductEntry | 
     return next((one for one in products if one.name == name), None)
 
 
-def served_joins(joins: Iterable[JoinAccess]) -> frozenset[JoinSpec]:
+def served_joins(joins: Iterable[JoinAccess[AssignedPath]]) -> frozenset[JoinSpec]:
     """The joins of which each slot serves."""
     return frozenset(
         access.join
         for access in joins
-        if all(not isinstance(path, Assignment) or reads(path.state) for path in (access.down, access.up))
+        if all(not isinstance(path, Assignment) or reads(path.state) for path in access.paths())
     )
 
 
@@ -157,10 +161,6 @@ def _with_layouts(stored: Snapshot, after: Snapshot) -> Iterator[EntityEntry]:
     for entity in after.entities:
         layout = after.version if entity.name in rewritten else layouts.get(entity.name, 0)
         yield replace(entity, layout=layout)
-
-
-def _now(path: AssignedPath, slots: Mapping[tuple[str, int], Assignment]) -> AssignedPath:
-    return slots[_place(path)] if isinstance(path, Assignment) else path
 
 
 def _place(one: Assignment) -> tuple[str, int]:
@@ -178,7 +178,7 @@ def _lines(stored: Snapshot, change: Edit) -> Iterator[str]:
         yield f"entity {entity.name}: {'changed' if entity.name in entities else 'added'}"
     yield from _assignment_lines(stored, change)
     for access in change.joins:
-        yield f"join {access.join}: {'now ' if access.join in joins else 'added, '}{_paths(access)}"
+        yield f"join {access.join}: {'now ' if access.join in joins else 'added, '}{path_text(access)}"
     yield from _product_lines(stored, change)
     for join in change.dropped:
         yield f"join {join}: dropped, no product uses it"
@@ -244,12 +244,8 @@ def _same_version(old: ProductEntry, new: ProductEntry) -> str:
     return "paused" if new.paused else "resumed"
 
 
-def joined_by(access: JoinAccess) -> str:
-    """A join and its access paths, as text."""
-    return f"{access.join}: {_paths(access)}"
-
-
-def _paths(access: JoinAccess) -> str:
+def path_text(access: JoinAccess[AssignedPath]) -> str:
+    """The access paths of a join, as text."""
     return f"down by {_where(access.down)}, up by {_where(access.up)}"
 
 
@@ -261,41 +257,3 @@ def _where(path: AssignedPath) -> str:
             return f"edges by {'#'.join(fields)}"
         case Assignment(slot=slot):
             return f"GSI_{slot}"
-
-
-def pending_lines(snapshot: Snapshot) -> Iterator[str]:
-    """The pauses, and the next work of the job, product by product and slot by slot."""
-    if snapshot.paused:
-        yield "all work: paused, the job reads no batches until `statestore resume`"
-    for topic in snapshot.paused_topics:
-        yield f"topic {topic}: paused, the job reads no records of it until `statestore resume --topic {topic}`"
-    for product in snapshot.waiting:
-        yield f"product {product.name}: version {product.version} waits for {', '.join(waits_for(snapshot, product))}"
-    for product in snapshot.products:
-        if product.paused:
-            yield f"product {product.name}: paused, the job publishes nothing of it until `statestore resume`"
-        if product.retracted:
-            yield f"product {product.name}: the job replaces its documents by tombstones, then removes it"
-    for one in snapshot.assignments:
-        if not reads(one.state):
-            yield f"entity {one.entity}: GSI_{one.slot} {'#'.join(one.columns)} is {one.state}: {_next(one)}"
-
-
-def waits_for(snapshot: Snapshot, product: ProductEntry) -> list[str]:
-    """The slots that a waiting product needs and that do not serve yet. Where all of them serve: the look at stored rows."""
-    served = served_joins(snapshot.joins)
-    needed = [snapshot.access(join) for join in product.joins if join not in served]
-    paths = dict.fromkeys(path for access in needed for path in (access.down, access.up))
-    slots = [
-        f"GSI_{path.slot} of {path.entity} ({path.state})"
-        for path in paths
-        if isinstance(path, Assignment) and not reads(path.state)
-    ]
-    return slots or [f"the check of each row of {', '.join(sorted(product.entities()))}"]
-
-
-def _next(one: Assignment) -> str:
-    """The next step of an assignment that does not serve."""
-    if one.state is AssignmentState.RETIRING:
-        return "the job frees it once no product uses it"
-    return "the job fills it in stored rows, then it serves"

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from registry.errors import RegistryError
-from registry.model import HistoryEntry, Snapshot
-from registry.text import same_json
+from registry.model import HistoryEntry, Snapshot, same_json
 
 _TABLES = ("entities", "products", "waiting_products")
 _Row = Mapping[str, Any]

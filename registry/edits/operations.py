@@ -1,14 +1,32 @@
-"""The edits of an operator other than an apply, with the errors that refuse them. Pure.
+"""The edits of an operator other than an apply, with the errors that refuse them, and the next steps of the running job. Pure.
 
 An operator pauses, publishes again, removes, retires and moves a slot, adds slots. `Registry.operate` makes the edit.
+
+`advance` is the next step of assignments, waiting products and retracted products. Each step is one registry version, which the
+job applies before the next step (`registry.model.NEXT`).
+
+1. A new slot becomes written, and the job fills it in stored rows. A slot that is full serves.
+2. A waiting product goes live once all its slots serve, and each row of its entities has them.
+3. A retracted product goes once all its documents are tombstones, and a retiring slot once nothing refers to it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from registry.edits.edit import Edit, find_product, finish, next_version
+from registry.edits.edit import Edit, edited, find_product, finish, next_version, served_joins
 from registry.errors import NoAssignment, NoProduct, RegistryError, slot_list
-from registry.model import MAX_SLOTS, Assignment, AssignmentState, ProductEntry, Snapshot, may_follow, reads
+from registry.model import (
+    MAX_SLOTS,
+    AssignedPath,
+    Assignment,
+    AssignmentState,
+    Index,
+    JoinAccess,
+    ProductEntry,
+    Snapshot,
+    may_follow,
+    reads,
+)
 
 
 class ProductPaused(RegistryError):
@@ -111,7 +129,7 @@ def retire(stored: Snapshot, entity: str, slot: int) -> Edit:
         SlotUsed: joins of products use it.
     """
     found = _held(stored, entity, slot)
-    used = {access.join for access in stored.joins if found in (access.down, access.up)}
+    used = {access.join for access in stored.joins if found in access.paths()}
     users = sorted({one.name for one in (*stored.products, *stored.waiting) if used.intersection(one.joins)})
     if users:
         raise SlotUsed(found, users)
@@ -122,7 +140,7 @@ def retire(stored: Snapshot, entity: str, slot: int) -> Edit:
 
 def move(stored: Snapshot, entity: str, slot: int, target: int) -> Edit:
     """Plans a second assignment of the same columns in a free slot. When it is full, the job moves the joins to it, and the
-    former one retires (`registry.edits.advance`).
+    former one retires (`registry.edits.operations`).
 
     Raises:
         NoAssignment: the slot is free.
@@ -143,7 +161,7 @@ def move(stored: Snapshot, entity: str, slot: int, target: int) -> Edit:
 
 
 def add_slots(stored: Snapshot, slots: int) -> Edit:
-    """Raises the number of slots, once the table has their indexes. Changes nothing if the registry has so many. Raises
+    """Raises the number of slots, once the table has their indexes. Changes nothing if the registry has that number. Raises
     NoMoreSlots."""
     if not stored.slots <= slots <= MAX_SLOTS:
         raise NoMoreSlots(stored.slots, slots)
@@ -168,3 +186,68 @@ def _product(stored: Snapshot, name: str) -> tuple[ProductEntry | None, ProductE
 
 def _switched(product: ProductEntry | None, paused: bool) -> tuple[ProductEntry, ...]:
     return (replace(product, paused=paused),) if product and product.paused != paused else ()
+
+
+WHY = "the job's next step"
+"""The reason of the edits of `advance` in the history."""
+
+
+def advance(stored: Snapshot, *, proven: Collection[str], published: Collection[str]) -> Edit:
+    """The next step of each assignment and product that may take one.
+
+    Args:
+        stored: the registry, which the job has applied.
+        proven: the entities of which each row has the layout of `stored`, and is open or shown by the indexes.
+        published: the live products of which the job has published every root since their version began.
+    """
+    used = {path for access in stored.joins for path in access.paths()}
+    stepped = tuple(_next_states(stored, proven))
+    change = Edit(
+        assignments=stepped,
+        freed=tuple(one for one in stored.assignments if one.state is AssignmentState.RETIRING and one not in used),
+        joins=tuple(_moved(stored, stepped)),
+    )
+    served = served_joins(edited(stored, finish(stored, change)).joins)
+    live = tuple(one for one in stored.waiting if one.entities() <= {*proven} and served.issuperset(one.joins))
+    names = [one.name for one in live]
+    gone = [one.name for one in stored.products if one.retracted and one.name in published and one.name not in names]
+    return finish(stored, replace(change, products=live, withdrawn=tuple(names), removed=tuple(gone)))
+
+
+def completed(stored: Snapshot) -> Snapshot:
+    """The registry after all next steps that walks make possible: nothing waits."""
+    entities = [one.name for one in stored.entities]
+    while (change := advance(stored, proven=entities, published=())).changes:
+        stored = edited(stored, change)
+    return stored
+
+
+def _next_states(stored: Snapshot, proven: Collection[str]) -> Iterator[Assignment]:
+    """The assignments that change their state. Of several with the same columns one serves: the next one takes its place."""
+    serving = {one.index: one for one in stored.assignments if reads(one.state)}
+    replaced: set[Index] = set()
+    for one in stored.assignments:
+        match one.state:
+            case AssignmentState.PLANNED:
+                yield replace(one, state=AssignmentState.WRITING)
+            case AssignmentState.WRITING:
+                yield replace(one, state=AssignmentState.BACKFILLING)
+            case AssignmentState.BACKFILLING if one.entity in proven and one.index not in replaced:
+                replaced.add(one.index)
+                if former := serving.get(one.index):
+                    yield replace(former, state=AssignmentState.RETIRING)
+                yield replace(one, state=AssignmentState.SERVING)
+
+
+def _moved(stored: Snapshot, stepped: Collection[Assignment]) -> Iterator[JoinAccess[AssignedPath]]:
+    """The joins with the slots that begin to serve in place of slots that retire."""
+    serving = {one.index: one for one in stepped if reads(one.state)}
+    retiring = {(one.entity, one.slot) for one in stepped if one.state is AssignmentState.RETIRING}
+
+    def now(path: AssignedPath) -> AssignedPath:
+        if isinstance(path, Assignment) and (path.entity, path.slot) in retiring:
+            return serving[path.index]
+        return path
+
+    for access in stored.joins:
+        yield access.map(now)

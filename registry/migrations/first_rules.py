@@ -2,7 +2,7 @@
 over a join that nothing serves, no other content under a product's version, and the numbers that fence earlier runs.
 
 They hold for every edit, psql's included. A broken rule is an integrity error (SQLSTATE 23000). The database also refuses every
-edit of a transaction that did not announce it. The repository announces its edits (`registry.repository.rows.sign`). An operator
+edit of a transaction that did not announce it. The repository announces its edits (`rows.begin_edit`). An operator
 announces an edit by `SELECT edit_by_hand('the reason')`, and the other rules still hold.
 """
 

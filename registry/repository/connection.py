@@ -21,8 +21,8 @@ from registry.errors import (
     RegistryUnreachable,
     RoleNotGranted,
 )
+from registry.model import json_text
 from registry.repository.schema import check_revision
-from registry.text import json_text
 
 CONNECT_SECONDS: Final = 10
 """The time that a connection may take, unless the URL has another."""
@@ -116,7 +116,7 @@ class Database:
         if self._role:
             try:
                 connection.execute(text("SELECT set_config('role', :role, true)"), {"role": self._role})
-            except (exc.DataError, exc.ProgrammingError) as error:  # there is no such role, or nobody granted it
+            except (exc.DataError, exc.ProgrammingError) as error:  # there is no such role, or the user has no grant
                 raise RoleNotGranted(self._role, str(error.orig)) from error
 
     def _check_revision(self, connection: Connection) -> None:

@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import insert
 from registry.errors import LeaseHeld, LeaseLost, SnapshotOutdated
 from registry.model import How, JobStatus, Lease, RunEnd, RunMark
 from registry.repository.connection import Database
+from registry.repository.rows import announce
 from registry.tables import attempts, leases, meta
 
 
@@ -28,7 +29,7 @@ class Leases:
         columns = (leases.c.job, leases.c.owner, leases.c.generation, leases.c.applied_version, leases.c.renewed_at)
         age = func.extract("epoch", func.clock_timestamp() - leases.c.reported_at).label("report_age")
         reported = (leases.c.acquired_at, leases.c.report, age, leases.c.ended)
-        found = select(*columns, *reported, is_alive().label("alive")).order_by("job")
+        found = select(*columns, *reported, _is_alive().label("alive")).order_by("job")
         with self._database.reading() as connection:
             return tuple(_status(dict(row)) for row in connection.execute(found).mappings())
 
@@ -129,6 +130,41 @@ class Leases:
                 )
             _change(connection, lease, {"applied_version": version})
 
+    def rename_job(self, job: str, *, take_over: bool) -> None:
+        """Binds the registry to a job of another name, whose generations go on above those of every earlier job. The runs of
+        the earlier jobs lose their leases.
+
+        Raises:
+            LeaseHeld: a run of an earlier job is alive, and the caller does not take over.
+        """
+        earlier, now = leases.c.job != job, func.clock_timestamp()
+        with self._database.transaction() as connection:
+            announce(connection)
+            alive = connection.execute(select(leases.c.job, leases.c.owner).where(earlier, _is_alive())).first()
+            if alive is not None and not take_over:
+                raise LeaseHeld(
+                    f"job {alive.job} runs already: {alive.owner}; stop it, wait, or take over, which fences it"
+                )
+            highest, lanes = connection.execute(select(func.max(leases.c.generation), func.max(leases.c.lanes))).one()
+            connection.execute(update(leases).where(earlier).values(owner=None, generation=leases.c.generation + 1))
+            new = insert(leases).values(
+                job=job,
+                generation=(highest or 0) + 1,
+                acquired_at=now,
+                renewed_at=now,
+                expires_after=0,
+                lanes=lanes or 1,
+            )
+            risen = {"generation": func.greatest(leases.c.generation, new.excluded.generation)}
+            connection.execute(new.on_conflict_do_update(index_elements=["job"], set_=risen))
+            connection.execute(update(meta).values(job=job))
+
+    def lanes_of_other_jobs(self, job: str) -> dict[str, int]:
+        """The other jobs that ever ran by this registry, and the highest number of lanes of each."""
+        with self._database.reading() as connection:
+            rows = connection.execute(select(leases.c.job, leases.c.lanes).where(leases.c.job != job))
+            return {row.job: row.lanes for row in rows}
+
 
 class Runs:
     """What the registry keeps of the runs of jobs: how they are, and how they ended. Each method is one transaction, and no edit:
@@ -202,7 +238,7 @@ def check_applied(connection: Connection, lease: Lease, version: int) -> None:
     connection.execute(select(func.set_config("statestore.run", f"{lease.job}#{lease.generation}", True)))
 
 
-def is_alive() -> ColumnElement[bool]:
+def _is_alive() -> ColumnElement[bool]:
     """Whether a run holds the lease and renewed it in time."""
     return leases.c.owner.is_not(None) & (_expires() >= func.clock_timestamp())
 

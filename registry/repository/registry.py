@@ -9,19 +9,16 @@ from typing import Concatenate, ParamSpec, Self
 from sqlalchemy import Connection, and_, delete, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from registry.edits.advance import WHY, advance
 from registry.edits.apply import apply
 from registry.edits.edit import Edit, Signature, edited
 from registry.edits.history import last_pause
-from registry.edits.operations import ProductPaused
-from registry.errors import EpochConflict, LeaseHeld
-from registry.migrations.roles import role_statements
+from registry.edits.operations import WHY, ProductPaused, advance
+from registry.errors import EpochConflict
 from registry.model import (
     Applied,
     Binding,
     EpochBoundary,
     HistoryEntry,
-    KnownLanding,
     Lease,
     Progress,
     RegistryState,
@@ -29,12 +26,11 @@ from registry.model import (
     Snapshot,
 )
 from registry.repository.connection import Database, addresses_of
-from registry.repository.leases import Leases, Runs, check_applied, is_alive
-from registry.repository.replays import RequestedReplays
-from registry.repository.rows import announce, has_run, lock, read, sign, write
-from registry.repository.schema import look, may_edit, migrate
-from registry.repository.statistics import KeptStatistics
-from registry.tables import epochs, history, landings, leases, meta, walk_progress
+from registry.repository.leases import Leases, Runs, check_applied
+from registry.repository.records import KeptStatistics, Landings, RequestedReplays
+from registry.repository.rows import announce, begin_edit, has_run, read, write
+from registry.repository.schema import look, may_edit, migrate, role_statements
+from registry.tables import epochs, history, leases, meta, walk_progress
 
 P = ParamSpec("P")
 Check = Callable[[Snapshot, Snapshot], object]
@@ -58,7 +54,7 @@ class Registry(Leases):
     """Of the state, the last ones."""
     replays: RequestedReplays
     """Those that operators ask the job for."""
-    landings: "Landings"
+    landings: Landings
     """The targets that hold documents."""
 
     def __init__(self, url: str, schema: str = "statestore") -> None:
@@ -102,7 +98,7 @@ class Registry(Leases):
             migrate(connection, self._database.schema, slots)
 
     def create_roles(self) -> None:
-        """Creates the roles of the schema (`registry.migrations.roles`), or brings their rights to this release.
+        """Creates the roles of the schema (`schema.ROLES`), or brings their rights to this release.
         Only the owner of the schema may do it, with the right to create roles."""
         with self._database.transaction() as connection:
             for statement in role_statements(self._database.schema):
@@ -146,12 +142,11 @@ class Registry(Leases):
             RegistryRefused: a constraint of the database.
         """
         with self._database.transaction() as connection:
-            lock(connection)
-            sign(connection, who, why)
+            begin_edit(connection, who, why)
             stored = read(connection)
             change = apply(stored, required, has_run(connection))
             check(stored, edited(stored, change))
-            return Applied(version=write(connection, change), changes=change.changes)
+            return write(connection, change)
 
     def operate(
         self, by: Signature, operation: Callable[Concatenate[Snapshot, P], Edit], *given: P.args, **named: P.kwargs
@@ -163,32 +158,30 @@ class Registry(Leases):
             NoProduct, NoAssignment and others: see the operation. ProductPaused names the pause.
         """
         with self._database.transaction() as connection:
-            lock(connection)
-            sign(connection, *by)
+            begin_edit(connection, *by)
             try:
                 change = operation(read(connection), *given, **named)
             except ProductPaused as error:
                 pause = last_pause(_history(connection, None), error.name)
                 raise ProductPaused(error.name, pause) from None
-            return Applied(version=write(connection, change), changes=change.changes)
+            return write(connection, change)
 
     def advance(self, lease: Lease, version: int, *, proven: Collection[str], published: Collection[str]) -> Applied:
-        """Takes the next steps that `registry.edits.advance` allows, in one transaction. Without a step it writes nothing.
+        """Takes the next steps that `registry.edits.operations` allows, in one transaction. Without a step it writes nothing.
 
         Args:
             lease: of the run that takes the steps, and that has applied `version`.
-            proven, published: see `registry.edits.advance.advance`.
+            proven, published: see `registry.edits.operations.advance`.
 
         Raises:
             SnapshotOutdated: the registry has another version, or the run has not applied it.
             LeaseLost: another run has taken over.
         """
         with self._database.transaction() as connection:
-            lock(connection)
+            begin_edit(connection, lease.owner, WHY)
             check_applied(connection, lease, version)
-            sign(connection, lease.owner, WHY)
             change = advance(read(connection), proven=proven, published=published)
-            return Applied(version=write(connection, change), changes=change.changes)
+            return write(connection, change)
 
     def history(self, limit: int | None = None) -> tuple[HistoryEntry, ...]:
         """The last entries of the history, the newest first; all of them without a limit."""
@@ -238,41 +231,6 @@ class Registry(Leases):
             connection.execute(update(leases).values(ended_run=None, ended_round=None))
             connection.execute(update(meta).values(identity=text("gen_random_uuid()::text"), table_name=None))
 
-    def rename_job(self, job: str, *, take_over: bool) -> None:
-        """Binds the registry to a job of another name, whose generations go on above those of every earlier job. The runs of
-        the earlier jobs lose their leases.
-
-        Raises:
-            LeaseHeld: a run of an earlier job is alive, and the caller does not take over.
-        """
-        earlier, now = leases.c.job != job, func.clock_timestamp()
-        with self._database.transaction() as connection:
-            announce(connection)
-            alive = connection.execute(select(leases.c.job, leases.c.owner).where(earlier, is_alive())).first()
-            if alive is not None and not take_over:
-                raise LeaseHeld(
-                    f"job {alive.job} runs already: {alive.owner}; stop it, wait, or take over, which fences it"
-                )
-            highest, lanes = connection.execute(select(func.max(leases.c.generation), func.max(leases.c.lanes))).one()
-            connection.execute(update(leases).where(earlier).values(owner=None, generation=leases.c.generation + 1))
-            new = insert(leases).values(
-                job=job,
-                generation=(highest or 0) + 1,
-                acquired_at=now,
-                renewed_at=now,
-                expires_after=0,
-                lanes=lanes or 1,
-            )
-            risen = {"generation": func.greatest(leases.c.generation, new.excluded.generation)}
-            connection.execute(new.on_conflict_do_update(index_elements=["job"], set_=risen))
-            connection.execute(update(meta).values(job=job))
-
-    def lanes_of_other_jobs(self, job: str) -> dict[str, int]:
-        """The other jobs that ever ran by this registry, and the highest number of lanes of each."""
-        with self._database.reading() as connection:
-            rows = connection.execute(select(leases.c.job, leases.c.lanes).where(leases.c.job != job))
-            return {row.job: row.lanes for row in rows}
-
     def epochs(self, topics: Collection[str], entities: Collection[str] = ()) -> tuple[EpochBoundary, ...]:
         """The recorded boundaries of these topics, and of every topic that these entities ever read, by topic, incarnation,
         partition and offset."""
@@ -286,8 +244,7 @@ class Registry(Leases):
     def record_epochs(self, boundaries: Iterable[EpochBoundary], *, who: str, why: str) -> None:
         """Adds the boundaries that an operator records: an edit, which the history shows. Errors as of `add_epochs`."""
         with self._database.transaction() as connection:
-            lock(connection)
-            sign(connection, who, why)
+            begin_edit(connection, who, why)
             _add_epochs(connection, boundaries)
 
     def add_epochs(self, boundaries: Iterable[EpochBoundary]) -> None:
@@ -295,34 +252,6 @@ class Registry(Leases):
         higher epoch for one."""
         with self._database.transaction() as connection:
             _add_epochs(connection, boundaries)
-
-
-class Landings:
-    """The landings that the registry knows: each target that holds documents of a product, until a person removes it. Each method
-    is one transaction, and no edit: the version stays."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def note(self, id_: str, *, product: str, topic: str, place: str) -> None:
-        """Notes that a process of this landing runs now."""
-        given = {"product": product, "topic": topic, "place": place}
-        seen = insert(landings).values(id=id_, **given)
-        with self._database.transaction() as connection:
-            connection.execute(seen.on_conflict_do_update(index_elements=["id"], set_={**given, "seen_at": func.now()}))
-
-    def all(self) -> tuple[KnownLanding, ...]:
-        """The landings, in the order in which they were made. A registry that an earlier release migrated knows none."""
-        with self._database.reading() as connection:
-            if connection.scalar(text("SELECT to_regclass('landings') IS NULL")):
-                return ()
-            found = connection.execute(select(landings).order_by(landings.c.made_at, landings.c.id)).mappings()
-            return tuple(KnownLanding(**row) for row in found)
-
-    def remove(self, id_: str) -> bool:
-        """Forgets a landing. Returns False where there is none of this id."""
-        with self._database.transaction() as connection:
-            return connection.execute(delete(landings).where(landings.c.id == id_)).rowcount > 0
 
 
 def _history(connection: Connection, limit: int | None) -> tuple[HistoryEntry, ...]:

@@ -2,7 +2,8 @@
 the content of an edit, this module nothing."""
 
 from collections import defaultdict
-from typing import Any
+from dataclasses import asdict, fields
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
@@ -23,6 +24,7 @@ from sqlalchemy.dialects.postgresql import insert
 from registry.edits.edit import Edit
 from registry.model import (
     KEY,
+    Applied,
     AssignedPath,
     Assignment,
     AssignmentState,
@@ -51,13 +53,18 @@ from registry.tables import (
     work,
 )
 
+_T = TypeVar("_T")
+
 
 def read(connection: Connection) -> Snapshot:
     """The registry as this transaction sees it. The caller's transaction must see one moment: REPEATABLE READ, or the lock of an
     edit."""
     paused, paused_topics = connection.execute(select(work.c.paused, work.c.paused_topics)).one()
-    known = tuple(_assignment(row) for row in _rows(connection, select(assignments).order_by("entity", "slot")))
-    specs = {row["id"]: _join(row) for row in _rows(connection, select(joins))}
+    known = tuple(
+        _entry(Assignment, row, state=AssignmentState(row["state"]))
+        for row in _rows(connection, select(assignments).order_by("entity", "slot"))
+    )
+    specs = {row["id"]: _entry(JoinSpec, row) for row in _rows(connection, select(joins))}
     return Snapshot(
         version=connection.execute(select(meta.c.version)).scalar_one(),
         slots=connection.execute(select(func.count()).select_from(slots)).scalar_one(),
@@ -69,7 +76,7 @@ def read(connection: Connection) -> Snapshot:
         versions={row["product"]: row["version"] for row in _rows(connection, select(product_versions))},
         numbers={(row["root"], row["product"]): row["number"] for row in _rows(connection, select(ledger_numbers))},
         paused=paused,
-        paused_topics=tuple(paused_topics),
+        paused_topics=paused_topics,
     )
 
 
@@ -81,43 +88,24 @@ def has_run(connection: Connection) -> frozenset[str]:
 
 def join_ids(connection: Connection) -> dict[JoinSpec, int]:
     """The stored joins with their ids in other tables."""
-    return {_join(row): row["id"] for row in _rows(connection, select(joins))}
+    return {_entry(JoinSpec, row): row["id"] for row in _rows(connection, select(joins))}
 
 
 def _rows(connection: Connection, query: Select[Any]) -> list[RowMapping]:
     return list(connection.execute(query).mappings())
 
 
+def _entry(kind: type[_T], row: RowMapping, **more: Any) -> _T:
+    """The value of this kind whose fields are columns of the row, and those of `more`."""
+    names = {one.name for one in fields(kind)} & row.keys() - more.keys()  # type: ignore[arg-type]  # a dataclass
+    return kind(**{name: row[name] for name in names}, **more)
+
+
 def _entities(connection: Connection) -> tuple[EntityEntry, ...]:
     written = {row["entity"]: row["version"] for row in _rows(connection, select(layouts))}
     return tuple(
-        EntityEntry(
-            name=row["name"],
-            topic=row["topic"],
-            key=tuple(row["key"]),
-            shards=row["shards"],
-            columns=row["columns"],
-            definition=row["definition"],
-            dropped=row["dropped"],
-            layout=written.get(row["name"], 0),
-        )
+        _entry(EntityEntry, row, layout=written.get(row["name"], 0))
         for row in _rows(connection, select(entities).order_by("name"))
-    )
-
-
-def _assignment(row: RowMapping) -> Assignment:
-    return Assignment(
-        entity=row["entity"], slot=row["slot"], columns=tuple(row["columns"]), state=AssignmentState(row["state"])
-    )
-
-
-def _join(row: RowMapping) -> JoinSpec:
-    return JoinSpec(
-        child=row["child"],
-        child_columns=tuple(row["child_columns"]),
-        parent=row["parent"],
-        parent_columns=tuple(row["parent_columns"]),
-        strong=row["strong"],
     )
 
 
@@ -128,29 +116,20 @@ def _products(
     for row in _rows(connection, select(links).order_by("product", "position")):
         used[row["product"]].append(specs[row["join_id"]])
     return tuple(
-        ProductEntry(
-            name=row["name"],
-            topic=row["topic"],
-            root=row["root"],
-            definition=row["definition"],
-            joins=tuple(used[row["name"]]),
-            version=row["version"],
-            paused=row["paused"],
-            retracted=row.get("retracted", False),
-        )
+        _entry(ProductEntry, row, joins=tuple(used[row["name"]]))
         for row in _rows(connection, select(table).order_by("name"))
     )
 
 
 def _accesses(
     connection: Connection, specs: dict[int, JoinSpec], known: tuple[Assignment, ...]
-) -> tuple[JoinAccess, ...]:
+) -> tuple[JoinAccess[AssignedPath], ...]:
     """The joins that have both paths. An operator's psql may leave a join without one, but no product can use such a join."""
     by_slot = {(one.entity, one.slot): one for one in known}
 
     def answer(row: RowMapping) -> AssignedPath:
         if row["edges"] is not None:
-            return EdgePath(entity=row["entity"], fields=tuple(row["edges"]))
+            return EdgePath(entity=row["entity"], fields=row["edges"])
         return KEY if row["slot"] is None else by_slot[row["entity"], row["slot"]]
 
     paths = {(row["join_id"], row["direction"]): answer(row) for row in _rows(connection, select(access_paths))}
@@ -162,9 +141,10 @@ def _accesses(
     return tuple(sorted(found, key=lambda one: str(one.join)))
 
 
-def sign(connection: Connection, who: str, why: str) -> None:
-    """Sets, for this transaction, the author and the reason that the history records. Announces the edit: the database refuses
-    the edits of other transactions (`registry.migrations.first_rules`)."""
+def begin_edit(connection: Connection, who: str, why: str) -> None:
+    """Waits for every other edit, psql's included; later edits wait until this transaction ends. Sets the author and the reason
+    that the history records. Announces the edit: the database refuses other ones (`registry.migrations.first_rules`)."""
+    connection.execute(select(meta.c.version).with_for_update())
     announce(connection)
     connection.execute(
         select(func.set_config("statestore.who", who, True), func.set_config("statestore.why", why, True))
@@ -176,24 +156,21 @@ def announce(connection: Connection) -> None:
     connection.execute(select(func.set_config("statestore.edit", cast(func.pg_current_xact_id(), Text), True)))
 
 
-def lock(connection: Connection) -> None:
-    """Waits for every other edit, psql's included. Later edits wait until this transaction ends."""
-    connection.execute(select(meta.c.version).with_for_update())
-
-
-def write(connection: Connection, edit: Edit) -> int:
-    """Writes the entries of an edit, in the order of their references, and returns the registry's version."""
+def write(connection: Connection, edit: Edit) -> Applied:
+    """Writes the entries of an edit, in the order of their references."""
     for entity in edit.entities:
-        _put_entity(connection, entity)
+        values = {"topic": entity.topic, "key": list(entity.key), "shards": entity.shards}
+        values |= {"columns": dict(entity.columns), "definition": entity.definition}
+        _put(connection, entities, {"name": entity.name}, values)
     for assignment in edit.assignments:
         _put_assignment(connection, assignment)
     for assignment in edit.freed:
         connection.execute(delete(assignments).where(_is(assignment)))
     ids = _put_joins(connection, edit.joins)
     for product in edit.products:
-        _put_product(connection, product, ids)
+        _put_product(connection, products, product_joins, product, ids)
     for product in edit.waiting:
-        _put_waiting(connection, product, ids)
+        _put_product(connection, waiting_products, waiting_joins, product, ids)
     connection.execute(delete(waiting_products).where(waiting_products.c.name.in_(edit.withdrawn)))
     connection.execute(delete(products).where(products.c.name.in_(edit.removed)))
     for join in edit.dropped:
@@ -204,20 +181,13 @@ def write(connection: Connection, edit: Edit) -> int:
         connection.execute(update(work).values(paused=edit.paused))
     if edit.paused_topics is not None:
         connection.execute(update(work).values(paused_topics=list(edit.paused_topics)))
-    version: int = connection.execute(select(meta.c.version)).scalar_one()
-    return version
+    return Applied(version=connection.execute(select(meta.c.version)).scalar_one(), changes=edit.changes)
 
 
-def _put_entity(connection: Connection, entity: EntityEntry) -> None:
-    values = {
-        "topic": entity.topic,
-        "key": list(entity.key),
-        "shards": entity.shards,
-        "columns": dict(entity.columns),
-        "definition": entity.definition,
-    }
-    put = insert(entities).values(name=entity.name, **values)
-    connection.execute(put.on_conflict_do_update(index_elements=["name"], set_=values))
+def _put(connection: Connection, table: Table, key: dict[str, Any], values: dict[str, Any]) -> None:
+    """Inserts a row, or sets these values in the row with the key."""
+    row = insert(table).values(**key, **values)
+    connection.execute(row.on_conflict_do_update(index_elements=[*key], set_=values))
 
 
 def _put_assignment(connection: Connection, one: Assignment) -> None:
@@ -231,67 +201,34 @@ def _is(one: Assignment) -> ColumnElement[bool]:
     return and_(assignments.c.entity == one.entity, assignments.c.slot == one.slot)
 
 
-def _put_joins(connection: Connection, accesses: tuple[JoinAccess, ...]) -> dict[JoinSpec, int]:
+def _put_joins(connection: Connection, accesses: tuple[JoinAccess[AssignedPath], ...]) -> dict[JoinSpec, int]:
     """Puts joins with their paths, and returns the ids of all joins."""
     for access in accesses:
-        spec = access.join
-        connection.execute(
-            insert(joins)
-            .values(
-                child=spec.child,
-                child_columns=list(spec.child_columns),
-                parent=spec.parent,
-                parent_columns=list(spec.parent_columns),
-                strong=spec.strong,
-            )
-            .on_conflict_do_nothing()
-        )
+        values = {name: list(one) if isinstance(one, tuple) else one for name, one in asdict(access.join).items()}
+        connection.execute(insert(joins).values(values).on_conflict_do_nothing())
     ids = join_ids(connection)
     for access in accesses:
-        _put_path(connection, ids[access.join], "down", access.join.child, access.down)
-        _put_path(connection, ids[access.join], "up", access.join.parent, access.up)
+        for direction, entity, path in (
+            ("down", access.join.child, access.down),
+            ("up", access.join.parent, access.up),
+        ):
+            values = {
+                "entity": entity,
+                "slot": path.slot if isinstance(path, Assignment) else None,
+                "edges": list(path.fields) if isinstance(path, EdgePath) else None,
+            }
+            _put(connection, access_paths, {"join_id": ids[access.join], "direction": direction}, values)
     return ids
 
 
-def _put_path(connection: Connection, join: int, direction: str, entity: str, path: AssignedPath) -> None:
-    values = {
-        "entity": entity,
-        "slot": path.slot if isinstance(path, Assignment) else None,
-        "edges": list(path.fields) if isinstance(path, EdgePath) else None,
-    }
-    put = insert(access_paths).values(join_id=join, direction=direction, **values)
-    connection.execute(put.on_conflict_do_update(index_elements=["join_id", "direction"], set_=values))
-
-
-def _put_product(connection: Connection, product: ProductEntry, ids: dict[JoinSpec, int]) -> None:
-    _put_row(connection, products, product, {"retracted": product.retracted})
-    _put_used(connection, product_joins, product, ids)
-
-
-def _put_waiting(connection: Connection, product: ProductEntry, ids: dict[JoinSpec, int]) -> None:
-    _put_row(connection, waiting_products, product, {})
-    _put_used(connection, waiting_joins, product, ids)
-
-
-def _put_row(connection: Connection, table: Table, product: ProductEntry, more: dict[str, Any]) -> None:
-    values = {
-        "topic": product.topic,
-        "root": product.root,
-        "definition": product.definition,
-        "version": product.version,
-        "paused": product.paused,
-        **more,
-    }
-    put = insert(table).values(name=product.name, **values)
-    connection.execute(put.on_conflict_do_update(index_elements=["name"], set_=values))
-
-
-def _put_used(connection: Connection, table: Table, product: ProductEntry, ids: dict[JoinSpec, int]) -> None:
-    """Puts the joins of a product, in their order."""
+def _put_product(
+    connection: Connection, table: Table, links: Table, product: ProductEntry, ids: dict[JoinSpec, int]
+) -> None:
+    """Puts a product, and its joins in their order."""
+    names = ("topic", "root", "definition", "version", "paused", "retracted")
+    values = {name: getattr(product, name) for name in names if name in table.c}
+    _put(connection, table, {"name": product.name}, values)
     used = [ids[join] for join in product.joins]
-    connection.execute(delete(table).where(table.c.product == product.name, table.c.join_id.not_in(used)))
+    connection.execute(delete(links).where(links.c.product == product.name, links.c.join_id.not_in(used)))
     for position, join in enumerate(used):
-        row = insert(table).values(product=product.name, join_id=join, position=position)
-        connection.execute(
-            row.on_conflict_do_update(index_elements=["product", "join_id"], set_={"position": position})
-        )
+        _put(connection, links, {"product": product.name, "join_id": join}, {"position": position})

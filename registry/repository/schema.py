@@ -1,11 +1,11 @@
 """The registry's schema: creates it, or brings it to this release, which is the sum of `registry/migrations`. Looks at it for a
-person who checks a set-up, also where there is no registry, or one of another release.
+person who checks a set-up, also where there is no registry, or one of another release. Makes the roles of the registry.
 
 A migration names in `readable_by` the last revisions of the earlier releases that can work with the schema as it leaves it. The
 comment of the table `alembic_version` holds them. So an operator may go back to such a release, which leaves the schema as it is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,11 +17,74 @@ from alembic.util import CommandError
 from sqlalchemy import Connection, func, insert, select, text
 
 from registry.errors import RegistryError, UnknownRevision
-from registry.migrations.roles import job_rights, operator_rights
+from registry.migrations.first_rules import DERIVED, EDITED
 from registry.model import MAX_SLOTS, RegistryState
 from registry.repository.rows import announce
 from registry.tables import meta
 from registry.tables import slots as slots_table
+
+ROLES: Final = ("reader", "job", "operator", "lander")
+"""The roles, each with the rights of its work. The owner is the user who migrates. Each role is a group without login, named
+after the schema, which an administrator grants to users. The rules of the schema hold for every role. Only the owner may change
+the schema, its triggers and its functions."""
+
+_ALL: Final = "INSERT, UPDATE, DELETE"
+_OPERATOR: Final = {
+    **dict.fromkeys(EDITED, _ALL),
+    "replay_requests": "INSERT, UPDATE",
+    "replay_letters": "INSERT",
+    "landings": _ALL,
+}
+_JOB: Final = {
+    "assignments": "UPDATE, DELETE",
+    "joins": "DELETE",
+    "access_paths": "UPDATE",
+    "products": _ALL,
+    "product_joins": _ALL,
+    "waiting_products": "DELETE",
+    "epochs": "INSERT",
+    "leases": "INSERT, UPDATE",
+    "attempts": "INSERT, UPDATE",
+    "entity_statistics": _ALL,
+    "join_statistics": _ALL,
+    "walk_progress": _ALL,
+    "replay_requests": "INSERT, UPDATE",
+    "replay_letters": "INSERT, UPDATE",
+}
+_LANDER: Final = {"landings": _ALL}
+_EDITOR: Final = {"meta": "UPDATE", "history": "INSERT", **dict.fromkeys(DERIVED, "INSERT, UPDATE")}
+"""The rights of everybody who edits: the version, and the tables that triggers write."""
+
+
+def role_statements(schema: str) -> list[str]:
+    """The statements that create the roles of a schema, or bring their rights to this release."""
+    tables = f'ALL TABLES IN SCHEMA "{schema}"'
+    names = ", ".join(f'"{schema}_{role}"' for role in ROLES)
+    statements = [_create(f"{schema}_{role}") for role in ROLES]
+    statements += [f"REVOKE ALL ON {tables} FROM {names}", f"GRANT SELECT ON {tables} TO {names}"]
+    statements.append(f'GRANT USAGE ON SCHEMA "{schema}" TO {names}')
+    for role, rights in (("job", _JOB | _EDITOR), ("operator", _OPERATOR | _EDITOR), ("lander", _LANDER)):
+        statements += [f'GRANT {right} ON "{schema}".{table} TO "{schema}_{role}"' for table, right in rights.items()]
+    return statements
+
+
+def job_rights() -> list[tuple[str, str]]:
+    """The rights of a job: (table, right)."""
+    return _rights(_JOB | _EDITOR)
+
+
+def operator_rights() -> list[tuple[str, str]]:
+    """The rights of an operator: (table, right)."""
+    return _rights(_OPERATOR | _EDITOR)
+
+
+def _rights(of: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(table, right) for table, rights in of.items() for right in ("SELECT", *rights.split(", "))]
+
+
+def _create(role: str) -> str:
+    return f'DO $$ BEGIN CREATE ROLE "{role}"; EXCEPTION WHEN duplicate_object THEN NULL; END $$'
+
 
 _MIGRATIONS: Final = Path(__file__).parent.parent / "migrations"
 _READABLE_BY: Final = "also for releases that end with revision "

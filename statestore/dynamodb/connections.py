@@ -1,31 +1,171 @@
 """Connections to DynamoDB's endpoint, which stay open between requests: direct, or through a proxy.
 
 Promises: each connection serves one thread at a time. A process that was forked opens connections of its own. Errors are those
-that botocore raises. Does not: try again.
+that botocore raises. A body that ends too early, or does not match the checksum of DynamoDB, is an error and never a short
+answer. A proxy carries requests with TLS in a tunnel, and reads the others. Does not: try again, or speak TLS with the proxy.
 """
 
 import os
 import select
 import ssl
 import time
+from base64 import b64encode
 from collections import deque
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPException
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from socket import SO_KEEPALIVE, SOL_SOCKET
+from typing import BinaryIO, NamedTuple
+from urllib.parse import unquote, urlsplit
+from zlib import crc32
 
 from botocore.exceptions import (
     BotoCoreError,
+    ChecksumError,
     ConnectionClosedError,
     ConnectTimeoutError,
     EndpointConnectionError,
+    IncompleteReadError,
     ProxyConnectionError,
     ReadTimeoutError,
     SSLError,
 )
 
-from statestore.dynamodb.endpoint import Endpoint, connect, tls_context, without_password
-from statestore.dynamodb.http_answer import HttpAnswer, read_answer
 from statestore.dynamodb.retries import Patience
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where requests go. url: `https://host[:port][path]`; proxy: the URL of the proxy, or none; certificates: a file or a
+    directory with the certificates of the authorities to trust."""
+
+    url: str
+    proxy: str | None = None
+    certificates: str | None = None
+
+    @property
+    def host(self) -> str:
+        """The value of the header `Host`."""
+        parts = urlsplit(self.url)
+        name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+        usual = {"http": 80, "https": 443}[parts.scheme]
+        return name if parts.port in (None, usual) else f"{name}:{parts.port}"
+
+    @property
+    def path(self) -> str:
+        """The path of the URL, at least `/`."""
+        return urlsplit(self.url).path or "/"
+
+    @property
+    def head(self) -> str:
+        """The first lines of each request. A proxy gets the whole URL of a server without TLS."""
+        if self.proxy is None or self.url.startswith("https:"):
+            return f"POST {self.path} HTTP/1.1\r\nHost: {self.host}\r\n"
+        target = f"http://{self.host}{self.path}"
+        more = "".join(f"{name}: {value}\r\n" for name, value in _proxy_headers(self.proxy).items())
+        return f"POST {target} HTTP/1.1\r\nHost: {self.host}\r\n{more}"
+
+
+def connect(endpoint: Endpoint, tls: ssl.SSLContext | None, timeout: float) -> HTTPConnection:
+    """A connection that http.client has opened, with TLS and through the proxy's tunnel where necessary."""
+    there = urlsplit(endpoint.url)
+    first = urlsplit(endpoint.proxy) if endpoint.proxy else there
+    host, port = first.hostname or "", first.port or (443 if first.scheme == "https" else 80)
+    if tls is None:
+        connection = HTTPConnection(host, port, timeout=timeout)
+    else:
+        connection = HTTPSConnection(host, port, timeout=timeout, context=tls)
+        if endpoint.proxy:
+            connection.set_tunnel(there.hostname or "", there.port or 443, _proxy_headers(endpoint.proxy))
+    connection.connect()
+    return connection
+
+
+def tls_context(certificates: str | None) -> ssl.SSLContext:
+    """Trusts these authorities only: a file or a directory."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if certificates is not None and os.path.isdir(certificates):
+        context.load_verify_locations(capath=certificates)
+    else:
+        context.load_verify_locations(cafile=certificates)
+    return context
+
+
+def without_password(proxy: str) -> str:
+    """The proxy's URL, as messages show it."""
+    parts = urlsplit(proxy)
+    return proxy.replace(f"{parts.username}:{parts.password}@", "***:***@", 1) if parts.username else proxy
+
+
+def _proxy_headers(proxy: str) -> dict[str, str]:
+    parts = urlsplit(proxy)
+    if not (parts.username and parts.password):
+        return {}
+    text = f"{unquote(parts.username)}:{unquote(parts.password)}"
+    return {"Proxy-Authorization": "Basic " + b64encode(text.encode()).decode()}
+
+
+_LINE = 65_536
+"""The most bytes of a line. A longer line is no HTTP."""
+_END = (b"\r\n", b"\n", b"")
+
+
+class HttpAnswer(NamedTuple):
+    """An answer. headers: by lower-case name. `reusable`: the server keeps the connection open."""
+
+    status: int
+    headers: dict[bytes, bytes]
+    body: bytes
+    reusable: bool
+
+
+def read_answer(stream: BinaryIO) -> HttpAnswer:
+    """The next answer, for a seventh of the CPU of `http.client`, which parses headers as those of an email.
+
+    Raises ConnectionResetError when the server closed the connection before it, ValueError for bytes that are no HTTP,
+    IncompleteReadError and ChecksumError for a broken body."""
+    first = stream.readline(_LINE)
+    if not first:
+        raise ConnectionResetError
+    version, status, *_ = first.split(None, 2)
+    headers = _read_headers(stream)
+    reusable = version == b"HTTP/1.1" and headers.get(b"connection", b"").lower() != b"close"
+    length = headers.get(b"content-length")
+    if headers.get(b"transfer-encoding", b"").lower() == b"chunked":
+        body = _read_chunks(stream)
+    elif length is not None:
+        body = _read_exactly(stream, int(length))
+    else:
+        body, reusable = stream.read(), False
+    checksum = headers.get(b"x-amz-crc32")
+    if checksum is not None and crc32(body) != int(checksum):
+        raise ChecksumError(checksum_type="crc32", expected_checksum=int(checksum), actual_checksum=crc32(body))
+    return HttpAnswer(int(status), headers, body, reusable)
+
+
+def _read_headers(stream: BinaryIO) -> dict[bytes, bytes]:
+    headers = {}
+    while (line := stream.readline(_LINE)) not in _END:
+        name, _, value = line.partition(b":")
+        headers[name.lower()] = value.strip()
+    return headers
+
+
+def _read_chunks(stream: BinaryIO) -> bytes:
+    chunks = []
+    while size := int(stream.readline(_LINE).partition(b";")[0], 16):
+        chunks.append(_read_exactly(stream, size))
+        stream.readline(_LINE)
+    _read_headers(stream)
+    return b"".join(chunks)
+
+
+def _read_exactly(stream: BinaryIO, length: int) -> bytes:
+    body = stream.read(length)
+    if len(body) != length:
+        raise IncompleteReadError(actual_bytes=len(body), expected_bytes=length)
+    return body
+
 
 IDLE_S = 1.0
 """Seconds without a request after which the client looks whether the server closed the connection."""

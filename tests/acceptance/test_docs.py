@@ -14,7 +14,7 @@ import pytest
 
 from docs.stage import stage
 from processor.engine.plan.planning import plan_alone
-from processor.engine.rounds.run_product_tests import run_case
+from processor.engine.rounds.trial import run_case
 from processor.environment.settings.kafka import MECHANISMS, NAMES, for_java, for_librdkafka
 from processor.environment.settings.settings import Settings, read_settings
 from processor.language.definitions.load import load, read_directory

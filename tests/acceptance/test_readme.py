@@ -3,13 +3,13 @@
 `test_docs` runs its blocks and follows its links, as it does for every page; `test_figures` has its figures.
 """
 
-from processor.engine.plan.access import SlotRead
 from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load, read_directory
 from processor.tools.demo.tour import SAMPLE
 from processor.values.recorded_topics import read_records
+from registry.model import SlotPath
 from tests.acceptance.pages import ROOT, blocks_of
 
 PAGE = ROOT / "README.md"
@@ -29,7 +29,7 @@ def test_the_event_and_the_query_of_the_page_are_those_of_the_tour() -> None:
     trial = Trial(plan=plan, settings=Settings())
     trial.batch(read_records(str(SAMPLE / "topics.jsonl")))
     read = next(node.down for node in plan.products["user_profile"].nodes if node.join.name == "starred_repos")
-    assert isinstance(read, SlotRead)
+    assert isinstance(read, SlotPath)
     query = plan.query("star", read, "octocat")
     assert query.entity is None
     assert f"{query.slot} = '{query.value}'\n" in [block.text for block in blocks_of(PAGE, "text")]

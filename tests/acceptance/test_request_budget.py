@@ -14,7 +14,7 @@ from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load, read_directory
 from processor.values.record import Record
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 
 ROOT = Path(__file__).parents[2]
 PLAN = plan_alone(load(read_directory(ROOT / "examples" / "github")), slots=20)

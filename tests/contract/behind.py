@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from statestore.dynamodb import DynamoStore, Patience
+from statestore.dynamodb.retries import Patience
+from statestore.dynamodb.store import DynamoStore
 from statestore.keys import Key
 from statestore.store import Write
 from tests.faulty.proxy import Layer, proxy

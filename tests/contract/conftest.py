@@ -16,7 +16,7 @@ from typing import Any, Literal
 import boto3
 import pytest
 
-from statestore.dynamodb import DynamoStore
+from statestore.dynamodb.store import DynamoStore
 from statestore.memory import MemoryStore
 from statestore.postgres import PostgresStore
 from statestore.store import Store

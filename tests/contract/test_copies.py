@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from statestore.copy_items import copy_items
-from statestore.item_attributes import key_of_item
+from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Item, Query, Store

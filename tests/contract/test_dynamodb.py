@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import pytest
 
 from statestore import table
-from statestore.dynamodb import DynamoStore
+from statestore.dynamodb.store import DynamoStore
 from statestore.errors import Terminal
 from statestore.keys import Key
 from statestore.store import Done, Query, TableDescription, Write

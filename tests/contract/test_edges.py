@@ -2,10 +2,10 @@
 
 import pytest
 
-from statestore.edges import drop_edge, put_edge, row_of
+from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.store import Done, Refused, Store, Write
-from statestore.versions import encode_version
+from statestore.writes import drop_edge, put_edge, row_of
 
 TEAM = Key("TABLE#team#01", "1")
 EDGE = ("member_ids[]", "7")

@@ -8,7 +8,8 @@ from typing import Any
 import boto3
 import pytest
 
-from statestore.dynamodb import DynamoStore, Patience
+from statestore.dynamodb.retries import Patience
+from statestore.dynamodb.store import DynamoStore
 from statestore.errors import Transient
 from statestore.keys import Key
 from statestore.store import Absent, Delete, Query, Refused, Write

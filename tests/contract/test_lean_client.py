@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 
-from statestore.dynamodb import DynamoStore
+from statestore.dynamodb.store import DynamoStore
 from statestore.errors import Transient
 from statestore.store import Done, Query, Write
 from tests.contract.behind import REGION, USERS, WRITE, Behind

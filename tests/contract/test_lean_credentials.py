@@ -100,7 +100,7 @@ def refuse_old_signatures(request: Request, relay: Relay) -> Answer:
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_a_wrong_clock_costs_one_request(behind: Behind, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
     wrong = SimpleNamespace(**{**vars(time), "time": lambda: time.time() + 3600 * hours})
-    monkeypatch.setattr("statestore.dynamodb.lean_client.time", wrong)
+    monkeypatch.setattr("statestore.dynamodb.client.time", wrong)
     with behind(refuse_old_signatures) as store:
         assert isinstance(store.write(WRITE), Done)
         assert isinstance(store.write(WRITE), Done)
@@ -111,7 +111,7 @@ def test_a_clock_that_goes_wrong_fails_no_request_of_many_threads(
     behind: Behind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = SimpleNamespace(**vars(time))
-    monkeypatch.setattr("statestore.dynamodb.lean_client.time", wrong)
+    monkeypatch.setattr("statestore.dynamodb.client.time", wrong)
     all_sent = Barrier(8)
 
     def meet(request: Request, relay: Relay) -> Answer:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import pytest
 
 from statestore.keys import Key
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 from statestore.store import Absent, Delete, Equals, Query, Refused, Store, Write
 from tests.contract.conftest import SLOTS, Doorway
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from statestore.dynamodb import DynamoStore
+from statestore.dynamodb.store import DynamoStore
 from statestore.errors import NoTable, Terminal
 from statestore.keys import Key
-from statestore.memory import MemoryStore
-from statestore.metered import MeteredStore
+from statestore.memory import MemoryStore, MeteredStore
 from statestore.postgres import PostgresStore
 from statestore.store import Delete, Query, Store, TableDescription, Write
 from tests.contract.conftest import params_on_postgres

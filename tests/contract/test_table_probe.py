@@ -6,7 +6,8 @@ from time import time
 
 import pytest
 
-from statestore.dynamodb import DynamoStore, Patience
+from statestore.dynamodb.retries import Patience
+from statestore.dynamodb.store import DynamoStore
 
 _numbers = count(1)
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from threading import Event
 from time import time
 
-from processor.engine.protocol.walk import PARTITION, FillGoal, PublishGoal, TruncateGoal, Walk, WalkName, read_walk
-from registry.edits.advance import WHY
+from processor.engine.protocol.walks import PARTITION, FillGoal, PublishGoal, TruncateGoal, Walk, WalkName, read_walk
+from registry.edits.operations import WHY
 from registry.errors import RegistryError
 from registry.repository import Registry
 from statestore.errors import StoreError

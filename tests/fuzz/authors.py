@@ -6,7 +6,7 @@ from itertools import islice
 from random import Random
 from typing import Any, cast
 
-from processor.engine.rounds.run_product_tests import run_case
+from processor.engine.rounds.trial import run_case
 from processor.language.definitions.load import load
 from processor.language.definitions.product_tests import read_cases
 from processor.values import canonical_json

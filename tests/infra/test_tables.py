@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from statestore import table as definition
-from statestore.dynamodb import DynamoStore
+from statestore.dynamodb.store import DynamoStore
 from tests.recorder.calls import LIST, OTHERS
 
 COMPARED = ("KeySchema", "AttributeDefinitions", "GlobalSecondaryIndexes", "BillingModeSummary", "SSEDescription")

@@ -1,6 +1,6 @@
 """Puts small faults into modules, one at a time, and says which of them no test notices:
 
-    python -m tests.mutation.run --tests tests/unit/engine -- processor/engine/protocol/settle.py statestore/row_writes.py
+    python -m tests.mutation.run --tests tests/unit/engine -- processor/engine/protocol/settle.py statestore/writes.py
 
 A process imports all tests, and runs them once: it notes which lines of the modules each test reaches. Then each fault gets a
 process of its own, a fork of the first, which puts the code of the mutated function in place of the old one, and runs the tests

@@ -21,7 +21,7 @@ from benchmarks.job import start_parts
 from processor.cli.printing.output import write_published
 from processor.engine.plan.planning import plan_of, requirements_of
 from processor.engine.protocol.replays import drop
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.environment.programs.downloads import spark_kafka_jars
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings, statestore_version
@@ -30,7 +30,7 @@ from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.kafka.reader import read_topic
 from processor.job.run.feed import feed_of
 from processor.job.run.job import Job
-from processor.job.run.open_job import open_job
+from processor.job.run.open_job import RunRequest, open_job
 from processor.job.run.run_job import run_job
 from processor.language.definitions.load import load
 from processor.values.record import Message, Record
@@ -80,7 +80,9 @@ def _run(settings: Settings, registry: Registry, *, once: bool) -> None:
 
     jars = sorted(spark_kafka_jars().glob("*.jar"))
     plan = plan_of(registry.snapshot())
-    jobs.append(open_job(settings, plan, registry, owner="one", take_over=False, jars=jars, report=report))
+    jobs.append(
+        open_job(RunRequest(settings=settings, plan=plan, registry=registry, owner="one", jars=jars, report=report))
+    )
     run_job(jobs[0], once=once)
 
 

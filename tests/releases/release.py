@@ -10,7 +10,7 @@ from zlib import decompress, error
 
 from processor.environment.settings.settings import Settings
 from processor.values.record import Record
-from statestore import requests
+from statestore.dynamodb import requests
 from statestore.store import Item
 
 RELEASES = Path(__file__).parents[1] / "data" / "releases"

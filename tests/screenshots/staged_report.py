@@ -5,7 +5,7 @@ from math import sin
 from typing import Any, Final
 
 from processor.counts import BATCH, STAGE, STAGES
-from processor.engine.rounds.freshness import count_ages
+from processor.engine.rounds.round_counts import count_ages
 from processor.text import DAY, HOUR
 from tests.integration.web.console.conftest import JOB
 from tests.unit.cli.job_state import STATE

@@ -14,8 +14,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from processor.values.record import Message
 from registry.model import Lease, LetterOutcome, Snapshot, WaitingLetters
 from statestore.keys import Key
-from statestore.lone_requests import read_alone, write_alone
-from statestore.store import Delete, Done, Item, Page, Query, Read, Refused, Write, WriteOutcome
+from statestore.store import (
+    Delete,
+    Done,
+    Item,
+    Page,
+    Query,
+    Read,
+    Refused,
+    Write,
+    WriteOutcome,
+    read_alone,
+    write_alone,
+)
 
 if TYPE_CHECKING:
     from tests.simulator.world import World

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from processor.engine.protocol.segment import open_items
+from processor.engine.protocol.segments import open_items
 from processor.values import canonical_json
 from processor.values.dead_letters import rejected_record
 from processor.values.record import Message

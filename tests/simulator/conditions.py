@@ -28,7 +28,8 @@ class Conditions:
     consistent: whether the store says that no index is late, and refuses the writes of earlier runs. Then `lag` must be `none`.
     lag: of the indexes: `none`, `short` (always below W), `mid` (sometimes up to 2 S), `long` (up to 8 S). `rows`: each row has a
     lag of its own in each index, around a multiple of S. late: these multiples; late_share: of the rows with such a lag;
-    lag_change_chance: that a row's next write has another lag.
+    lag_change_chance: that a row's next write has another lag. late_target: only rows whose partition key starts with this text
+    have such a lag.
     replicas: of each index.
     index_page: rows of a page of an index answer; 0 returns all rows at once.
     unprocessed_chance: that a batched read leaves keys out.
@@ -50,6 +51,7 @@ class Conditions:
     zombie_chance: that an actor lives on after Spark or the operator gave it up.
     zombie_turn_chance: that a zombie continues at a request of another actor.
     checkpoint_loss_chance: that a failure of the job also loses the checkpoint.
+    turns: of a source, an operator and a clock that choose their moments (`tests.simulator.chosen_moments`).
     letters_away_chance: that the topic of dead letters does not answer a running job, so that batches come before a replay.
     """
 
@@ -92,11 +94,13 @@ class Conditions:
     changes: tuple[tuple[int, str], ...] | None = None
     same_key_chance: float = 0.0
     late_share: float = 0.0
+    late_target: str = ""
     lag_change_chance: float = 0.4
     delete_chance: float = 0.2
     late: tuple[float, ...] = (0.5, 1, 2, 3, 4, 5, 6, 8, 12, 12, 20, 20)
     pauses: tuple[float, ...] = (0, 0, 0, 1, 5, 10, 20, 30, 60)
     aims: tuple[tuple[str, int], ...] = ()
+    turns: int = 0
 
 
 FAULT_WEIGHTS = {

@@ -12,18 +12,17 @@ from typing import Any
 
 import processor.engine.plan.row_image
 import processor.engine.protocol.open_changes
-import processor.engine.protocol.segment
+import processor.engine.protocol.segments
+import processor.job.run.lease
 import processor.job.run.spark_executor
-import processor.job.run.take_over
 import processor.job.run.worker
 from processor.engine.plan.plan import Plan
-from processor.engine.rounds.row_reads import RowReads
-from processor.engine.rounds.update_counts import UpdateCounts
+from processor.engine.rounds.round_counts import RowReads, UpdateCounts
 from processor.environment.settings.settings import Settings
 from processor.job.run.job import Job
 from processor.job.run.lease import lease_check
 from processor.job.run.worker import Clients, transactional_id
-from statestore.column_values import WORTHWHILE
+from statestore.values import WORTHWHILE
 from tests.simulator.actor import Actor, DeadLetterOutbox, ProducerClient, RegistryClient, TableClient
 from tests.simulator.world import World
 
@@ -63,6 +62,7 @@ def copy_job(job: Job) -> Job:
     walks = progress.walks
     progress.walks = replace(
         walks,
+        stopped=progress.backlog.stopped.keys(),
         walks=dict(walks.walks),
         stuck=dict(walks.stuck),
         shown_at=dict(walks.shown_at),
@@ -71,17 +71,17 @@ def copy_job(job: Job) -> Job:
     progress.held = copy.deepcopy(progress.held)
     driver.tally = Counter(driver.tally)
     progress.unfit = dict(progress.unfit)
-    steward = job.steward and replace(job.steward, driver=driver)
+    follower = job.follower and replace(job.follower, driver=driver)
     replays = job.replays and replace(job.replays, driver=driver)
-    return replace(job, driver=driver, steward=steward, replays=replays)
+    return replace(job, driver=driver, follower=follower, replays=replays)
 
 
 def connect(job: Job, actor: Actor) -> None:
     """Gives the job the clients of an actor."""
     registry: Any = RegistryClient(actor)
     job.registry = registry
-    if job.steward is not None:
-        job.steward.registry = registry
+    if job.follower is not None:
+        job.follower.registry = registry
     if job.replays is not None:
         job.replays.requests = registry
     store: Any = TableClient(actor)
@@ -128,11 +128,15 @@ def doubles(world: World) -> Iterator[None]:
     replaced: list[tuple[Any, str, Any]] = [
         (processor.job.run.worker, "clients", clients),
         (processor.job.run.worker, "TransactionalOutbox", producer),
-        (processor.job.run.take_over, "fence_producers", fence),
+        (processor.job.run.lease, "fence_producers", fence),
         (processor.job.run.spark_executor, "SMALL", world.conditions.small_round),
         (processor.job.run.worker, "SMALL", world.conditions.small_round),
         (processor.engine.plan.row_image, "WORTHWHILE", 0 if world.conditions.packs else WORTHWHILE),
-        (processor.engine.protocol.segment, "PARTITIONS", ("OPEN#00", "OPEN#01")),  # so that a start takes few requests
+        (
+            processor.engine.protocol.segments,
+            "PARTITIONS",
+            ("OPEN#00", "OPEN#01"),
+        ),  # so that a start takes few requests
         (processor.engine.protocol.open_changes, "SMALL_GROUP", 2),  # so that small histories have several groups
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in replaced]

@@ -17,12 +17,11 @@ from processor.engine.protocol.erasures import Erasure
 from processor.engine.protocol.ledger import group_key, read_entries
 from processor.engine.protocol.replays import PARTITION as REPLAYS
 from processor.engine.protocol.replays import notes_of_row
-from processor.engine.rounds.eraser import Eraser
+from processor.engine.rounds.operators import Eraser
 from processor.job.run.job import Job
 from processor.values.record import Record
 from statestore import keys
-from statestore.item_attributes import readable_attributes
-from statestore.versions import encode_version
+from statestore.items import encode_version, readable_attributes
 from tests.simulator.history import Event, Partition, Tables, partition_of, tables_after
 from tests.simulator.replayed_dead_letters import ReplaySimulation
 from tests.simulator.run import Simulation

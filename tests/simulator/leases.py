@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Collection
 
-from registry.edits.advance import advance
 from registry.edits.edit import Edit, edited
+from registry.edits.operations import advance
 from registry.errors import LeaseLost, SnapshotOutdated
 from registry.model import Lease, LetterOutcome, LetterPosition, Snapshot, WaitingLetters
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from processor.engine.protocol.replays import PARTITION, ended_replays, letter_position, note_key
-from processor.engine.rounds.live_replays import AGAIN_SECONDS, LiveReplays, RequestedLetters
+from processor.engine.rounds.operators import AGAIN_SECONDS, LiveReplays, RequestedLetters
 from processor.errors import KafkaError
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Message

@@ -7,7 +7,7 @@ wrote, now and then.
 import copy
 from typing import Any
 
-from processor.engine.protocol import lost_writes
+from processor.engine.protocol import ledger
 from processor.engine.protocol.ledger import read_run, run_key
 from processor.errors import LostWrites
 from registry.model import RunMark
@@ -50,9 +50,7 @@ class LostWritesSimulation(Simulation):
 
     def _start(self) -> None:
         run = self._mark.run
-        if run and lost_writes.lost_round(
-            self._mark, read_run(run, self.world.table.get([run_key(run)]).get(run_key(run)))
-        ):
+        if run and ledger.lost_round(self._mark, read_run(run, self.world.table.get([run_key(run)]).get(run_key(run)))):
             raise LostWrites(run, self._mark.round)
         super()._start()
 

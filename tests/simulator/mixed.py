@@ -11,13 +11,13 @@ from typing import Any
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.erasures import Erasure
 from processor.engine.rounds.round import PublishSetup
-from processor.job.run import publish_preparation
+from processor.job.run import product_topics
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Message
 from registry.edits.edit import find_product
 from registry.edits.operations import move, remove
 from registry.errors import RegistryError
-from statestore.versions import encode_version
+from statestore.items import encode_version
 from tests.integration.product.products import ENTITIES
 from tests.simulator import source_topics
 from tests.simulator.actor import TableClient
@@ -108,7 +108,7 @@ class MixedEditSimulation(EditSimulation, MixedSimulation):
             self.entities, self.catalogue = json.dumps(ENTITIES), drawn_contents(self.shape.name)
         else:
             self.catalogue = {**CONTENTS, "second": CONTENTS["profile"]}
-        with replacing((publish_preparation, "read_topic", lambda _: self._messages))():
+        with replacing((product_topics, "read_topic", lambda _: self._messages))():
             super().run()
 
     @property
@@ -153,7 +153,7 @@ class MixedEditSimulation(EditSimulation, MixedSimulation):
 
     def prepare(self, plan: Plan) -> PublishSetup | None:
         store: Any = TableClient(self.world.actor)
-        sequences = publish_preparation.earlier_sequences(self.settings, plan, store)
+        sequences = product_topics.earlier_sequences(self.settings, plan, store)
         return PublishSetup(earlier_sequences=sequences)
 
     def _messages(self, _servers: str, _kafka: object, topic: str) -> list[Message]:
@@ -175,7 +175,7 @@ class MixedEditSimulation(EditSimulation, MixedSimulation):
     def _start(self) -> None:
         super()._start()
         if self.alone and self.job is not None:
-            self.job.steward = None
+            self.job.follower = None
 
     @contextmanager
     def _command(self) -> Iterator[None]:

@@ -11,20 +11,21 @@ from random import Random
 from typing import Any
 
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.epochs import Epochs, read_epochs
-from processor.engine.protocol.erasures import PARTITION as ERASED
-from processor.engine.protocol.erasures import Erasure, read_erasure
-from processor.engine.protocol.topic_moves import (
+from processor.engine.protocol.epochs import (
+    Epochs,
     TopicEnds,
     begin_of_stay,
     due_moves,
     former_topics,
     move_boundaries,
+    read_epochs,
 )
-from processor.job.run.forget_progress import forget_progress
+from processor.engine.protocol.erasures import PARTITION as ERASED
+from processor.engine.protocol.erasures import Erasure, read_erasure
+from processor.job.run.binding import forget_progress
 from processor.values.record import Record
 from registry.model import EpochBoundary
-from statestore.versions import decode_version, encode_version
+from statestore.items import decode_version, encode_version
 from tests.simulator.erased_rows import OVERRIDES, ErasingSimulation
 from tests.simulator.history import Event, Partition, partition_of
 from tests.simulator.spark_checkpoint import Checkpoint

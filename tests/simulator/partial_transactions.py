@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from processor.values.record import Record
 from statestore import keys
-from statestore.versions import decode_version
+from statestore.items import decode_version
 from tests.simulator.history import Tables, partition_of
 from tests.simulator.oracle import documents
 from tests.simulator.shapes import Row

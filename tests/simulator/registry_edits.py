@@ -12,8 +12,8 @@ from typing import Any
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_of, requirements_of
+from processor.engine.rounds.registry_follower import RegistryFollower
 from processor.engine.rounds.round import PublishSetup
-from processor.engine.rounds.steward import Steward
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions, Product
 from processor.values.record import Message
@@ -89,7 +89,7 @@ class EditSimulation(Simulation):
         assert job is not None
         actor = Actor(world=self.world, name=f"job {job.lease.generation}")
         registry: Any = RegistryClient(actor)
-        job.steward = Steward(
+        job.follower = RegistryFollower(
             driver=job.driver, registry=registry, lease=job.lease, prepare=self.prepare, fit=self.fit, seconds=0.0
         )
         self._run_driver(job, lambda job: job.take_version())
@@ -100,7 +100,7 @@ class EditSimulation(Simulation):
             return True
         if self.job is not None and self.rng.random() < 0.05:  # far behind, or no more
             behind = self.job.driver.progress.walks.behind
-            self._run_driver(self.job, lambda job: job.driver.end_hold() if behind else job.driver.hold())
+            self._run_driver(self.job, lambda job: job.driver.end_catch_up() if behind else job.driver.begin_catch_up())
             return True
         if super()._act():
             return True
@@ -110,9 +110,9 @@ class EditSimulation(Simulation):
         self._resume_all()
         registry, job = self.world.registry, self.job
         if job is not None and job.driver.progress.walks.behind:
-            self._run_driver(job, lambda job: job.driver.end_hold())
+            self._run_driver(job, lambda job: job.driver.end_catch_up())
             return True
-        if job is not None and (job.steward is None or job.steward.snapshot != registry.snapshot):
+        if job is not None and (job.follower is None or job.follower.snapshot != registry.snapshot):
             self._run_background_work(job)
             return True
         self.shape = shape_with(definitions_of(registry.snapshot.products, self.entities), self.shape.name)

@@ -11,14 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.committed import committed_by
-from processor.engine.protocol.epochs import Epochs
+from processor.engine.protocol.epochs import Epochs, committed_by
 from processor.engine.protocol.ledger import Run
-from processor.engine.protocol.segment import open_items
-from processor.engine.protocol.walk import PARTITION as WALKS
-from processor.engine.rounds.job_event import no_report
-from processor.engine.rounds.make_driver import make_driver
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.protocol.segments import open_items
+from processor.engine.protocol.walks import PARTITION as WALKS
+from processor.engine.rounds.driver import make_driver
+from processor.engine.rounds.events import Troubles, no_report
 from processor.environment.settings.settings import Settings
 from processor.errors import AccountError
 from processor.job.run.job import Job
@@ -232,8 +230,8 @@ class Simulation:
 
     def _answer(self, job: Job, positions: Mapping[Partition, int]) -> None:
         """Tells the driver where the topics end, if it asks for it."""
-        if job.driver.asks:
-            job.driver.expect(self.world.actor.remember(self.available.copy), positions)
+        if job.driver.needs_topic_ends:
+            job.driver.note_topic_ends(self.world.actor.remember(self.available.copy), positions)
 
     def _start(self) -> None:
         """Starts the job: it takes the lease, fences earlier runs, reloads the open changes, and waits W."""
@@ -270,7 +268,7 @@ class Simulation:
                 troubles=Troubles(no_report),
             )
             job.start()
-            driver.expect(self.available, self.checkpoint.offsets)
+            driver.note_topic_ends(self.available, self.checkpoint.offsets)
         world.broker.newest_run = lease.generation
         self.job = job
         if world.conditions.truncate_chance:  # `adopt` loads the walks, but this plan needs no other ones

@@ -90,9 +90,9 @@ class ScriptedEditSimulation(EditSimulation):
 
     def _work_remains(self) -> bool:
         job = self.job
-        if job is None or job.steward is None:
+        if job is None or job.follower is None:
             return True
-        return self.has_input or job.pending or job.steward.snapshot != self.world.registry.snapshot
+        return self.has_input or job.pending or job.follower.snapshot != self.world.registry.snapshot
 
     def _do(self, verb: str, name: str = "", value: str = "") -> None:
         world, job = self.world, self.job

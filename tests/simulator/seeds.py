@@ -11,6 +11,7 @@ from multiprocessing import get_context
 from random import Random
 from typing import Any, Literal
 
+from tests.simulator.chosen_moments import ChosenMoments, ChosenReplays
 from tests.simulator.mixed import OVERRIDES as MIXED
 from tests.simulator.mixed import MixedEditSimulation, MixedSimulation
 from tests.simulator.product_sets import ProductSetSimulation
@@ -19,7 +20,7 @@ from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
 from tests.simulator.source_topics import OVERRIDES as SOURCE
 from tests.simulator.source_topics import SourceSimulation
-from tests.simulator.worlds import wide
+from tests.simulator.worlds import chosen, chosen_replays, wide
 
 CHUNK = 50
 SEEDS = int(os.environ.get("STATESTORE_SEEDS", "10000"))
@@ -60,16 +61,20 @@ class Summary:
         self.wrong |= other.wrong
 
 
-Kind = Literal["changes", "products", "sets", "topics", "mixed", "mixed edits", "drawn edits"]
+Kind = Literal[
+    "changes", "products", "sets", "topics", "mixed", "mixed edits", "drawn edits", "chosen", "chosen replays"
+]
 """Of random histories: over the products of a shape, over a random product of each seed, or with random sets of products that
 operators edit; small worlds, whose topics change; and these
-with operators who erase and replay, or also edit."""
+with operators who erase and replay, or also edit; and the smallest worlds, whose turns choose their moments."""
 CLASSES: Mapping[Kind, type[Simulation]] = {
     "sets": ProductSetSimulation,
     "topics": SourceSimulation,
     "mixed": MixedSimulation,
     "mixed edits": MixedEditSimulation,
     "drawn edits": MixedEditSimulation,
+    "chosen": ChosenMoments,
+    "chosen replays": ChosenReplays,
 }
 
 
@@ -79,6 +84,10 @@ def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
         return {"shape": f"any {seed}"}
     if kind == "sets":
         return {"shape": "edits"}
+    if kind == "chosen":
+        return chosen(seed)
+    if kind == "chosen replays":
+        return chosen_replays(seed)
     if kind == "topics":
         return wide(seed) | SOURCE
     if kind == "mixed":
@@ -125,7 +134,8 @@ def run_many(
 
 
 def explain(seed: int, problem: str, kind: Kind = "changes") -> str:
-    """Text about a seed that ends wrong: the shrunk run, its trace, and the command that runs it again."""
+    """Text about a seed that ends wrong: the shrunk run, its trace, and the command that runs it again. A run that draws its
+    events in its turns keeps them all."""
     smaller, keep = shrink(
         seed,
         overrides_of(seed, kind),
@@ -136,10 +146,10 @@ def explain(seed: int, problem: str, kind: Kind = "changes") -> str:
     run = simulate(seed, overrides=smaller, keep=keep, trace=True, simulation_class=simulation_of(kind))
     lines = [
         f"seed {seed}: {problem}",
-        f"shrunk to {len(keep)} events: {run.problem}",
+        f"shrunk to {len(run.events)} events: {run.problem}",
         f'again: python -m tests.simulator.soak --kind "{kind}" --seed {seed} --overrides "{smaller}"'
-        f" --keep {','.join(map(str, keep))}",
-        *(f"  event {i}: {event}" for i, event in zip(keep, run.events, strict=True)),
+        f"{' --keep ' if keep else ''}{','.join(map(str, keep))}",
+        *(f"  event {i}: {event}" for i, event in zip(keep or range(len(run.events)), run.events, strict=True)),
         *(f"  {line}" for line in run.world.trace or ()),
     ]
     return "\n".join(lines)

@@ -11,15 +11,14 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from processor.engine.plan.declared_columns import declared_row
+from processor.engine.plan.row_image import declared_row
 from processor.engine.protocol.replays import letter_position
 from processor.values.canonical_json import equal
 from processor.values.dead_letters import REPAIR, DeadLetter, repair_record
 from processor.values.record import Record, Rejected
 from registry.model import LetterOutcome
 from statestore import keys
-from statestore.item_attributes import version_of_item
-from statestore.versions import decode_version
+from statestore.items import decode_version, version_of_item
 from tests.simulator.history import Event, Partition, partition_of, tables_after
 from tests.simulator.live_replays import LiveReplaySimulation
 from tests.simulator.run import Simulation

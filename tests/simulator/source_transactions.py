@@ -15,10 +15,9 @@ from random import Random
 from typing import Any, NamedTuple
 
 from processor.engine.plan.plan import Plan
-from processor.engine.plan.touch import Root
-from processor.engine.protocol.held_portion import HeldPortion
-from processor.engine.protocol.held_root import DueRoots
-from processor.engine.protocol.held_roots import HeldRoots
+from processor.engine.plan.step import Root
+from processor.engine.protocol.gate_items import HeldPortion
+from processor.engine.protocol.held_roots import DueRoots, HeldRoots
 from processor.engine.rounds.follow_up_stages import release_stage
 from processor.engine.rounds.round_runner import RoundRunner
 from processor.engine.rounds.write_stage import write_stage
@@ -173,21 +172,21 @@ class ReleaseWatch:
     def around(self, run_round: Any) -> Any:
         """`RoundRunner.run_round`, watched."""
 
-        def changed(runner: RoundRunner, stage: Any, work: Any, *args: Any) -> Any:
+        def changed(runner: RoundRunner, stage: Any, tasks: Any, *args: Any, **kw: Any) -> Any:
             broker, before = self._run.world.broker, len(self._run.world.broker.log)
-            roots = [root for root, _ in chain.from_iterable(work)] if stage is release_stage else []
+            roots = [root for root, _ in chain.from_iterable(tasks)] if stage is release_stage else []
             now, held = self._run.world.now, runner.progress.held.held
             patience = AT_MOST - 0.01 - 2 * self._run.world.conditions.max_clock_skew
             late = [root for root in roots if self._since.get(root, now) + patience <= now]
             blocked = [root for root in late if root in self._incomplete]
-            records = [*chain.from_iterable(work.frame.partitions)] if stage is write_stage else []
+            records = [*chain.from_iterable(tasks.frame.partitions)] if stage is write_stage else []
             places = {(record.topic, record.partition, record.offset) for record in records}
             for place in places:
                 self._met.setdefault(self._number_of[place], now)
             for again in {n for record in records for n in self._run.copies_with(record)} - self._again:
                 self._met[again] = now
                 self._again.add(again)
-            outcome = run_round(runner, stage, work, *args)
+            outcome = run_round(runner, stage, tasks, *args, **kw)
             if not self._run.world.actor.is_zombie:
                 self._read |= places
                 self._last_read = now if places else self._last_read

@@ -7,7 +7,7 @@ at the same time, as docs/architecture.md assumes. There is no order between dif
 A weak read answers with any state that the item had in the last seconds, so a later read may answer with an earlier state.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from heapq import heappop, heappush
 
 from statestore.keys import Key
@@ -51,11 +51,28 @@ class LateTable(MemoryStore):
         return {key: item for key, item in picked.items() if item is not None}
 
     def _shown(self, query: Query) -> dict[Key, Item]:
+        self._show_due()
+        self._indexes = self._replicas[self._pick_replica()]
+        return super()._shown(query)
+
+    def _show_due(self) -> None:
         while self._pending and self._pending[0][0] <= self._clock():
             _, _, replica, name, key, item = heappop(self._pending)
             self._replicas[replica][name].show(key, item)
-        self._indexes = self._replicas[self._pick_replica()]
-        return super()._shown(query)
+
+    def next_shown(self) -> float | None:
+        """When a replica of an index shows a write next; None where all show all writes."""
+        self._show_due()
+        return self._pending[0][0] if self._pending else None
+
+    def wrong_keys(self, name: str, pk: str) -> Iterator[tuple[Key, str]]:
+        """The rows of a partition that a replica of an index shows under another key than they have, with either key."""
+        self._show_due()
+        for replica in self._replicas:
+            for key in self._partitions.get(pk, ()):
+                shown, has = replica[name].shown.get(key), self._items[key].get(name)
+                if shown != has:
+                    yield from ((key, one) for one in (shown, has) if one is not None)
 
     def expire(self, removes: Callable[[], bool]) -> int:
         """Removes items whose TTL has passed; returns how many. `removes` decides for each item, because DynamoDB removes some

@@ -206,7 +206,7 @@ class World:
         r, lag, n = self.rng, self.conditions.lag, self.conditions.replicas
         if lag == "rows":
             if (key, index) not in self.row_lags or r.random() < self.conditions.lag_change_chance:
-                late = r.random() < self.conditions.late_share
+                late = key.pk.startswith(self.conditions.late_target) and r.random() < self.conditions.late_share
                 self.row_lags[key, index] = r.choice(self.conditions.late) * S + r.uniform(-1, 1) if late else 0.0
             base = self.row_lags[key, index]
             return [base, *(base + r.random() * W * 0.99 for _ in range(n - 1))]

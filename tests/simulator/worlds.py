@@ -112,6 +112,41 @@ def short_lived(seed: int) -> dict[str, Any]:
     return QUIET | drawn
 
 
+def chosen(seed: int) -> dict[str, Any]:
+    """The conditions of a seed whose turns choose their moments. Each write of a star reaches an index after its own time."""
+    rng = Random(f"{seed} chosen")
+    drawn: dict[str, Any] = {
+        "shape": "few",
+        "events": 0,
+        "turns": 25,
+        "lag": "rows",
+        "late": (3, 5, 8, 12, 20),
+        "late_share": rng.choice((0.5, 0.7)),
+        "late_target": "TABLE#star",
+        "lag_change_chance": 1.0,
+        "replicas": rng.choice((1, 1, 2)),
+        "batch_records": 100,
+        "source_order": False,
+        "tick_chance": 0,
+        "small_round": 100,
+        "weak_seconds": 0,
+        "late_events": False,
+    }
+    return QUIET | drawn
+
+
+def chosen_replays(seed: int) -> dict[str, Any]:
+    """The same, where most replays die before they write a row, and go on later."""
+    drawn: dict[str, Any] = {
+        "fault_chance": 0.7,
+        "fault_target": "write Key(pk='TABLE#star'",
+        "fault_weights": {"crash before": 1},
+        "zombie_chance": 1.0,
+        "zombie_turn_chance": 0,
+    }
+    return chosen(seed) | drawn
+
+
 def scripted(script: str, conditions: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """A history written by hand under quiet conditions, except those that the caller sets."""
     return {**QUIET, "script": script, **(conditions or {}), **more}

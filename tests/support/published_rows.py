@@ -1,7 +1,7 @@
 """What is published for a change: the rows of one partition below a version, as after a batch that ended there."""
 
-from processor.engine.protocol.committed import Committed, Published, published_before
-from statestore.versions import decode_version
+from processor.engine.protocol.epochs import Committed, Published, published_before
+from statestore.items import decode_version
 
 
 def published_below(version: str, topic: str = "", until: str = "~") -> Published:

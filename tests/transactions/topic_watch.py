@@ -10,8 +10,7 @@ from typing import Any
 
 from processor.errors import KafkaError
 from processor.job.kafka.admin import Admin
-from processor.job.kafka.reader import read_topic
-from processor.job.kafka.timed_reader import TimedReader
+from processor.job.kafka.reader import TimedReader, read_topic
 from processor.values.record import Record
 
 MOST = 10_000

@@ -14,9 +14,9 @@ from typing import Any, TextIO
 
 from processor.cli.printing.terminal import warn
 from processor.counts import OUTCOMES, REQUEST, Count
-from processor.engine.protocol.backlog import stopped_line
-from processor.engine.rounds.freshness import BUCKETS, FRESHNESS
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.protocol.pending import stopped_line
+from processor.engine.rounds.events import JobEvent
+from processor.engine.rounds.round_counts import AGE_BUCKETS, FRESHNESS
 from processor.job.metrics.status import freshness_text, lag_text
 from processor.text import visible_line
 from processor.values.record import Message, Record, Rejected
@@ -196,7 +196,7 @@ def report_stopped_products(stopped: Mapping[str, str]) -> int:
 
 def freshness_histogram(tally: Mapping[str, int]) -> str:
     """The same, and how many documents are in each bucket that is not empty; empty without documents."""
-    buckets = ", ".join(f"{tally[name]} {name.removeprefix(FRESHNESS)}" for name in BUCKETS if tally.get(name))
+    buckets = ", ".join(f"{tally[name]} {name.removeprefix(FRESHNESS)}" for name in AGE_BUCKETS if tally.get(name))
     return f"{freshness_text(tally)}; documents by age: {buckets}" if buckets else ""
 
 

@@ -5,18 +5,73 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from types import MappingProxyType
 
-from processor.engine.plan.access import Access, EdgeRead, IndexedColumns, KeyRead, SlotRead, Slots, route
-from processor.engine.plan.plan import EntityPlan, Plan
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
-from processor.engine.plan.tree import places_of, trees_of
+from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan
 from processor.errors import PlanError
-from processor.language.product.join_fields import converted_of
+from processor.language.product.join_fields import array_of, converted_of
 from processor.language.product.product import Columns, Definitions, Join, Product, align_columns, used_columns
 from processor.values.entity import Entity
 from registry.edits.edit import with_numbers
+from registry.model import KEY, EdgePath, Index, JoinAccess, JoinSpec, PlannedPath, RequiredPath, SlotPath, column_of
 from registry.slots import SharedQuery, equal_groups, value_types
-from registry.text import column_of
 from statestore import keys
+
+Slots = Mapping[str, Mapping[int, Columns]]
+"""entity -> slot -> the columns that it holds, as the registry assigns them."""
+
+
+def required_path(entity: Entity, fields: Columns, *, strong: bool) -> RequiredPath:
+    """The path by which a join finds the rows of `entity`, one of its sides, by these fields.
+
+    A key path needs the whole primary key, in its order, without timestamps: these join by the microsecond, but a primary
+    key has every digit."""
+    if fields == entity.key and not converted_of(fields, entity):
+        return KEY
+    if strong or array_of(fields) is not None:
+        return EdgePath(entity=entity.name, fields=fields)
+    return Index(entity.name, fields)
+
+
+def required_access(join: Join, child: Entity, parent: Entity) -> JoinAccess[RequiredPath]:
+    """A join as the registry stores it, with the paths that it requires."""
+    child_columns, parent_columns = align_columns(join, child, parent)
+    return JoinAccess(
+        join=JoinSpec(
+            child=child.name,
+            child_columns=child_columns,
+            parent=parent.name,
+            parent_columns=parent_columns,
+            strong=join.strong,
+        ),
+        down=required_path(child, child_columns, strong=join.strong),
+        up=required_path(parent, parent_columns, strong=join.strong),
+    )
+
+
+def index_groups(definitions: Definitions) -> list[list[Index]]:
+    """The indexes that the products' joins require, in the order in which the registry assigns slots. The joins of a group
+    ask for the same value: with one slot for the whole group, one query answers all of them."""
+    groups: list[list[Index]] = []
+    for product in definitions.products.values():
+        groups += _groups_below(product.root, product.joins, definitions.entities)
+    return groups
+
+
+def _groups_below(above: str, joins: Sequence[Join], entities: Mapping[str, Entity]) -> list[list[Index]]:
+    parent = entities[above]
+    down: dict[Columns, list[Index]] = {}
+    groups: list[list[Index]] = []
+    for join in joins:
+        access = required_access(join, entities[join.entity], parent)
+        if isinstance(access.down, Index):
+            asked = align_columns(join, entities[join.entity], parent)[1]
+            if asked not in down:
+                groups.append(down.setdefault(asked, []))
+            if access.down not in down[asked]:
+                down[asked].append(access.down)
+        if isinstance(access.up, Index):
+            groups.append([access.up])
+        groups += _groups_below(join.entity, join.joins, entities)
+    return groups
 
 
 def compile_plan(
@@ -60,11 +115,6 @@ def compile_plan(
         ]
 
     products = {plan.product.name: plan for plan in compiled(definitions)}
-    occurrences: dict[str, list[tuple[str, int | None]]] = {}
-    for name, plan in products.items():
-        occurrences.setdefault(plan.product.root, []).append((name, None))
-        for i, node in enumerate(plan.nodes):
-            occurrences.setdefault(node.join.entity, []).append((name, i))
     used: dict[str, set[frozenset[str] | None]] = {}
     edges: dict[str, dict[str, Columns]] = {}
     indexed: dict[str, set[frozenset[str] | None]] = {}
@@ -73,8 +123,8 @@ def compile_plan(
         for node in plan.nodes:
             used.setdefault(node.join.entity, set()).add(node.used)
             for entity, access, fields in node.sides():
-                if isinstance(access, EdgeRead):
-                    edges.setdefault(entity, {})[access.fields] = fields
+                if isinstance(access, EdgePath):
+                    edges.setdefault(entity, {})[keys.field_names(fields)] = fields
         for entity, columns in _read_through_indexes(plan):
             indexed.setdefault(entity, set()).add(columns)
     compiled_entities = {
@@ -94,15 +144,7 @@ def compile_plan(
         for e in definitions.entities.values()
     }
     entities = {name: replace(entity, unread=_unread(entity)) for name, entity in compiled_entities.items()}
-    found, trees = {entity: tuple(uses) for entity, uses in occurrences.items()}, trees_of(products.values())
-    return Plan(
-        version=version,
-        entities=entities,
-        products=products,
-        occurrences=found,
-        trees=trees,
-        places=places_of(trees),
-    )
+    return Plan(version=version, entities=entities, products=products)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +154,7 @@ class _Compiler:
     entities: Mapping[str, Entity]
     slots: Slots
     written: Slots
-    kinds: Mapping[IndexedColumns, IndexedColumns]
+    kinds: Mapping[Index, Index]
     inside: frozenset[str]
     reads: Mapping[Columns, frozenset[str] | None]
     nodes: list[JoinPlan]
@@ -132,31 +174,33 @@ class _Compiler:
     def _node(self, join: Join, parent: int | None, above: str, used: frozenset[str] | None) -> JoinPlan:
         child, over = self.entities[join.entity], self.entities[above]
         child_columns, parent_columns = align_columns(join, child, over)
-        down, up = self._access(child, child_columns, join), self._access(over, parent_columns, join)
-        own = down.slot if isinstance(down, SlotRead) else down.fields if isinstance(down, EdgeRead) else None
+        access = required_access(join, child, over).map(self._planned)
         return JoinPlan(
             join=join,
+            spec=access.join,
             parent=parent,
             above=above,
             child_columns=child_columns,
             parent_columns=parent_columns,
-            down=down,
-            up=up,
-            own_slot=own,
+            down=access.down,
+            up=access.up,
+            own_slot=_own_slot(access.down),
             used=used,
             below=(),
             child_converted=converted_of(child_columns, child),
             parent_converted=converted_of(parent_columns, over),
         )
 
-    def _access(self, entity: Entity, fields: Columns, join: Join) -> Access:
-        match route(fields, entity, join):
-            case "key":
-                return KeyRead()
-            case "edges":
-                return EdgeRead(fields=keys.field_names(fields))
-            case "slot":
-                return SlotRead(slot=_slot_of(entity, fields, self.slots))
+    def _planned(self, path: RequiredPath) -> PlannedPath:
+        """The path with the slot that holds the index. Raises PlanError if there is none."""
+        if not isinstance(path, Index):
+            return path
+        for slot, held in self.slots.get(path.entity, {}).items():
+            if held == path.columns:
+                return SlotPath(slot=slot)
+        raise PlanError(
+            f"no slot of {path.entity} serves {', '.join(path.columns)}; run `statestore apply` with these definitions first"
+        )
 
     def _share(self, level: Sequence[int]) -> None:
         """Unpins the queries of siblings that ask one slot for one value, so that one query serves them all. Their
@@ -164,26 +208,26 @@ class _Compiler:
         groups: dict[tuple[int, Columns], list[int]] = {}
         for index in level:
             node = self.nodes[index]
-            if isinstance(node.down, SlotRead):
+            if isinstance(node.down, SlotPath):
                 groups.setdefault((node.down.slot, node.parent_columns), []).append(index)
         for (slot, _), members in groups.items():
             node = self.nodes[members[0]]
             if len({self.nodes[i].join.entity for i in members}) > 1:
                 strangers = self._strangers(slot, node)
                 for i in members:
-                    down = SlotRead(slot=slot, pinned=bool(strangers), strangers=strangers)
+                    down = SlotPath(slot=slot, pinned=bool(strangers), strangers=strangers)
                     self.nodes[i] = replace(self.nodes[i], down=down)
 
     def _strangers(self, slot: int, node: JoinPlan) -> Columns:
         """The entities whose rows a query of the slot without a pin would read for nothing."""
-        kind = self.kinds[node.join.entity, node.child_columns]
+        kind = self.kinds[Index(node.join.entity, node.child_columns)]
         query = SharedQuery(
             kin=frozenset(index for index, one in self.kinds.items() if one == kind),
             entities=self.inside,
             types=self._types(node.above, node.parent_columns),
         )
         filled = {entity: held[slot] for entity, held in self.written.items() if slot in held}
-        return tuple(sorted(e for e, held in filled.items() if query.strange((e, held), self._types(e, held))))
+        return tuple(sorted(e for e, held in filled.items() if query.strange(Index(e, held), self._types(e, held))))
 
     def _types(self, entity: str, columns: Columns) -> tuple[str, ...]:
         return value_types(columns, {name: str(one) for name, one in self.entities[entity].columns.items()})
@@ -209,9 +253,9 @@ def _read_through_indexes(product: ProductPlan) -> Iterator[tuple[str, frozenset
     """The columns that a product reads of rows in index answers, with their entity; None for all. On the way up a step reads the
     columns that the row and its own parent join by."""
     for node in product.nodes:
-        if isinstance(node.down, SlotRead):
+        if isinstance(node.down, SlotPath):
             yield node.join.entity, node.used
-        if isinstance(node.up, SlotRead):
+        if isinstance(node.up, SlotPath):
             above = () if node.parent is None else product.nodes[node.parent].child_columns
             yield node.above, frozenset(map(column_of, (*node.parent_columns, *above)))
 
@@ -221,22 +265,22 @@ def _converted(entity: Entity, slots: Mapping[int, Columns], edges: Mapping[str,
     return converted_of([field for field in indexed if column_of(field) in entity.columns], entity)
 
 
-def _slot_of(entity: Entity, columns: Columns, slots: Slots) -> int:
-    for slot, held in slots.get(entity.name, {}).items():
-        if held == columns:
+def _own_slot(path: PlannedPath) -> int | str | None:
+    match path:
+        case SlotPath(slot=slot):
             return slot
-    raise PlanError(
-        f"no slot of {entity.name} serves {', '.join(columns)}; run `statestore apply` with these definitions first"
-    )
+        case EdgePath(fields=fields):
+            return keys.field_names(fields)
+    return None
 
 
-def _kinds(product: Product, entities: Mapping[str, Entity]) -> Mapping[IndexedColumns, IndexedColumns]:
+def _kinds(product: Product, entities: Mapping[str, Entity]) -> Mapping[Index, Index]:
     """The kind of value of a product's indexed columns: columns that its joins set equal, directly or through others, are of
     one kind."""
 
-    def sides(above: str, join: Join) -> tuple[IndexedColumns, IndexedColumns]:
+    def sides(above: str, join: Join) -> tuple[Index, Index]:
         child_columns, parent_columns = align_columns(join, entities[join.entity], entities[above])
-        return (join.entity, child_columns), (above, parent_columns)
+        return Index(join.entity, child_columns), Index(above, parent_columns)
 
     return equal_groups(sides(above, join) for above, join in product.walk())
 

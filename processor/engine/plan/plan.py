@@ -1,27 +1,266 @@
-"""The plan that a job runs: its products compiled against the registry's slot assignments, each join with its access
-paths.
+"""The plan that a job runs: its products compiled against the registry's slot assignments, each join with its access paths.
 
-Reads are by key, by edges, or by one query of the slot that the registry assigned (`processor.engine.plan.access`). Both sides
+Reads are by key, by edges, or by one query of the slot that the registry assigned (`registry.model.PlannedPath`). Both sides
 of a join encode their keys alike. So a key from one row's slot serves as it is in the other side's slot, sort key or
 edges. `processor.engine.plan.compile_plan` makes plans.
+
+The tree of a root entity has the joins of all its products, with equal joins merged into one node. Two joins are one node if
+they hang below the same node, join the same columns, and read them in the same way. `where`, the order, the limit and the name
+of a join belong to each product. So a round finds the roots above a node once for all products that use it, and assembles a
+root once for all products that show it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from processor.engine.plan.access import Access, EdgeRead, KeyRead, SlotRead
-from processor.engine.plan.product_plan import ProductPlan
 from processor.engine.plan.step import Lookup
-from processor.engine.plan.tree import RootTree, places_of, trees_of
+from processor.errors import PlanError
+from processor.language.product.document import Shape, read_root_key
 from processor.language.product.join_fields import convert, join_keys
-from processor.language.product.product import Columns
+from processor.language.product.product import OPEN, Columns, Gate, Join, Product
+from processor.text import first_of
+from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.record import Value
-from registry.text import column_of
+from registry.model import EdgePath, JoinSpec, KeyPath, PlannedPath, SlotPath, column_of
 from statestore import keys
 from statestore.items import Edge, slot_name
 from statestore.keys import Key
 from statestore.store import Query
+
+
+def root_message_key(root: Entity, columns: Mapping[str, Value]) -> str:
+    """The key of the messages of a root row with these columns."""
+    return canonical_json.dumps_flat({name: columns[name] for name in root.key})
+
+
+def root_of(root: Entity, key: str) -> str | None:
+    """The encoded root key of a message's key; None if it is not a key of the root."""
+    try:
+        if not isinstance(canonical_json.loads(key), dict):
+            return None
+        return keys.encode(read_root_key(root, key))
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinPlan:
+    """A join of a product, compiled: a node of its tree. `spec`: the join as the registry stores it. `parent`: the index of the
+    node above it, None for the root.
+    `own_slot`: the slot (or the fields of edges) of the child that holds the join key, None when the join's columns are
+    the child's primary key. Either `child_columns` or `parent_columns` may hold elements of an array
+    (`processor.language.product.join_fields`). `child_converted`, `parent_converted`: what has another form in their keys."""
+
+    join: Join
+    spec: JoinSpec
+    parent: int | None
+    above: str
+    child_columns: Columns
+    parent_columns: Columns
+    down: PlannedPath
+    up: PlannedPath
+    own_slot: int | str | None
+    used: frozenset[str] | None
+    below: tuple[int, ...]
+    child_converted: Columns = ()
+    parent_converted: Columns = ()
+
+    def child_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
+        """The keys by which a row of the child joins."""
+        return join_keys(self.child_columns, columns, self.child_converted)
+
+    def parent_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
+        """The keys by which a row above joins."""
+        return join_keys(self.parent_columns, columns, self.parent_converted)
+
+    def sides(self) -> Iterator[tuple[str, PlannedPath, Columns]]:
+        """Both sides of the join: the entity whose rows a lookup finds, its access path, and the fields that hold the
+        key."""
+        yield self.join.entity, self.down, self.child_columns
+        yield self.above, self.up, self.parent_columns
+
+
+class LedgerPlace(NamedTuple):
+    """The place of a product in the ledger. `root`: its root entity; `number`: the product's there, never given to another."""
+
+    root: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductPlan:
+    """A product, compiled: nodes parents first; `top`: the nodes right below the root; `used`: the root's columns it
+    reads. `number`: of its ledger entries, among the products of its root. `paused`: the job publishes none of its documents for
+    now; `retracted`: no root has a document any more."""
+
+    product: Product
+    version: int
+    number: int
+    nodes: tuple[JoinPlan, ...]
+    top: tuple[int, ...]
+    used: frozenset[str] | None
+    paused: bool = False
+    retracted: bool = False
+
+    @property
+    def gate(self) -> Gate:
+        """The gate of its documents. Tombstones of a retracted product wait for nothing: the job removes it after its walk."""
+        return OPEN if self.retracted else self.product.gate
+
+    @property
+    def ledger(self) -> LedgerPlace:
+        """The place of the product in the ledger."""
+        return LedgerPlace(self.product.root, self.number)
+
+    def paths(self) -> list[str]:
+        """The names of the nodes from the root on: `stars.repo`."""
+        found: list[str] = []
+        for node in self.nodes:
+            found.append(node.join.name if node.parent is None else f"{found[node.parent]}.{node.join.name}")
+        return found
+
+
+Places = Mapping[str, tuple[tuple[str, int | None], ...]]
+"""Entity -> its places, as a name and a node, None for the root."""
+Readers = tuple[tuple[frozenset[str] | None, tuple[str, ...]], ...]
+"""The products that read a row at a place, by the columns that they use there; None for all columns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeNode:
+    """A join of one or more products. `join`: the compiled join; its `parent` and `below` are nodes of the tree. `users`: product
+    -> its own nodes here. `number`: of the node in the whole tree of the root entity, of which this tree may be a part."""
+
+    join: JoinPlan
+    users: Mapping[str, tuple[int, ...]]
+    number: int
+    readers: Readers = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootTree:
+    """The joins of some products of a root entity, parents first. `top`: the nodes right below the root. `products`: those of the
+    tree; `readers`: of the root row. `shape`: product -> its joins, with the numbers of
+    their nodes."""
+
+    root: str
+    products: tuple[str, ...]
+    nodes: tuple[TreeNode, ...]
+    top: tuple[int, ...]
+    readers: Readers
+    shape: Mapping[str, Shape] = field(default_factory=dict)
+
+    def reading(self, node: int | None, changed: frozenset[str] | None) -> list[str]:
+        """The products that read one of the changed columns (None: all count as changed) at a node, or None at the root."""
+        readers = self.readers if node is None else self.nodes[node].readers
+        found: dict[str, None] = {}
+        for used, names in readers:
+            if changed is None or (changed if used is None else changed & used):
+                found |= dict.fromkeys(names)
+        return list(found)
+
+    def node_of(self, product: str, node: int) -> TreeNode:
+        """The node of the tree that a product's own node became."""
+        return next(one for one in self.nodes if node in one.users.get(product, ()))
+
+
+def trees_of(products: Iterable[ProductPlan]) -> dict[str, RootTree]:
+    """Root entity -> the tree of its products."""
+    by_root: dict[str, list[ProductPlan]] = {}
+    for product in products:
+        by_root.setdefault(product.product.root, []).append(product)
+    return {root: merge(some) for root, some in by_root.items()}
+
+
+def _places_of(trees: Mapping[str, tuple[str, Iterable[JoinPlan]]]) -> Places:
+    """The places of each entity in products or in trees: their root entities and their joins, by name."""
+    places: dict[str, list[tuple[str, int | None]]] = {}
+    for name, (root, joins) in trees.items():
+        places.setdefault(root, []).append((name, None))
+        for index, join in enumerate(joins):
+            places.setdefault(join.join.entity, []).append((name, index))
+    return {entity: tuple(found) for entity, found in places.items()}
+
+
+def merge(products: Collection[ProductPlan], whole: RootTree | None = None) -> RootTree:
+    """The tree of these products, which have one root. `whole`: the tree of all products of the root, which numbers the nodes."""
+    root = next(iter(products)).product.root
+    building = _Building()
+    for product in products:
+        building.add(product)
+    nodes = tuple(building.finished(products, whole))
+    return RootTree(
+        root=root,
+        products=tuple(product.product.name for product in products),
+        nodes=nodes,
+        top=tuple(building.below[None]),
+        readers=_readers((product.used, product.product.name) for product in products),
+        shape={product.product.name: building.shape(product, product.top, nodes) for product in products},
+    )
+
+
+class _Building:
+    """A tree in the making. `places`: (product, its node) -> the node of the tree."""
+
+    def __init__(self) -> None:
+        self.nodes: list[JoinPlan] = []
+        self.below: dict[int | None, list[int]] = {None: []}
+        self.places: dict[tuple[str, int], int] = {}
+        self._known: dict[object, int] = {}
+
+    def add(self, product: ProductPlan) -> None:
+        name = product.product.name
+        for index, node in enumerate(product.nodes):
+            parent = None if node.parent is None else self.places[name, node.parent]
+            place = self._known.setdefault((parent, *_identity(node)), len(self.nodes))
+            if place == len(self.nodes):
+                self.nodes.append(replace(node, parent=parent))
+                self.below[place] = []
+                self.below[parent].append(place)
+            elif isinstance(node.down, SlotPath) and not node.down.pinned:
+                # the product asks this query anyway, for a sibling
+                self.nodes[place] = replace(self.nodes[place], down=node.down)
+            self.places[name, index] = place
+
+    def finished(self, products: Collection[ProductPlan], whole: RootTree | None) -> Iterable[TreeNode]:
+        users: list[dict[str, tuple[int, ...]]] = [{} for _ in self.nodes]
+        used: list[list[tuple[frozenset[str] | None, str]]] = [[] for _ in self.nodes]
+        for product in products:
+            for index, node in enumerate(product.nodes):
+                name = product.product.name
+                place = self.places[name, index]
+                users[place][name] = (*users[place].get(name, ()), index)
+                used[place].append((node.used, name))
+        for place, node in enumerate(self.nodes):
+            join = replace(node, below=tuple(self.below[place]))
+            name, (index, *_) = next(iter(users[place].items()))
+            number = place if whole is None else whole.node_of(name, index).number
+            yield TreeNode(join=join, users=users[place], number=number, readers=_readers(used[place]))
+
+    def shape(self, product: ProductPlan, level: Sequence[int], nodes: Sequence[TreeNode]) -> Shape:
+        return tuple(
+            (
+                product.nodes[index].join.name,
+                nodes[self.places[product.product.name, index]].number,
+                self.shape(product, product.nodes[index].below, nodes),
+            )
+            for index in level
+        )
+
+
+def _identity(node: JoinPlan) -> tuple[object, ...]:
+    """Joins with the same identity find the same rows. A query that siblings share finds those of a pinned one, too."""
+    down = node.down.slot if isinstance(node.down, SlotPath) else node.down
+    return node.join.entity, node.child_columns, node.parent_columns, down, node.up, node.join.strong
+
+
+def _readers(used: Iterable[tuple[frozenset[str] | None, str]]) -> Readers:
+    found: dict[frozenset[str] | None, dict[str, None]] = {}
+    for columns, name in used:
+        found.setdefault(columns, {})[name] = None
+    return tuple((columns, tuple(names)) for columns, names in found.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,16 +324,26 @@ class EntityPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All that a worker needs to know, as plain data. `version` is the registry's. `occurrences`: entity -> its places
-    in products, as (product, node), node None for the root. `trees`: root entity -> the tree of its products; `places`: entity ->
-    its places in these trees, as (root entity, node), node None for the root."""
+    """All that a worker needs to know, as plain data."""
 
     version: int
+    """The registry's."""
     entities: Mapping[str, EntityPlan]
     products: Mapping[str, ProductPlan]
-    occurrences: Mapping[str, tuple[tuple[str, int | None], ...]] = field(default_factory=dict)
-    trees: Mapping[str, RootTree] = field(default_factory=dict)
-    places: Mapping[str, tuple[tuple[str, int | None], ...]] = field(default_factory=dict)
+    occurrences: Places = field(init=False)
+    """Entity -> its places in products, as (product, node)."""
+    trees: Mapping[str, RootTree] = field(init=False)
+    """Root entity -> the tree of its products."""
+    places: Places = field(init=False)
+    """Entity -> its places in these trees, as (root entity, node)."""
+
+    def __post_init__(self) -> None:
+        products = {name: (plan.product.root, plan.nodes) for name, plan in self.products.items()}
+        trees = trees_of(self.products.values())
+        object.__setattr__(self, "occurrences", _places_of(products))
+        object.__setattr__(self, "trees", trees)
+        joins = {root: (root, [node.join for node in tree.nodes]) for root, tree in trees.items()}
+        object.__setattr__(self, "places", _places_of(joins))
 
     @property
     def declared_entities(self) -> dict[str, Entity]:
@@ -105,12 +354,7 @@ class Plan:
         """The plan of a job that writes the same rows, and publishes no document of these products."""
         if not products:
             return self
-        kept = {name: product for name, product in self.products.items() if name not in products}
-        occurrences = {
-            entity: tuple(place for place in places if place[0] in kept) for entity, places in self.occurrences.items()
-        }
-        trees = trees_of(kept.values())
-        return replace(self, products=kept, occurrences=occurrences, trees=trees, places=places_of(trees))
+        return replace(self, products={name: one for name, one in self.products.items() if name not in products})
 
     def with_topics(self, topics: Mapping[str, str]) -> "Plan":
         """The plan of a job that reads these entities from other topics than theirs. `topics`: entity -> topic."""
@@ -120,18 +364,63 @@ class Plan:
         }
         return replace(self, entities={**self.entities, **moved}) if moved else self
 
-    def request(self, entity: str, access: Access, key: str) -> Key | Lookup:
+    def request(self, entity: str, access: PlannedPath, key: str) -> Key | Lookup:
         """The request for the rows of `entity` that hold `key`."""
-        if isinstance(access, KeyRead):
+        if isinstance(access, KeyPath):
             return self.entities[entity].key(key)
         return Lookup(self.source(entity, access, key))
 
-    def source(self, entity: str, access: SlotRead | EdgeRead, key: str) -> Query | str:
+    def source(self, entity: str, access: SlotPath | EdgePath, key: str) -> Query | str:
         """The index query, or the partition of edges, that finds the rows of `entity` that hold `key`."""
-        if isinstance(access, EdgeRead):
-            return keys.edge_partition(entity, access.fields, key)
+        if isinstance(access, EdgePath):
+            return keys.edge_partition(entity, keys.field_names(access.fields), key)
         return self.query(entity, access, key)
 
-    def query(self, entity: str, access: SlotRead, key: str) -> Query:
+    def query(self, entity: str, access: SlotPath, key: str) -> Query:
         """The index query that finds the rows of `entity` that hold `key`."""
         return Query(slot_name(access.slot), key, entity if access.pinned else None)
+
+
+NAMES_SHOWN = 3
+"""The names of so many products are shown; of further ones only how many they are."""
+
+
+def shared_tree_lines(trees: Iterable[RootTree]) -> Iterator[str]:
+    """The trees that several products share, as text."""
+    for tree in trees:
+        if len(tree.products) > 1:
+            yield f"{tree.root}: {product_names(tree.products)}"
+            for index in tree.top:
+                yield from _node_lines(tree, index, "  ")
+
+
+def product_names(products: Collection[str]) -> str:
+    """The names of products, the first ones only where they are many."""
+    return first_of(sorted(products), NAMES_SHOWN)
+
+
+def _node_lines(tree: RootTree, index: int, margin: str) -> Iterator[str]:
+    node = tree.nodes[index]
+    join = node.join
+    on = ", ".join(
+        f"{child} = {join.above}.{parent}"
+        for child, parent in zip(join.child_columns, join.parent_columns, strict=True)
+    )
+    users = "all" if len(node.users) == len(tree.products) else product_names(node.users)
+    yield f"{margin}{join.join.entity} on {on}: {users}"
+    for below in join.below:
+        yield from _node_lines(tree, below, margin + "  ")
+
+
+DEAD_LETTER_TOPIC_CURE = "set dead_letter_topic to a topic of its own"
+
+
+def check_dead_letter_topic(plan: Plan, dead_letter_topic: str) -> None:
+    """Raises PlanError when an entity reads the topic for dead letters, or a product publishes to it."""
+    users = [(f"entity `{name}` reads", entity.entity.topic) for name, entity in plan.entities.items()]
+    users += [(f"product `{name}` publishes to", product.product.topic) for name, product in plan.products.items()]
+    for user, topic in users:
+        if topic == dead_letter_topic:
+            raise PlanError(
+                f"{user} the topic `{topic}`, and the job keeps its dead letters there: {DEAD_LETTER_TOPIC_CURE}"
+            )

@@ -4,40 +4,46 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from processor.engine.plan.access import index_groups, route
-from processor.engine.plan.compile_plan import compile_plan
-from processor.engine.plan.dead_letter_topic import check_dead_letter_topic
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
+from processor.engine.plan.compile_plan import compile_plan, index_groups, required_access
+from processor.engine.plan.plan import Plan, ProductPlan, check_dead_letter_topic
 from processor.errors import PlanError
 from processor.language.definitions.describe import describe_entity, describe_product
 from processor.language.definitions.load import ENTITIES, load_stored
 from processor.language.definitions.problems import DefinitionError, Problem, suggest
-from processor.language.product.product import Definitions, Join, Product, align_columns, used_by_entity
+from processor.language.product.product import Definitions, used_by_entity
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from registry import model as stored
-from registry.edits.advance import completed
+from registry.edits.operations import completed
 from registry.model import writes
 from registry.slots import apart, assign
-from statestore.column_values import MAX_COLUMNS
+from statestore.values import MAX_COLUMNS
 
 
 def requirements_of(definitions: Definitions) -> stored.Requirements:
     """The requirements of these definitions on the registry."""
-    paths: dict[stored.JoinSpec, stored.JoinPaths] = {}
+    paths: dict[stored.JoinSpec, stored.JoinAccess[stored.RequiredPath]] = {}
+    products = list[stored.ProductEntry]()
     for product in definitions.products.values():
-        for above, join in product.walk():
-            path = _paths(join, definitions.entities[join.entity], definitions.entities[above])
-            paths[path.join] = path
+        joins = [
+            required_access(join, definitions.entities[join.entity], definitions.entities[above])
+            for above, join in product.walk()
+        ]
+        paths |= {access.join: access for access in joins}
+        products.append(
+            stored.ProductEntry(
+                name=product.name,
+                topic=product.topic,
+                root=product.root,
+                definition=describe_product(product),
+                joins=tuple(dict.fromkeys(access.join for access in joins)),
+            )
+        )
     return stored.Requirements(
         entities=tuple(map(_entity, definitions.entities.values())),
-        products=tuple(_product(product, definitions) for product in definitions.products.values()),
+        products=tuple(products),
         paths=tuple(paths.values()),
-        groups=[
-            [stored.Need(entity=entity, columns=columns) for entity, columns in group]
-            for group in index_groups(definitions)
-        ],
+        groups=index_groups(definitions),
     )
 
 
@@ -78,7 +84,7 @@ def plan_after(snapshot: stored.Snapshot, given: Definitions) -> Plan:
     try:
         return plan_of(snapshot)
     except DefinitionError as error:
-        reads = {_stored_place(_file_of(p)): _entities_of(p) & given.entities.keys() for p in snapshot.products}
+        reads = {_stored_place(_file_of(p)): p.entities() & given.entities.keys() for p in snapshot.products}
         new = {_stored_place(f"products/{name}.json") for name in given.products}
         raise DefinitionError(
             one if one.file in new else replace(one, cure=_keep_cure(one, reads.get(one.file, frozenset())))
@@ -124,20 +130,9 @@ def check_dropped(before: stored.Snapshot, after: stored.Snapshot) -> None:
 def plan_alone(definitions: Definitions, slots: int) -> Plan:
     """The plan of definitions without a registry: the plan after a first `apply` of them."""
     wanted = requirements_of(definitions)
-    assigned: dict[str, dict[int, tuple[str, ...]]] = {}
-    for a in assign((), wanted.groups, slots, apart(wanted.products, wanted.paths, wanted.entities)):
-        assigned.setdefault(a.entity, {})[a.slot] = a.columns
-    return compile_plan(definitions, assigned, version=1, product_versions=dict.fromkeys(definitions.products, 1))
-
-
-def join_of(node: JoinPlan) -> stored.JoinSpec:
-    """The join of a compiled node, as the registry knows it."""
-    return stored.JoinSpec(
-        child=node.join.entity,
-        child_columns=node.child_columns,
-        parent=node.above,
-        parent_columns=node.parent_columns,
-        strong=node.join.strong,
+    assigned = assign((), wanted.groups, slots, apart(wanted.products, wanted.paths, wanted.entities))
+    return compile_plan(
+        definitions, _slots(assigned), version=1, product_versions=dict.fromkeys(definitions.products, 1)
     )
 
 
@@ -204,12 +199,12 @@ def _slots(assignments: Iterable[stored.Assignment]) -> dict[str, dict[int, tupl
 def _readable_slots(assignments: Iterable[stored.Assignment]) -> dict[str, dict[int, tuple[str, ...]]]:
     """The slots that may answer joins: one for the same columns of an entity, the serving one first. The other slots will
     answer the joins of products that wait."""
-    found: dict[tuple[str, tuple[str, ...]], stored.Assignment] = {}
+    found: dict[stored.Index, stored.Assignment] = {}
     for one in assignments:
         if one.state is stored.AssignmentState.SERVING or (
-            one.state is not stored.AssignmentState.RETIRING and (one.entity, one.columns) not in found
+            one.state is not stored.AssignmentState.RETIRING and one.index not in found
         ):
-            found[one.entity, one.columns] = one
+            found[one.index] = one
     return _slots(found.values())
 
 
@@ -224,38 +219,11 @@ def _stored_place(file: str) -> str:
     return f"product {file.removeprefix('products/').removesuffix('.json')} of the registry"
 
 
-def _entities_of(product: stored.ProductEntry) -> frozenset[str]:
-    """The entities that a stored product reads."""
-    return frozenset({product.root, *(entity for join in product.joins for entity in (join.child, join.parent))})
-
-
 def _keep_cure(problem: Problem, entities: frozenset[str]) -> str:
     if not entities:
         return problem.cure
     names = " and ".join(f"entity {name}" for name in sorted(entities))
     return f"keep in {names} what the product reads, or change the product in the same apply"
-
-
-def _paths(join: Join, child: Entity, parent: Entity) -> stored.JoinPaths:
-    child_columns, parent_columns = align_columns(join, child, parent)
-    spec = stored.JoinSpec(
-        child=child.name,
-        child_columns=child_columns,
-        parent=parent.name,
-        parent_columns=parent_columns,
-        strong=join.strong,
-    )
-    return stored.JoinPaths(join=spec, down=_side(child, child_columns, join), up=_side(parent, parent_columns, join))
-
-
-def _side(entity: Entity, fields: tuple[str, ...], join: Join) -> stored.RequiredPath:
-    match route(fields, entity, join):
-        case "key":
-            return stored.KEY
-        case "edges":
-            return stored.EdgePath(entity=entity.name, fields=fields)
-        case "slot":
-            return stored.Need(entity=entity.name, columns=fields)
 
 
 def _entity(entity: Entity) -> stored.EntityEntry:
@@ -267,18 +235,4 @@ def _entity(entity: Entity) -> stored.EntityEntry:
         shards=entity.shards,
         columns=columns,
         definition=describe_entity(entity),
-    )
-
-
-def _product(product: Product, definitions: Definitions) -> stored.ProductEntry:
-    joins = {
-        _paths(join, definitions.entities[join.entity], definitions.entities[above]).join: None
-        for above, join in product.walk()
-    }
-    return stored.ProductEntry(
-        name=product.name,
-        topic=product.topic,
-        root=product.root,
-        definition=describe_product(product),
-        joins=tuple(joins),
     )

@@ -10,20 +10,69 @@ sends.
     Write    one conditional write                                     -> Outcome
     Delete   one conditional delete                                    -> Done | Refused
     Send     one message to a topic, acknowledged before the task ends -> None
+
+A touch is the effect of a write on documents: which row it touched, and the roots above that row.
 """
 
 from collections.abc import Generator
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
-from processor.values.record import Message
+from processor.values.reasons import ReasonCode
+from processor.values.record import Change, Message
+from statestore.items import JoinKey, Row
 from statestore.keys import Key
 from statestore.store import Delete, Query, Write
+
+OVERSIZED = "the row does not fit into an item of the table: its columns, and twice its join keys and edges, have room in 400 KB"
+"""The reason for refusing a change whose row is too large."""
+UNDECLARED = "_more"
+"""The name of all undeclared columns together, among changed columns."""
+
+TouchOutcome = Literal["applied", "replayed", "superseded"]
+Root = tuple[str, str]
+"""(product, encoded primary key of the root row)."""
+
+
+RowKeys = tuple[Row, frozenset[JoinKey]]
+"""A row as the table has it now, and its former keys."""
+
+
+class Touch(NamedTuple):
+    """A row that a write touched. `row`: as the table has it now; `former_keys`: the join keys that it had before;
+    `changed`: the used columns that changed, None where all count as changed; `outcome`: how the write ended."""
+
+    entity: str
+    row: Row
+    former_keys: frozenset[JoinKey]
+    changed: frozenset[str] | None
+    outcome: TouchOutcome
+
+    @property
+    def row_keys(self) -> RowKeys:
+        """The row and its former keys."""
+        return self.row, self.former_keys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedChange:
+    """A change that the step did not write, and why. The change becomes a dead letter. `code`: the kind of the reason."""
+
+    change: Change
+    reason: str
+    code: ReasonCode
+    row_keys: ClassVar[None] = None
+
+
+def oversized(change: Change) -> RefusedChange:
+    """Refuses a change whose row is too large."""
+    return RefusedChange(change=change, reason=OVERSIZED, code="row-too-large")
 
 
 class Lookup(NamedTuple):
     """The request for the rows of one join key.
 
-    source: an index query, or the partition of an edge key (`statestore.edges`). The runner reads the rows that edges
+    source: an index query, or the partition of an edge key (`statestore.writes`). The runner reads the rows that edges
     name by key.
     paged: one page of the answer instead of all pages. after: the row (or edge) after which the page begins, None for
     the first page.

@@ -1,8 +1,8 @@
 """Fetches the rows of a root's documents: the root by key, then level by level the rows that each join of the tree finds.
 
 The tree has the joins of all products that show the root, so the step decodes each row once, computes each join key once, and
-checks each row once. It asks all requests of one level together. Siblings that share a slot ask the same lookup, which the runner
-sends once. An index answer is only a hint, and so is an edge: the step checks each row's real columns against the join.
+checks each row once. It asks all requests of one level together. Siblings that share a slot ask the same lookup, which the
+runner sends once. An index answer is only a hint, and so is an edge: the step checks each row's real columns against the join.
 `processor.language.product.document` decides which rows a document shows, and in which order.
 """
 
@@ -10,14 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from processor.engine.plan.access import KeyRead
-from processor.engine.plan.declared_columns import declared_columns, undeclared_columns
-from processor.engine.plan.plan import EntityPlan, Plan
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
+from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan, RootTree, TreeNode, merge
+from processor.engine.plan.row_image import declared_columns, undeclared_columns
 from processor.engine.plan.step import Step
-from processor.engine.plan.tree import RootTree, TreeNode, merge
 from processor.language.product.document import Match, Shape
-from statestore.item_attributes import entity_of_item
+from registry.model import KeyPath
+from statestore.items import entity_of_item
 from statestore.store import Item
 
 Ask = tuple[Match, TreeNode, str]
@@ -73,7 +71,7 @@ def _asks(tree: RootTree, level: Iterable[tuple[Match, tuple[int, ...]]]) -> Ite
 
 def _rows(join: JoinPlan, entity: EntityPlan, key: str, answer: Any, tally: Counter[str] | None) -> list[Match]:
     """The rows of an answer that have the key. The answer to a key read is the row of this key."""
-    by_key, name = isinstance(join.down, KeyRead), join.join.entity
+    by_key, name = isinstance(join.down, KeyPath), join.join.entity
     items: Iterable[Item] = answer.items if not by_key else [answer] if answer is not None else []
     rows = []
     for item in items:

@@ -10,9 +10,13 @@ become canonical for their declared types; declared columns that are missing are
                                       (StringConverter); there 42 is text too; what begins with {, [ or " must be JSON
     none, null                        no parts: all are taken from the row
     begins with byte 0                by the schema that a registry keeps (processor/values/framing.py)
+
+`dedupe` makes one net change of a batch's changes of one key in one partition: the last by position, with unavailable values
+filled from earlier ones. Order is delivery order, so a record that Spark reads twice or out of order counts at its offset. The
+step does not read the table: for values that stay unavailable here, the write keeps the stored ones.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final, NamedTuple
@@ -394,3 +398,57 @@ def _check_size(record: Record, row: Mapping[str, Value]) -> None:
     size = len(canonical_json.encode({name: value for name, value in row.items() if value is not UNAVAILABLE}))
     if size > MAX_ROW_BYTES:
         raise Mismatch(f"the row is {size:,} bytes; a row has at most {MAX_ROW_BYTES:,}", "row-too-large")
+
+
+class NetChange(NamedTuple):
+    """The net change of a key, and the changes that it combines, oldest first."""
+
+    change: Change
+    changes: tuple[Change, ...]
+
+
+def dedupe(changes: Iterable[Change]) -> list[NetChange]:
+    """One net change per key and partition, in the order in which they first appear. Offsets of two partitions have no
+    common order."""
+    by_key: dict[tuple[object, ...], list[Change]] = {}
+    for change in changes:
+        by_key.setdefault((change.record.partition, change.entity, *change.key), []).append(change)
+    return [net_change(of_key) for of_key in by_key.values()]
+
+
+def net_change(changes: list[Change]) -> NetChange:
+    """The net change of changes of one key in one partition, in any order."""
+    if len(changes) > 1:
+        changes = sorted(changes, key=lambda change: (change.record.epoch, change.record.offset))
+    last = changes[-1]
+    if len(changes) > 1 and last.row is not None and UNAVAILABLE in last.row.values():
+        last = last._replace(row=_filled(changes), since=_since(changes))
+    return NetChange(last, tuple(changes))
+
+
+def _filled(changes: list[Change]) -> dict[str, object]:
+    """The row of the last change with the values that earlier ones sent. After a delete no value is left, so null fills."""
+    row: dict[str, object] = {}
+    unknown: object = UNAVAILABLE
+    for change in changes:
+        if change.row is None:
+            row, unknown = {}, None
+        else:
+            row = {
+                name: row.get(name, unknown) if value is UNAVAILABLE else value for name, value in change.row.items()
+            }
+    return row
+
+
+def _since(changes: list[Change]) -> dict[str, tuple[int, int]]:
+    """The positions of the changes that brought the filled columns: those that the last change did not send."""
+    brought: dict[str, tuple[int, int]] = {}
+    for change in changes:
+        known, brought = brought, {}
+        for name, value in (change.row or {}).items():
+            if value is not UNAVAILABLE:
+                brought[name] = change.record.epoch, change.record.offset
+            elif name in known:
+                brought[name] = known[name]
+    last = changes[-1].row or {}
+    return {name: at for name, at in brought.items() if last[name] is UNAVAILABLE}

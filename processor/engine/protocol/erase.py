@@ -14,14 +14,13 @@ from dataclasses import dataclass
 
 from processor.engine.plan.plan import EntityPlan
 from processor.engine.plan.row_image import deleted_image
-from processor.engine.plan.step import Step
+from processor.engine.plan.step import RowKeys, Step
 from processor.engine.protocol.erasures import Erasure, erasure_key, read_erasure, write_erasure
-from processor.engine.protocol.segment import OpenChange, open_change, write_changes
-from statestore.item_attributes import write_bare_marker
-from statestore.items import Image, JoinKey, Row, read_row, written_row
+from processor.engine.protocol.segments import OpenChange, open_change, write_changes
+from statestore.items import Image, JoinKey, Row, encode_version, read_row, written_row
 from statestore.keys import Key
 from statestore.store import Refused
-from statestore.versions import encode_version
+from statestore.writes import write_bare_marker
 
 _NO_VERSION = encode_version(0, 0, 0)
 
@@ -34,6 +33,11 @@ class ErasedRow:
     before: Row | None
     row: Row
     opened: OpenChange
+
+    @property
+    def row_keys(self) -> RowKeys:
+        """The row and its former keys."""
+        return self.row, self.opened.former
 
 
 def erase(

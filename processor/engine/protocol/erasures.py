@@ -4,11 +4,11 @@
                                            the row counts as new; new: [partition, version] pairs: the same as versions;
                                            sequences: [ledger number, sequence of the root's tombstone] pairs
 
-A record before its offset never brings the row back, however late it comes, and under every epoch: a new registry
-gives new epochs to old records, and so may an operator. A broker that lost no record never gives another one the same
-incarnation, partition and offset. One that lost its last records does: `statestore epoch` records where the partitions end
-then, and from there on a record of that epoch is new. So the item outlives the delete marker. The sequences outlive the ledger's
-entries, so the sequence of a root that comes again still rises.
+A record before its offset never brings the row back, however late it comes, and under every epoch: a new registry gives new
+epochs to old records, and so may an operator. A broker that lost no record never gives another one the same incarnation,
+partition and offset. One that lost its last records does: `statestore epoch` records where the partitions end then, and from
+there on a record of that epoch is new. So the item outlives the delete marker. The sequences outlive the ledger's entries, so
+the sequence of a root that comes again still rises.
 """
 
 import json
@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 from processor.engine.protocol.epochs import UNKNOWN, Incarnation
 from statestore import keys
-from statestore.item_attributes import key_of_item, write_note
+from statestore.items import decode_version, encode_version, key_of_item, next_fill
 from statestore.keys import Key
 from statestore.store import Item, Write
-from statestore.versions import decode_version, encode_version, next_fill
+from statestore.writes import write_note
 
 Ends = Mapping[str, Mapping[int, int]]
 """The id of a topic's incarnation -> partition -> the offset from which on records are new."""

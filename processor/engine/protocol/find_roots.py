@@ -11,16 +11,12 @@ from itertools import chain
 from itertools import product as pairs
 from typing import Any
 
-from processor.engine.plan.access import KeyRead
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import JoinPlan
-from processor.engine.plan.step import Lookup, Step
-from processor.engine.plan.touch import Root, Touch
-from processor.engine.plan.tree import RootTree
-from processor.engine.protocol.fan_outs import FanOut, FoundRoots, ResumedFanOut
+from processor.engine.plan.plan import JoinPlan, Plan, RootTree
+from processor.engine.plan.step import Lookup, Root, Step, Touch
+from processor.engine.protocol.pending import FanOut, FoundRoots, ResumedFanOut
+from registry.model import KeyPath
 from statestore import keys
-from statestore.item_attributes import entity_of_item, key_of_item
-from statestore.items import read_columns
+from statestore.items import entity_of_item, key_of_item, read_columns
 from statestore.keys import Key
 from statestore.store import Item
 
@@ -73,13 +69,13 @@ def _ascend(
     """The sort keys of the roots above the rows of a node that hold one of `wanted`. Keys with more than one page of rows go to
     `fan_outs`, for each product of `reading`."""
     join = tree.nodes[node].join
-    if join.parent is None and isinstance(join.up, KeyRead):
+    if join.parent is None and isinstance(join.up, KeyPath):
         return wanted
     if not wanted:
         return set()
     order = sorted(wanted)
     rows: list[ParentRow] = []
-    if isinstance(join.up, KeyRead):
+    if isinstance(join.up, KeyPath):
         above = plan.entities[join.above]
         items = yield tuple([above.key(sk) for sk in order])
         rows += [
@@ -97,7 +93,7 @@ def _ascend(
 
 def _page_above(plan: Plan, join: JoinPlan, key: str, after: Key | None = None) -> Lookup:
     """The request for a page of the rows above a join that hold `key`, which is not their primary key."""
-    assert not isinstance(join.up, KeyRead)
+    assert not isinstance(join.up, KeyPath)
     return Lookup(plan.source(join.above, join.up, key), paged=True, after=after)
 
 

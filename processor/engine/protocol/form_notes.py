@@ -10,9 +10,9 @@ The item never expires. The driver deletes it when the definitions say the form,
 
 from processor.values.decimal_forms import FormNote, LearnedForm
 from statestore import keys
-from statestore.item_attributes import write_note
 from statestore.keys import Key
 from statestore.store import Absent, Delete, Item, Write
+from statestore.writes import write_note
 
 PARTITION = keys.progress_partition("FORMS")
 

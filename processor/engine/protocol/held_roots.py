@@ -5,46 +5,101 @@ A root goes out when its gate lets it: no transaction is open that was open when
 It is not enough to wait for the transactions that changed the root: a change may join a row to it that another open transaction
 has changed before.
 
-The table holds the same in the portions of tasks (`protocol.held_portion`), so the next start reloads it. A portion stays
+The table holds the same in the portions of tasks (`protocol.gate_items`), so the next start reloads it. A portion stays
 until none of its roots waits, and nobody needs its records of transactions. A round of its own publishes the roots that may go.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import groupby
 from math import inf
+from typing import NamedTuple
 
-from processor.engine.plan.touch import Root
-from processor.engine.protocol.closed_transactions import ClosedTransactions
+from processor.engine.plan.step import Root
 from processor.engine.protocol.epochs import Partition
-from processor.engine.protocol.held_portion import Held, HeldPortion, read_portion
-from processor.engine.protocol.held_root import Barrier, DueRoots, HeldRoot
-from processor.engine.protocol.item_uses import ItemUses
-from processor.engine.protocol.release_notes import ReleaseNotes
-from processor.engine.protocol.source_transactions import OpenTransaction, SourceTransactions
-from processor.engine.protocol.start import Start
+from processor.engine.protocol.gate_items import ClosedTransactions, Held, HeldPortion, ReleaseNotes, read_portion
+from processor.engine.protocol.pending import Moment, Turn, Turns, split
+from processor.engine.protocol.source_transactions import OpenTransaction, SourceTransactions, StartGate
 from processor.language.product.product import Gate
 from processor.values.source_transaction import TransactionEnd
 from statestore.keys import Key
 from statestore.store import Delete, Item, Write
+
+
+@dataclass(slots=True)
+class ItemUses:
+    """`counts`: of each item, the roots, the barriers and the transactions that need it."""
+
+    counts: Counter[Key] = field(default_factory=Counter)
+
+    def use(self, item: Key, items: set[Key]) -> None:
+        """Adds the item to those that somebody needs."""
+        if item not in items:
+            items.add(item)
+            self.counts[item] += 1
+
+    def free(self, items: Iterable[Key]) -> Iterator[Key]:
+        """Takes the items that somebody needs no more. Yields those of which this was the last use."""
+        for item in items:
+            self.counts[item] -= 1
+            if not self.counts[item]:
+                del self.counts[item]
+                yield item
+
+
+@dataclass(slots=True, kw_only=True)
+class HeldRoot:
+    """A root that waits. `since`: its first change since its last message; `touched`: its last change; on the job's clock.
+    `mark`: the number of the newest transaction then. `time`: Kafka's of its oldest record. `items`: the portions of it.
+    `reloaded`: since the start, so it may have gone out before; its next change then begins a new wait."""
+
+    since: float
+    touched: float
+    mark: int = 0
+    time: float = inf
+    reloaded: bool = False
+    items: set[Key] = field(default_factory=set)
+
+
+@dataclass(slots=True, kw_only=True)
+class Barrier:
+    """All roots of a product wait for the transactions up to `mark`: a fan-out has yet to find some, or a connector sends
+    transactions again, which may have taken rows away from any root."""
+
+    mark: int = 0
+    items: set[Key] = field(default_factory=set)
+
+
+class DueRoots(NamedTuple):
+    """`times`: Kafka's time of the oldest record that led to each root. `incomplete`: those that may show a part of a
+    transaction."""
+
+    times: dict[Root, float]
+    incomplete: set[Root]
+
 
 ROOTS_PER_ROUND = 5_000
 
 
 @dataclass(slots=True, kw_only=True)
 class HeldRoots:
-    """`gates`: of all products that the job publishes; `topics`: of those that wait for whole transactions, the topics of these.
-    `held`: the roots that wait. `start`: what the run must read first. `longest`: the longest `at_most`."""
+    """The roots that wait in a run."""
 
     run: int
     gates: Mapping[str, Gate] = field(default_factory=dict)
+    """Those of all products that the job publishes."""
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Of each product that waits for whole transactions: the topics of these."""
     transactions: SourceTransactions = field(default_factory=SourceTransactions)
-    start: Start = field(default_factory=Start)
+    start: StartGate = field(default_factory=StartGate)
+    """What the run must read first."""
     held: dict[Root, HeldRoot] = field(default_factory=dict)
+    """The roots that wait."""
     batch: int = 0
     longest: float = 0.0
+    """The longest `at_most`."""
     _notes: ReleaseNotes = field(init=False)
     _closed: ClosedTransactions = field(default_factory=ClosedTransactions)
     _barriers: dict[str, Barrier] = field(default_factory=dict)
@@ -71,9 +126,26 @@ class HeldRoots:
         for held in self.held.values():
             held.since, held.reloaded = held.touched, True  # its portions before the last may be of earlier messages
         if self.run > 1:
-            self.start = Start(until=now + self.longest, patient_until=inf)
+            self.start = StartGate(until=now + self.longest, patient_until=inf)
         self._look(now)
         return unused
+
+    def turns(self, moment: Moment) -> Turns:
+        """A round of the roots that may go out."""
+        due = self.due(moment.now)
+        if due.times:
+            yield from self.release(due, moment)
+
+    def release(self, due: DueRoots, moment: Moment) -> Turns:
+        """Publishes roots that wait, whatever their gates say."""
+        roots = list(due.times)
+        yield Turn(requests=self.note_release(roots, moment.round, moment.now, moment.date))
+        yield Turn(split(list(due.times.items()), moment.lanes), ends=roots, incomplete=len(due.incomplete))
+
+    def take(self, found: Iterable[HeldPortion], done: Iterable[Root], moment: Moment) -> list[Delete]:
+        """Takes durable portions, and roots that a round has released."""
+        unused, released = self.add(found, moment.now), list(done)
+        return [*unused, *self.released(released, moment.now)] if released else unused
 
     def add(self, portions: Iterable[HeldPortion], now: float) -> list[Delete]:
         """Takes durable portions of a round; returns the deletes of those that nobody needs."""
@@ -102,14 +174,14 @@ class HeldRoots:
         return [Delete(key=key) for key in unused]
 
     @property
-    def asks(self) -> bool:
+    def needs_topic_ends(self) -> bool:
         """Whether it must know where the topics end now (`expect`)."""
-        return self.start.asks or self.transactions.asks
+        return self.start.needs_topic_ends or self.transactions.needs_topic_ends
 
-    def expect(self, ends: Mapping[Partition, int], positions: Mapping[Partition, int], now: float) -> None:
+    def note_topic_ends(self, ends: Mapping[Partition, int], positions: Mapping[Partition, int], now: float) -> None:
         """Takes where the topics end, and where the job reads on."""
-        self.start.expect(ends)
-        self.transactions.expect(ends)
+        self.start.note_topic_ends(ends)
+        self.transactions.note_topic_ends(ends)
         self.read(positions, now)
 
     def read(self, positions: Mapping[Partition, int], now: float) -> None:

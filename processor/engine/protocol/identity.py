@@ -9,17 +9,26 @@ each product, the highest sequence that its topic had before the product publish
 root go on rising when a new table takes the place of another, and when a product gets the topic of another one. The same
 item names the product's partition of the ledger, and its number there: a registry that went back to an earlier moment may
 give this number to another product.
+
+The table also remembers the topics that the job publishes to, as they were when it published all documents of a product:
+
+    TOPICS, <product>    topic, id, partitions; version: the product's
+
+A topic that was deleted and created again lacks the documents that do not change. Only a new version of the product publishes
+all of them, so the job notes the topic again with the next version.
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from processor.engine.protocol.segment import PARTITIONS
+from processor.engine.protocol.segments import PARTITIONS
 from processor.environment.stores.kinds import kind_and_table
-from processor.errors import ForeignPart
+from processor.errors import OwnedByAnother
 from registry.model import Binding
-from statestore.item_attributes import write_note
+from statestore import keys
 from statestore.keys import Key, progress_partition
 from statestore.store import Absent, Item, Write
+from statestore.writes import write_note
 
 IDENTITY = Key(progress_partition("IDENTITY"), "table")
 SEQUENCES = progress_partition("SEQUENCES")
@@ -42,7 +51,7 @@ def check_binding(
     path: str = "",
     adopt: bool = False,
 ) -> None:
-    """Raises ForeignPart for the first part that does not belong to the registry; the message names the part, and the
+    """Raises OwnedByAnother for the first part that does not belong to the registry; the message names the part, and the
     commands that mean to use it.
 
     Args:
@@ -56,54 +65,54 @@ def check_binding(
         adopt: the operator means to rename the job, to build the state again in an empty table, or to go on with a restored one.
     """
     if registry.job and registry.job != settings.job and not adopt:
-        raise ForeignPart(
+        raise OwnedByAnother(
             f"the job {settings.job} is foreign: the registry's job is {registry.job}. Run with --job {registry.job}, or "
             f"rename the job with `statestore run --job {settings.job} --adopt`"
         )
     own = _flags(registry.table, settings.table)
     if table == unfinished(registry.identity):
-        raise ForeignPart(
+        raise OwnedByAnother(
             f"the table {settings.table} is foreign: the copy of {registry.table} into it is not finished. "
             f"Give `statestore copy` again, or run with {own}"
         )
     if table and table != registry.identity:
-        raise ForeignPart(
+        raise OwnedByAnother(
             f"the table {settings.table} is foreign: it belongs to another registry, whose slots mean other columns. Give that "
             f"registry (--registry, --registry-schema), or this registry's own table{_named(registry)}, or a new one"
         )
     elsewhere = bool(table) and registry.table not in ("", settings.table)
     if elsewhere and not adopt:
-        raise ForeignPart(
+        raise OwnedByAnother(
             f"the table {settings.table} is foreign: it is a copy of {registry.table}, the table of the registry's job, as that "
             f"one was at an earlier moment. Run with {own}, or go on from that moment: `statestore run "
             "--adopt` with this --table and a new --checkpoint"
         )
     if restored and not adopt:
-        raise ForeignPart(
+        raise OwnedByAnother(
             f"the table {settings.table} is foreign: it was restored, and is older than the registry and the checkpoint. "
             "Go on from that moment: `statestore run --adopt` with a new --checkpoint"
         )
     if lost and not adopt:
-        raise ForeignPart(
+        raise OwnedByAnother(
             f"the table {settings.table} went back to an earlier moment: {lost}. A standby without the last writes took over, or "
             "a backup was restored, and the checkpoint counts records that the table lacks. Go on from that moment: "
             "`statestore run --adopt` with a new --checkpoint"
         )
     empty = not table
     if empty and used:
-        raise ForeignPart(
+        raise OwnedByAnother(
             f"the table {settings.table} is foreign: it holds the progress of runs, but no identity. Give another --table"
         )
     if empty and registry.table and not adopt:
         state = "there is no such table" if table is None else "it is empty"
         cure = "They are lost: build" if registry.table == settings.table else f"Run with {own}, or build"
-        raise ForeignPart(
+        raise OwnedByAnother(
             f"the table {settings.table} is foreign: {state}, but the registry's job has stored rows in {registry.table}. "
             f"{cure} the state again from the topics: `statestore run --adopt` with this --table and a new --checkpoint"
         )
     rebuilt = elsewhere or restored or bool(lost) or (empty and bool(registry.table))
     if checkpoint is not None and (checkpoint != registry.identity or rebuilt):
-        raise ForeignPart(
+        raise OwnedByAnother(
             f"the checkpoint {path} is foreign: it counts records that are not in the table {settings.table}. Give the "
             "table's own --checkpoint, or a new directory: the job then reads all topics again, and publishes the "
             "documents that differ"
@@ -111,13 +120,13 @@ def check_binding(
 
 
 def check_readable(registry: Binding, table_name: str, table: str | None) -> None:
-    """Raises ForeignPart when the rows of a table are not rows of this registry."""
+    """Raises OwnedByAnother when the rows of a table are not rows of this registry."""
     if not table and table_name == registry.table:
-        raise ForeignPart(
+        raise OwnedByAnother(
             f"the table {table_name} has lost its rows: `statestore run` names the way to build them again"
         )
     if table != registry.identity:
-        raise ForeignPart(
+        raise OwnedByAnother(
             f"the table {table_name} is not the table of this registry{_named(registry)}: give that --table, or the "
             "registry of this table (--registry, --registry-schema)"
             if registry.table
@@ -188,3 +197,49 @@ def _flags(place: str, other: str) -> str:
 
 def _named(registry: Binding) -> str:
     return f" {registry.table}" if registry.table else ""
+
+
+TOPICS = keys.progress_partition("TOPICS")
+
+
+class PublishedTopic(NamedTuple):
+    """A product's topic. `id`: changes when the topic is created again; `version`: the product's."""
+
+    topic: str
+    id: str
+    partitions: int
+    version: int
+
+
+def read_published_topics(items: Iterable[Item]) -> dict[str, PublishedTopic]:
+    """Product -> its topic, by the items of `TOPICS`."""
+    return {
+        item["SK"]: PublishedTopic(item["topic"], item["id"], item["partitions"], item["version"]) for item in items
+    }
+
+
+def write_published_topic(product: str, topic: PublishedTopic) -> Write:
+    """Notes the topic of a product."""
+    return write_note(Key(TOPICS, product), topic._asdict())
+
+
+def is_new(before: PublishedTopic | None, now: PublishedTopic) -> bool:
+    """Whether the job publishes all documents of the product to this topic: for the first time, or by another version."""
+    return before is None or (before.topic, before.version) != (now.topic, now.version)
+
+
+def describe_change(product: str, before: PublishedTopic, now: PublishedTopic) -> str:
+    """How a topic changed under its product, and the command to give; empty for the same topic."""
+    cure = f"`statestore republish {product}`"
+    if before.id != now.id:
+        return (
+            f"topic {now.topic} of product {product} was deleted and created again: it lacks every document that has not "
+            f"changed since. {cure} publishes all of them"
+        )
+    if before.partitions != now.partitions:
+        return (
+            f"topic {now.topic} of product {product} has {now.partitions} partitions, and had {before.partitions}: a new "
+            "document of a root may be in another partition than its old one, which stays. Readers must take the highest "
+            f"statestore.sequence of a key; or delete the topic, start the job again, and give {cure}"
+        )
+    return ""

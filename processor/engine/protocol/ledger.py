@@ -9,12 +9,17 @@ One item has the entries of up to GROUP products of one root entity, so the prod
 write. A write is conditional on the turn: this protects the entries of all products of the group. Each entry has a mark of its
 own, so each product's message is acknowledged by itself.
 
-An entry: seq (only rises, never expires), version of the product, mark of the reservation, and the hash of the value, or without
-a document the product's topic. The hash begins with `large:` where the document does not fit its topic: then the message is a
-dead letter.
+An entry: seq (only rises, never expires), version of the product, mark of the reservation, and the hash of the value, or
+without a document the product's topic. The hash begins with `large:` where the document does not fit its topic: then the
+message is a dead letter.
 
 A reservation counts as acknowledged once the round that made it has ended, for the attempt whose transaction the broker
 committed. Rounds of a run end in order. A run is one start of the job: its number is the lease's generation.
+
+A table may lack its last writes, as after a failover to a standby that had not received them. The job tells others what the
+table holds: the registry gets the last round that ended, and a message its sequence, both after the table's write. So a table
+that knows less than one of them went back to an earlier moment. In DynamoDB, where only a restore loses writes, a lost write
+without a round that published is no evidence.
 """
 
 import hashlib
@@ -23,11 +28,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from processor.engine.plan.product_plan import LedgerPlace
-from statestore.item_attributes import write_note
+from processor.engine.plan.plan import LedgerPlace
+from registry.model import RunMark
 from statestore.keys import Key, progress_partition
 from statestore.store import Absent, Equals, Item, Write
 from statestore.table import TTL
+from statestore.writes import write_note
 
 GROUP = 20
 """Products of one root entity that share a ledger item: with an entry of some 35 bytes each, the item stays below 1 KB."""
@@ -224,3 +230,40 @@ def _varint(number: int) -> bytes:
         groups.append(number & 0x7F | 0x80)
         number >>= 7
     return bytes((*groups, number))
+
+
+RUNS = progress_partition("RUNS")
+
+
+class ShownMessage(NamedTuple):
+    """The last message of a partition of a product's topic. `at`: its place, for people; `root`: its encoded root key."""
+
+    product: str
+    root: str
+    sequence: int
+    at: str
+
+
+def lost_round(mark: RunMark, run: Run) -> str:
+    """Why the table lacks a round that the registry knows; empty where it does not. `run`: the run of the mark, in the table."""
+    if mark.round <= run.through:
+        return ""
+    known = f"round {run.through}" if run.through >= 0 else "no round"
+    return f"the registry knows that round {mark.round} of run {mark.run} ended, and the table knows {known} of it"
+
+
+def lost_message(shown: ShownMessage, entry: LedgerEntry, erased: int) -> str:
+    """Why the table lacks a message that its topic has; empty where it does not. `erased`: the sequence of the root's tombstone
+    by its erasure, 0 without one."""
+    known = max(entry.seq, erased)
+    if shown.sequence <= known:
+        return ""
+    return f"{shown.at} has message {shown.sequence} of a root, and the table knows {known or 'none'} of that root"
+
+
+def later_run(key: Key, generation: int) -> str:
+    """Why the registry lacks a run that the table knows; empty where it does not. `key`: of the table's next run, behind
+    that with the registry's highest generation."""
+    if key.pk != RUNS or key <= run_key(generation):
+        return ""
+    return f"the table knows run {int(key.sk)}, and the registry's last run is {generation}"

@@ -19,12 +19,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from processor.engine.protocol.overlay import SegmentGroup, Sight, group_of
-from processor.engine.protocol.segment import (
+from processor.engine.protocol.pending import Moment, Request, Turn, Turns, split
+from processor.engine.protocol.segments import (
     CHANGES_PER_ITEM,
     DueSegment,
+    IndexObservation,
     OpenChange,
     Segment,
+    SegmentGroup,
+    group_of,
     item_key,
     make_segment,
     make_segments,
@@ -33,10 +36,10 @@ from processor.engine.protocol.segment import (
     read_changes,
     unproven_slots,
 )
-from statestore.item_attributes import key_of_item
-from statestore.items import read_row
+from statestore.errors import Terminal
+from statestore.items import key_of_item, read_row
 from statestore.keys import Key
-from statestore.store import Item, Store
+from statestore.store import Delete, Item, Store, TooLarge
 
 SPARE_SEGMENTS = 32
 """Segments of left changes beyond the needed ones before the driver gathers them: a row that moves all the time leaves one each
@@ -57,17 +60,20 @@ class SettledSegment(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class HeldSegment:
-    """A segment as the driver holds it. `items`: the durable items of its changes. `opened_at`: when they were opened; `due`:
-    when the driver settles or closes it, in seconds on the job's clock; `shown`: every slot showed it, and at `due` it closes.
-    `seen`, `again`: as `DueSegment` has them."""
+    """A segment as the driver holds it. Times are on the job's clock."""
 
     segment: Segment
     items: frozenset[Key]
+    """The durable items of its changes."""
     opened_at: float
     due: float
+    """When the driver settles or closes it."""
     again: bool
+    """As `DueSegment` has it."""
     shown: bool = False
+    """Every slot showed it, and at `due` it closes."""
     seen: int = 0
+    """As `DueSegment` has it."""
 
     @property
     def is_left(self) -> bool:
@@ -77,15 +83,20 @@ class HeldSegment:
 
 @dataclass(slots=True, kw_only=True)
 class OpenChanges:
-    """The open changes of a job. `wait` is W, `settle` is S, in seconds. `samples`: settling finds the roots of those that
-    `SAMPLE` chose again, though nothing asks for it. `held`: the segments by name; `groups`: those that travelled to the
-    workers, by number."""
+    """The open changes of a job."""
 
     wait: float
+    """W, in seconds."""
     settle: float
+    """S, in seconds."""
+    run: int = 0
+    """The run that gathers segments."""
     samples: bool = True
+    """Settling finds the roots of those that `SAMPLE` chose again, though nothing asks for it."""
     held: dict[str, HeldSegment] = field(default_factory=dict)
+    """The segments by name."""
     groups: dict[int, SegmentGroup] = field(default_factory=dict)
+    """Those that travelled to the workers, by number."""
     _new: list[Segment] = field(default_factory=list)
     _group_number: int = 0
     _again: int = 0
@@ -120,6 +131,22 @@ class OpenChanges:
             segment = make_segment(key.sk, (_latest(change, rows.get(change.key)) for change in changes))
             self._hold(segment, frozenset([key]), now, now + self.settle, again=True)
 
+    def turns(self, moment: Moment) -> Turns:
+        """Settles the segments that are due. Then closes those that the indexes have shown long enough, and gathers the others
+        where they are many."""
+        self.confirm(moment.now)
+        if due := self.due(moment.now):
+            moment = yield Turn(split(due, moment.lanes))
+        at = self.next_due()
+        if at is not None and (at <= moment.now or self.fragmented()):
+            yield Turn(requests=self.clean_up(moment.now, moment.round))
+
+    def take(self, found: Iterable[Segment], done: Iterable[SettledSegment], moment: Moment) -> Iterable[Request]:
+        """Takes segments that tasks have made durable, and outcomes of settling."""
+        self.add(found, moment.now)
+        self.record(done, moment.now)
+        return ()
+
     def overlay(self) -> Mapping[int, SegmentGroup]:
         """The groups with open segments, by numbers that never name another group. A worker needs only those that it lacks."""
         self.groups = {n: one for n, one in self.groups.items() if any(s.name in self.held for s in one.segments)}
@@ -132,14 +159,14 @@ class OpenChanges:
         self._new = []
         return self.groups
 
-    def lags(self, sights: Iterable[Sight], settled: Iterable[SettledSegment], now: float) -> list[float]:
+    def lags(self, sights: Iterable[IndexObservation], settled: Iterable[SettledSegment], now: float) -> list[float]:
         """The seconds since each open change behind which an answer, to live work or to settling, lags."""
         late = Counter({one.segment: one.late for one in settled})
         for sight in sights:
             late[sight.segment] += sight.late
         return [now - self.held[name].opened_at for name in late.elements() if name in self.held]
 
-    def see(self, sights: Iterable[Sight], now: float) -> None:
+    def see(self, sights: Iterable[IndexObservation], now: float) -> None:
         """Notes which slots showed an open change at its version or newer, and which still showed a row that has left them. Such
         an answer cancels the evidence of others, also while the change waits to close: then it is open again."""
         known = [(held, sight) for sight in sights if (held := self.held.get(sight.segment))]
@@ -177,6 +204,14 @@ class OpenChanges:
         """Closes the segments that the indexes showed W ago; returns the durable items that no open change needs any
         more."""
         return self._drop([name for name, held in self.held.items() if held.shown and held.due <= now])
+
+    def clean_up(self, now: float, round_: int) -> list[Request]:
+        """Closes segments, and gathers those that settling left where they are many."""
+        unused, gathered = self.close(now), list[Segment]()
+        if self.fragmented():
+            gathered = self.gather(self.run, round_)
+            unused += self.replace_left(gathered)
+        return [*(one.write() for one in gathered), *(Delete(key=item) for item in unused)]
 
     def fragmented(self) -> bool:
         """Whether there are many more segments of left changes than these need."""
@@ -233,6 +268,15 @@ class OpenChanges:
                     del self._users[item]
                     unused.append(item)
         return unused
+
+
+def keep_segment(segment: Segment, store: Store) -> None:
+    """Makes open changes durable."""
+    if isinstance(store.write(segment.write()), TooLarge):
+        pk = segment.change(0).key.pk
+        raise Terminal(
+            f"{pk}: the former keys of a row, whose changes are open, fill an item: wait W, then start again"
+        )
 
 
 def stored_overlay(store: Store) -> Iterable[SegmentGroup]:

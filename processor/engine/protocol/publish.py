@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from zlib import crc32
 
-from processor.engine.plan.product_plan import LedgerPlace
+from processor.engine.plan.plan import LedgerPlace
 from processor.engine.plan.step import Request, Send, Step, WeakKey
 from processor.engine.protocol.erasures import Erased, erasure_key, may_be_erased, read_erasure
 from processor.engine.protocol.ledger import (

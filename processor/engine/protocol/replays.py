@@ -5,10 +5,21 @@
                                                      who, why, at: of the person who dropped it, in place of a replay
                                                      refused_at, refused_for: of the last replay that refused it
 
-A replay notes the keys before it writes the row. A task that Spark gave up may write the row long after the driver
-closed the open change, and the next write of the row forgets those keys. The next replay of the dead letter finds them
-here, or the erasure of the row. The keys expire with the delete markers of their time: after that no such task is left, and each
-replay refuses the letter. How a replay ended never expires.
+A replay notes the keys before it writes the row. A task that Spark gave up may write the row long after the driver closed the
+open change, and the next write of the row forgets those keys. The next replay of the dead letter finds them here, or the
+erasure of the row. The keys expire with the delete markers of their time: after that no such task is left, and each replay
+refuses the letter. How a replay ended never expires.
+
+The step `replay` replays one change that was a dead letter, at any time after the changes around it.
+
+    1. Read the row by key, and the keys that earlier attempts noted. Stop if an earlier attempt has ended.
+    2. Note every key that the row has, had, and will have, and open the change. Both are durable before the step writes
+       the row.
+    3. Write under the version seen, and drop no pending key: a batch that never committed may have written the row. An
+       older row becomes the image of the change. A newer row only gets the columns that later changes did not send.
+       Refused: again from 2, with the row that the refusal returned.
+
+The step finds no roots and publishes nothing: the driver settles the change that it opens like every other.
 """
 
 from collections.abc import Iterable
@@ -16,15 +27,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from processor.engine.protocol.segment import OpenChange, read_changes, write_changes
-from processor.values.record import Record
+from processor.engine.plan.plan import EntityPlan
+from processor.engine.plan.row_image import declared_row, filled_image, image_of, refuse_stray, version_of
+from processor.engine.plan.step import OVERSIZED, RowKeys, Step
+from processor.engine.protocol.segments import OpenChange, open_change, read_changes, write_changes
+from processor.values.record import Change, Record
 from registry.model import LetterPosition
 from statestore import keys
-from statestore.item_attributes import key_of_item, write_note
-from statestore.items import JoinKey
+from statestore.items import Image, JoinKey, Row, key_of_item, written_row
 from statestore.keys import Key
-from statestore.store import Item, Write
+from statestore.store import Item, Refused, TooLarge, Write
 from statestore.table import TTL
+from statestore.writes import leaves_room, merge_image, write_note
 
 PARTITION = keys.progress_partition("REPLAYS")
 DROPPED = "dropped"
@@ -128,3 +142,68 @@ def _outcome(item: Item) -> str:
 def has_ended(item: Item | None) -> bool:
     """Whether the item says that the replay ended."""
     return item is not None and "outcome" in item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedChange:
+    """How a replay ended, and the change that it opened, if any. `row`: the row as the table has it now, None where an
+    earlier attempt had ended the replay. `reason`: why the step refused the change."""
+
+    outcome: Literal["applied", "superseded", "refused"]
+    opened: OpenChange | None
+    row: Row | None = None
+    reason: str = ""
+
+    @property
+    def row_keys(self) -> RowKeys | None:
+        """The row and its former keys."""
+        return (self.row, self.opened.former) if self.row is not None and self.opened is not None else None
+
+
+def replay(change: Change, plan: EntityPlan, *, note: Key, opens: Key, expires_at: int) -> Step[ReplayedChange]:
+    """Replays `change`. `note`: the key of the item that remembers the replay; `opens`: the key of the durable item for
+    the change that it opens. `expires_at`: when DynamoDB may drop a delete marker, and the note, in seconds since 1970."""
+    sk = keys.encode(change.key)
+    if sk is None:
+        raise ValueError(f"a {change.entity} without a key reached the table")
+    key, version = plan.key(sk), version_of(change)
+    stored, noted = yield (key, note)
+    if has_ended(noted):
+        return ReplayedChange(outcome="superseded", opened=None)
+    former = noted_keys(noted)
+    opened = None
+    while True:
+        seen = declared_row(stored, plan) if stored is not None else None
+        if refused := refuse_stray(change, seen):
+            return ReplayedChange(outcome="refused", opened=opened, reason=refused.reason)
+        image: Image | None
+        if seen is None or seen.version < version:
+            image = image_of(change, plan, key, seen, expires_at)._replace(replayed=True)
+            row = written_row(image, seen)
+        elif (fills := filled_image(change, plan, seen)) is None:
+            image, row = None, seen
+        else:
+            image = fills._replace(replayed=True)
+            row = written_row(image, seen)
+        is_own = seen is not None and seen.version == version  # an earlier attempt wrote it, and the answer was lost
+        if image is None and not (former or is_own):
+            return ReplayedChange(outcome="superseded", opened=opened)
+        if seen is not None:
+            former |= seen.keys() | {(p.slot, p.key) for p in seen.pending}
+        opened = open_change(change.entity, row, former - row.keys())
+        yield (note_keys(note, opened, expires_at), write_changes(opens, [opened]))
+        if image is None:
+            return ReplayedChange(outcome="superseded", opened=opened, row=row)
+        write = merge_image(image, seen)
+        if not leaves_room(image, write):
+            return ReplayedChange(outcome="refused", opened=opened, reason=OVERSIZED)
+        (outcome,) = yield (write,)
+        match outcome:
+            case TooLarge():
+                return ReplayedChange(outcome="refused", opened=opened, reason=OVERSIZED)
+            case Refused(current):
+                stored, former = current, former | row.keys()
+            case _:
+                return ReplayedChange(
+                    outcome="applied" if image.version == version else "superseded", opened=opened, row=row
+                )

@@ -6,23 +6,21 @@ shown, absence is evidence: an index drops it after all that it showed of it. A 
 
 A row may have left the indexes without an index that showed this change: the step puts its marker back there.
 
-With evidence the step ends, unless the change must find its roots again (`OpenChange.again`). Without it the step reads
-the row by key. If the row has another key now in each slot without evidence, these slots are asked again under it: an index drops
-the old key and shows the new one together, and the newer change of the row is open by itself. Without evidence there either, the
+With evidence the step ends, unless the change must find its roots again (`OpenChange.again`). Without it the step reads the row
+by key. If the row has another key now in each slot without evidence, these slots are asked again under it: an index drops the
+old key and shows the new one together, and the newer change of the row is open by itself. Without evidence there either, the
 settle stage finds the touched roots again, and publishes them.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from processor.engine.plan.step import Lookup, Step
-from processor.engine.plan.touch import Touch
-from processor.engine.protocol.segment import OpenChange, SettleOutcome, SlotKey, unproven_slots
+from processor.engine.plan.step import Lookup, Step, Touch
+from processor.engine.protocol.segments import OpenChange, SettleOutcome, SlotKey, unproven_slots
 from statestore import keys
-from statestore.item_attributes import shows
-from statestore.items import Row, read_row, slot_name
-from statestore.row_writes import put_back
+from statestore.items import Row, read_row, shows, slot_name
 from statestore.store import Item, Query
+from statestore.writes import put_back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,22 +1,175 @@
 """The source transactions of which the job has read records, and which of them are open.
 
-A transaction is complete when its end is known, and the job has read as many records of each table as the end says, of the tables
-that it reads. A record counts whatever became of it: applied, superseded, ignored, or a dead letter. Records are known by their
-numbers, so a replayed batch counts none twice. A transaction that is not complete is open, until the job gives it up. One that
-the connector sends again is open until the job has read all that it sends again (`processor.engine.protocol.repeat`).
+A transaction is complete when its end is known, and the job has read as many records of each table as the end says, of the
+tables that it reads. A record counts whatever became of it: applied, superseded, ignored, or a dead letter. Records are known
+by their numbers, so a replayed batch counts none twice. A transaction that is not complete is open, until the job gives it up.
+One that the connector sends again is open until the job has read all that it sends again (`ResentRecords`).
+
+A run reads what its topics had when it began, before it trusts its account of transactions (`StartGate`). A batch may have failed
+before the start. Its tasks wrote rows, and nobody holds their roots yet, or knows their transactions. The next batch reads
+those records again.
+
+A connector that was killed sends all again that came after its last stored offset, in the same order. So rows go back for a
+while. A transaction that had ended comes again, and with it all that ended after it. The last one that had not ended comes
+again, and goes on. Until all of this is read, documents may show some rows of before, and some of after.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from math import inf
 from typing import NamedTuple
 
-from processor.engine.protocol.ended_transactions import EndedTransactions
 from processor.engine.protocol.epochs import Partition
-from processor.engine.protocol.held_portion import SeenRecords, TransactionName
-from processor.engine.protocol.repeat import Repeat, is_copy
+from processor.engine.protocol.gate_items import SeenRecords, TransactionName
 from processor.values.source_transaction import TransactionEnd
 from statestore.keys import Key
+
+
+@dataclass(slots=True, kw_only=True)
+class ReadGoal:
+    """`unread`: where the topics ended that the job has not read so far; None while nobody has said where they end."""
+
+    unread: dict[Partition, int] | None = None
+
+    def note_topic_ends(self, ends: Mapping[Partition, int]) -> None:
+        """Takes where the topics end, if nobody has said it before."""
+        if self.unread is None:
+            self.unread = dict(ends)
+
+    def read(self, positions: Mapping[Partition, int]) -> bool:
+        """Takes how far the job has read; returns whether it has read so far."""
+        if self.unread is None:
+            return False
+        self.unread = {at: end for at, end in self.unread.items() if positions.get(at, 0) < end}
+        return not self.unread
+
+
+PATIENCE_SECONDS = 10.0
+"""So long after the job has read these records, transactions that are older than `at_most` may still end."""
+
+
+@dataclass(slots=True, kw_only=True)
+class StartGate:
+    """`until`: before it a run that is not ready lets no root go. `patient_until`: before it no open transaction is too old;
+    infinite while the run is not ready. Both on the job's clock. `horizon`: what it reads first."""
+
+    until: float = -inf
+    patient_until: float = -inf
+    horizon: ReadGoal = field(default_factory=ReadGoal)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the job has read what its topics had."""
+        return self.patient_until < inf
+
+    @property
+    def needs_topic_ends(self) -> bool:
+        """Whether it must know where the topics end."""
+        return not self.ready and self.horizon.unread is None
+
+    def note_topic_ends(self, ends: Mapping[Partition, int]) -> None:
+        """Takes where the topics end."""
+        if not self.ready:
+            self.horizon.note_topic_ends(ends)
+
+    def read(self, positions: Mapping[Partition, int], now: float) -> bool:
+        """Takes how far the job has read; returns whether it is ready from now on."""
+        if self.ready or not self.horizon.read(positions):
+            return False
+        self.patient_until = now + PATIENCE_SECONDS
+        return True
+
+
+MOST_ENDS = 200_000
+"""Ends that the job keeps of a topic: those of records that it has yet to read, and those that tell a copy from a new record."""
+INTERLEAVED = 2_000
+"""So many ends may come in another order than their times: of several partitions."""
+
+
+@dataclass(slots=True)
+class EndedTransaction:
+    """`counts`: how many records of each table. `first`, `last`: Kafka's times of its first and its last end. `was_read`: whether
+    the job has read all records before."""
+
+    counts: Mapping[str, int]
+    first: float
+    last: float
+    was_read: bool = False
+
+
+@dataclass(slots=True)
+class EndedTransactions:
+    """Those of a topic, by their ids, in the order in which the job read their ends."""
+
+    known: dict[str, EndedTransaction] = field(default_factory=dict)
+
+    def take(self, end: TransactionEnd) -> EndedTransaction:
+        """Takes an end."""
+        ended = self.known.setdefault(end.id, EndedTransaction(end.counts, end.time, end.time))
+        ended.first, ended.last = min(ended.first, end.time), max(ended.last, end.time)
+        if len(self.known) > MOST_ENDS:
+            del self.known[next(iter(self.known))]
+        return ended
+
+    def newest_before(self, time: float) -> EndedTransaction | None:
+        """The one that ended last before this time."""
+        before = islice((one for one in reversed(self.known.values()) if one.first < time), INTERLEAVED)
+        return max(before, key=lambda one: one.first, default=None)
+
+
+REORDER_SECONDS = 1.0
+"""So much later than the end of its transaction a record may come without being a copy: brokers may give the times."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ResentRecords:
+    """What the connector of a topic sends again. `names`: the open transactions of which it has sent a copy; `unread`: those of
+    them of which the job must yet read all records. `since`: Kafka's time of the newest copy that came after its end; minus
+    infinity without one. `newest`: the last transaction that had ended before. `horizon`: what the job must read, once all
+    copies are sent."""
+
+    names: set[str] = field(default_factory=set)
+    unread: set[str] = field(default_factory=set)
+    since: float = -inf
+    newest: EndedTransaction | None = None
+    horizon: ReadGoal = field(default_factory=ReadGoal)
+
+    def see(self, name: str, copied: float, ended: EndedTransactions) -> None:
+        """Takes a transaction of which a copy has come after its end, and Kafka's time of the copy."""
+        self.names.add(name)
+        if copied > self.since:
+            self.since, self.newest = copied, ended.newest_before(copied)
+            if not self.is_sent:
+                self.horizon = ReadGoal()
+
+    def add(self, name: str, *, is_unread: bool) -> None:
+        """Takes a transaction of which a copy has come from before its end."""
+        self.names.add(name)
+        self.horizon = ReadGoal()
+        if is_unread:
+            self.unread.add(name)
+
+    def remove(self, name: str) -> bool:
+        """Forgets a transaction; returns whether others are left."""
+        self.names.discard(name)
+        self.unread.discard(name)
+        return bool(self.names)
+
+    def end(self, end: EndedTransaction) -> None:
+        """Takes the end of a transaction."""
+        if end.first < self.since and (self.newest is None or end.first > self.newest.first):
+            self.newest = end
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether the end has come again that was the newest."""
+        return self.newest is None or self.newest.last >= self.since - REORDER_SECONDS
+
+
+def is_copy(time: float, ended: EndedTransaction) -> bool:
+    """Whether a record of this time came after the end of its transaction."""
+    return time > ended.first + REORDER_SECONDS
 
 
 class OpenTransaction(NamedTuple):
@@ -49,7 +202,7 @@ class SourceTransactions:
     tables: dict[str, set[str]] = field(default_factory=dict)
     last: int = 0
     given_up: int = 0
-    repeats: dict[str, Repeat] = field(default_factory=dict)
+    repeats: dict[str, ResentRecords] = field(default_factory=dict)
     _known: dict[TransactionName, _Transaction] = field(default_factory=dict)
     _open: dict[str, dict[int, OpenTransaction]] = field(default_factory=dict)
     _ended: dict[str, EndedTransactions] = field(default_factory=dict)
@@ -112,15 +265,15 @@ class SourceTransactions:
         return found
 
     @property
-    def asks(self) -> bool:
+    def needs_topic_ends(self) -> bool:
         """Whether the job must know where its topics end: a connector has sent all again that it had sent before."""
         return any(self._is_sent(topic) and one.horizon.unread is None for topic, one in self.repeats.items())
 
-    def expect(self, ends: Mapping[Partition, int]) -> None:
+    def note_topic_ends(self, ends: Mapping[Partition, int]) -> None:
         """Takes where the topics end."""
         for topic, repeat in self.repeats.items():
             if self._is_sent(topic):
-                repeat.horizon.expect(ends)
+                repeat.horizon.note_topic_ends(ends)
 
     def read(self, positions: Mapping[Partition, int], batch: int) -> bool:
         """Takes how far the job has read; returns whether it has read all of a topic that was sent again."""
@@ -183,7 +336,7 @@ class SourceTransactions:
             return
         if known.number not in self._open[name[0]]:
             self._open_up(name, at)
-        repeat = self.repeats.setdefault(name[0], Repeat())
+        repeat = self.repeats.setdefault(name[0], ResentRecords())
         if had_ended:
             repeat.see(name[1], seen.last, ended)
         elif not self.comes_again(name):

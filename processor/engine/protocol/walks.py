@@ -6,63 +6,188 @@ registry, because live work touches a row only when it changes, and after a trun
     WALKS, truncate#<entity>    every row that is older than the last truncate is deleted, and its documents are published
 
 A fill first writes the rows that follow an older layout, or show too few columns in the indexes. Then it *probes*: it asks the
-indexes for every row, and keeps the rows that they do not show yet as `unseen`. W after the last evidence it is done. A fill that
-is done stays true, since every run writes rows by the layout, and shows in the indexes what its products read there. A plan that
-reads fewer columns shows fewer, so the goal of the fill shrinks with the plan. Where no index is late, a fill does not probe.
+indexes for every row, and keeps the rows that they do not show yet as `unseen`. W after the last evidence it is done. A fill
+that is done stays true, since every run writes rows by the layout, and shows in the indexes what its products read there. A
+plan that reads fewer columns shows fewer, so the goal of the fill shrinks with the plan. Where no index is late, a fill does
+not probe.
 
 The job publishes nothing of a product whose walk is *held*: live work drops its roots, and the walk finds all of them later.
 
 A truncate is durable before its batch commits. While its walk goes on, its delete markers may have unpublished former keys: a
-crash, or a run that was given up, leaves them so. So a write of the entity looks for such keys from the truncate on, as from its
-batch's start on. A truncate that comes meanwhile begins the walk again, and the walk remembers the first one for this. The walk
-stays when it is done, because a dead letter that is older than the truncate may be replayed later.
+crash, or a run that was given up, leaves them so. So a write of the entity looks for such keys from the truncate on, as from
+its batch's start on. A truncate that comes meanwhile begins the walk again, and the walk remembers the first one for this. The
+walk stays when it is done, because a dead letter that is older than the truncate may be replayed later.
 
 A cursor moves when the round of its page has ended.
+
+An item has `run`, that wrote it, and `walk` as JSON: the goal, the partitions of the table that remain, each with the sort key
+after which it continues, and the rows that an index has yet to show.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from math import inf
+from typing import Any, Final, Literal, NamedTuple
 
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import ProductPlan
+from processor.engine.plan.plan import Plan, ProductPlan
 from processor.engine.protocol.ledger import group_partition
-from processor.engine.protocol.walk import (
-    FillGoal,
-    PublishGoal,
-    TruncateGoal,
-    Walk,
-    WalkedPage,
-    WalkName,
-    WalkPage,
-    read_walk,
-    walk_key,
-    write_walk,
-)
+from processor.engine.protocol.pending import Moment, Turn, Turns, split
 from registry.model import Progress
+from statestore import keys
+from statestore.items import key_of_item
+from statestore.keys import Key
 from statestore.store import AbsentOrBelow, Delete, Item, Write
+from statestore.writes import write_note
+
+PARTITION = keys.progress_partition("WALKS")
+
+NEVER = "~"
+"""Sorts above every version."""
+
+WalkName = tuple[Literal["fill", "publish", "truncate"], str]
+"""The kind of a walk, and its entity or product."""
+UnseenRow = tuple[str, str, str]
+"""A row, by partition and sort key, and the version that an index has yet to show."""
+
+
+class FillGoal(NamedTuple):
+    """The goal of a fill. `indexed`: the columns that the indexes show of each row, None for whole rows."""
+
+    layout: int
+    indexed: frozenset[str] | None
+
+    def covers(self, other: "FillGoal") -> bool:
+        """Whether each row that has reached this goal has reached the other one."""
+        shows = self.indexed is None or (other.indexed is not None and other.indexed <= self.indexed)
+        return shows and other.layout <= self.layout
+
+
+class PublishGoal(NamedTuple):
+    """The goal of a publication: all documents are of this version of the product."""
+
+    version: int
+
+
+class TruncateGoal(NamedTuple):
+    """The goal of a walk that deletes: no row is older than `version`, that of the last truncate. `since`: the version of the
+    first truncate since the walk was done. Delete markers from there on may have unpublished former keys."""
+
+    version: str
+    since: str = NEVER
+
+
+class WalkPage(NamedTuple):
+    """The next piece of a walk: the rows of a partition behind the sort key `after` (None: from the first one), or some unseen
+    rows. `probes`: the fill asks the indexes for them."""
+
+    walk: WalkName
+    pk: str = ""
+    after: str | None = None
+    probes: bool = False
+    unseen: tuple[UnseenRow, ...] = ()
+
+
+class WalkedPage(NamedTuple):
+    """A piece that a task has processed. `after`: the sort key after which the walk continues, None at the end of the partition.
+    `unseen`: its rows that the indexes do not show yet. `rows`: how many it had; `written`: how many of them the task wrote.
+    `refused`: why a row cannot be filled, else empty."""
+
+    page: WalkPage
+    after: str | None
+    rows: int
+    written: int = 0
+    unseen: tuple[UnseenRow, ...] = ()
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """A walk. `left`: the partitions that remain, with the sort key after which each continues, None at its start.
+    `probes`: the fill has written all rows; `passes`: how often it reads each row. `rows`, `written`: counts so far. `began`:
+    in seconds since 1970."""
+
+    goal: FillGoal | PublishGoal | TruncateGoal
+    left: Mapping[str, str | None]
+    probes: bool = False
+    passes: int = 1
+    unseen: tuple[UnseenRow, ...] = ()
+    rows: int = 0
+    written: int = 0
+    began: int = 0
+    held: bool = False
+    done: bool = False
+
+
+_STORED: Final = {"probes": "verifies"}
+"""Fields that have another name in the table."""
+
+
+def walk_key(name: WalkName) -> Key:
+    """The key of a walk's item."""
+    return Key(PARTITION, "#".join(name))
+
+
+def write_walk(name: WalkName, walk: Walk, run: int) -> Write:
+    """The write that makes a walk durable; refused when a later run has written it."""
+    goal: dict[str, Any] = walk.goal._asdict()
+    if goal.get("indexed") is not None:
+        goal["indexed"] = sorted(goal["indexed"])
+    values = {_STORED.get(field, field): getattr(walk, field) for field in Walk.__slots__ if field != "goal"}
+    return write_note(
+        walk_key(name), {"run": run, "walk": json.dumps({"goal": goal, **values})}, when=AbsentOrBelow("run", run + 1)
+    )
+
+
+def read_walk(item: Item) -> tuple[WalkName, Walk]:
+    """The walk that an item holds."""
+    kind, name = key_of_item(item).sk.split("#", 1)
+    values = json.loads(item["walk"])
+    goal = values.pop("goal")
+    values |= {field: values.pop(stored) for field, stored in _STORED.items() if stored in values}
+    unseen = tuple((pk, sk, version) for pk, sk, version in values.pop("unseen"))
+    if kind == "publish":
+        return ("publish", name), Walk(goal=PublishGoal(goal["version"]), unseen=unseen, **values)
+    if kind == "truncate":
+        return ("truncate", name), Walk(goal=TruncateGoal(**goal), unseen=unseen, **values)
+    indexed = None if goal["indexed"] is None else frozenset(goal["indexed"])
+    return ("fill", name), Walk(goal=FillGoal(goal["layout"], indexed), unseen=unseen, **values)
+
 
 PAGES_PER_ROUND = 4
+UNSEEN_SECONDS = 0.5
+"""Between two looks of a fill for rows that an index did not show."""
 MOST_UNSEEN = 1_000
 """A fill takes no further page while the indexes lack so many rows of it. All of them fit into the item of the walk."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Walks:
-    """The walks of a job. `run`: the run that writes them; it never overwrites those of a later run. `wait`: W. `probes`:
-    whether fills probe, because an index may be late. `stuck`: the walks that stopped in this run, with the reason. `shown_at`:
-    when fills got their last evidence, on the job's clock. `claimed`: whether this run has written all walks; `moved`: the walks
-    that this run continued. `behind`: the job is far behind its topics, and publications wait until it has caught up."""
+    """The walks of a job."""
 
     run: int
+    """The run that writes them; it never overwrites those of a later run."""
     wait: float
+    """W, in seconds."""
     probes: bool = True
+    """Fills probe, because an index may be late."""
+    rate: float = 0.0
+    """The most rows in a second; 0 for any."""
+    stopped: Collection[str] = ()
+    """The products that failed in this run: their walks wait for the next run."""
     walks: dict[WalkName, Walk] = field(default_factory=dict)
     stuck: dict[WalkName, str] = field(default_factory=dict)
+    """The walks that stopped in this run, with the reason."""
     shown_at: dict[WalkName, float] = field(default_factory=dict)
+    """When fills got their last evidence, on the job's clock."""
     claimed: bool = False
+    """This run has written all walks."""
     behind: bool = False
+    """The job is far behind its topics, and publications wait until it has caught up."""
     moved: set[WalkName] = field(default_factory=set)
+    """The walks that this run continued."""
+    next_page: float = -inf
+    """When the walks go on, on the job's clock."""
 
     @property
     def held(self) -> frozenset[str]:
@@ -118,8 +243,8 @@ class Walks:
         self.claimed = True
         return [*map(self._write, changed), *gone]
 
-    def hold(self, plan: Plan, date: float) -> list[Write]:
-        """Holds all products until `end_hold`; returns the writes that make that durable. The walks then begin at the first
+    def begin_catch_up(self, plan: Plan, date: float) -> list[Write]:
+        """Holds all products until `end_catch_up`; returns the writes that make that durable. The walks then begin at the first
         root."""
         self.behind = True
         names: list[WalkName] = []
@@ -131,7 +256,7 @@ class Walks:
                 names.append(("publish", name))
         return [self._write(name) for name in names]
 
-    def end_hold(self, plan: Plan) -> list[Write]:
+    def end_catch_up(self, plan: Plan) -> list[Write]:
         """Begins the publications that waited only because the job was behind; returns the writes."""
         self.behind = False
         return [self._write(name) for name in self._begin(plan)]
@@ -149,19 +274,41 @@ class Walks:
             begun[name] = None
         return [self._write(name) for name in begun]
 
-    def next(self, stopped: Collection[str]) -> list[WalkPage]:
-        """The pieces of the next round; none of the `stopped` products."""
+    def turns(self, moment: Moment) -> Turns:
+        """Ends fills, and then some pages, at the rate."""
+        if ended := self.end_fills(moment.plan, moment.now):
+            moment = yield Turn(requests=ended)
+        if self.next_page <= moment.now and (pages := self.next()):
+            yield Turn(split(pages, PAGES_PER_ROUND))
+
+    def take(self, found: Iterable[tuple[str, str]], done: Iterable[WalkedPage], moment: Moment) -> list[Write]:
+        """Takes truncates, as entity and version, and pages that tasks have processed."""
+        truncates, walked = list(found), list(done)
+        if walked:
+            pause = sum(one.rows for one in walked) / self.rate if self.rate else 0.0
+            unseen = UNSEEN_SECONDS if any(one.page.unseen for one in walked) else 0.0
+            self.next_page = moment.now + max(pause, unseen)
+        writes = self.truncate(truncates, moment.plan, moment.date) if truncates else []
+        return [*writes, *self.advance(walked, moment.plan, moment.now)] if walked else writes
+
+    def next_due(self) -> float | None:
+        """When the next fill ends, or the walks go on."""
+        dues = [at + self.wait for at in self.shown_at.values()]
+        return min([*dues, self.next_page] if self.next() else dues, default=None)
+
+    def next(self) -> list[WalkPage]:
+        """The pieces of the next round; none of the products that are stopped."""
         pages: list[WalkPage] = []
-        for name, walk in self._going(stopped):
+        for name, walk in self._going():
             if walk.unseen:
                 pages.append(WalkPage(name, unseen=walk.unseen))
             if len(walk.unseen) < MOST_UNSEEN:
                 pages += [WalkPage(name, pk, after, walk.probes) for pk, after in walk.left.items()]
         return pages[:PAGES_PER_ROUND]
 
-    def publishes(self, stopped: Collection[str]) -> bool:
-        """Whether the walk of a product that is not `stopped` still finds roots to publish."""
-        return any(kind == "publish" for (kind, _), _ in self._going(stopped))
+    def publishes(self) -> bool:
+        """Whether the walk of a product that is not stopped still finds roots to publish."""
+        return any(kind == "publish" for (kind, _), _ in self._going())
 
     def advance(self, walked: Iterable[WalkedPage], plan: Plan, now: float) -> list[Write]:
         """Takes the pieces of a round that has ended; returns the writes that make the progress durable."""
@@ -219,10 +366,10 @@ class Walks:
             if not walk.done or name in self.moved
         ]
 
-    def _going(self, stopped: Collection[str]) -> Iterator[tuple[WalkName, Walk]]:
+    def _going(self) -> Iterator[tuple[WalkName, Walk]]:
         """The walks that have something to do now."""
         for name, walk in self.walks.items():
-            is_stopped = name[0] == "publish" and name[1] in stopped
+            is_stopped = name[0] == "publish" and name[1] in self.stopped
             if not (walk.done or walk.held or name in self.stuck or is_stopped):
                 yield name, walk
 

@@ -1,4 +1,4 @@
-"""Writes one net change to the table, and returns the row that it touched.
+"""The step `write_state` writes one net change to the table, and returns the row that it touched.
 
     1. One conditional write. It succeeds where there is no row, or a row that a committed batch wrote from the same epoch and
        partition: that batch has published the row. The write itself keeps the previous keys.
@@ -21,32 +21,87 @@ there: the same content as before is no proof, because the row may have had anot
 This read is weak. If its answer is old, the store refuses the write, and returns the row. Where the answer leads to no write,
 the step reads the row again, strongly consistent.
 
-A delete of a row that every index has shown, and that has no open change, takes the row out of the indexes: each drops the entry,
-and shows no other in its place. A merge never does this, because nobody may know what the indexes have shown of its row. A
-replay that outlived its run may have written the row after the run's end, so that no open change names it: the row says so
+A delete of a row that every index has shown, and that has no open change, takes the row out of the indexes: each drops the
+entry, and shows no other in its place. A merge never does this, because nobody may know what the indexes have shown of its row.
+A replay that outlived its run may have written the row after the run's end, so that no open change names it: the row says so
 (`Row.replayed`). Then absence proves nothing, and settling puts the marker back into the indexes.
+
+The step `keep_edges` keeps the edges of a row around its write (rule 12).
+
+    1. Before each write of the row, the step puts every edge that the new version names, where the stored edge is
+       older. New edges alone are not enough, since a task that removes edges of an earlier version may still be under
+       way.
+    2. The write step writes the row.
+    3. The step removes the edges that this version of the row dropped, and those that it put and the row does not name
+       in the end. It removes them in the name of the row's version, where the edge is older than that.
+
+A crash leaves too many edges, never too few. The replay of the batch finds the dropped keys again, because the row
+keeps them until then. A needless edge costs a read: assemble checks rows against the join.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from processor.engine.plan.declared_columns import declared_row
 from processor.engine.plan.plan import EntityPlan
-from processor.engine.plan.row_image import filled_image, image_of, refuse_stray, version_of
-from processor.engine.plan.step import Step, WeakKey
-from processor.engine.plan.touch import UNDECLARED, RefusedChange, Touch, TouchOutcome, oversized
-from processor.engine.protocol.committed import Published
+from processor.engine.plan.row_image import declared_row, filled_image, image_of, refuse_stray, version_of
+from processor.engine.plan.step import UNDECLARED, RefusedChange, RowKeys, Step, Touch, TouchOutcome, WeakKey, oversized
+from processor.engine.protocol.epochs import Published
 from processor.values.record import UNAVAILABLE, Change
 from statestore import keys
-from statestore.items import Image, JoinKey, Row, written_row
+from statestore.items import Edge, Image, JoinKey, Row, written_row
 from statestore.keys import Key
-from statestore.row_writes import keep_indexed, leaves_room, merge_image, write_image
 from statestore.store import Done, Item, Refused, TooLarge, Write
+from statestore.writes import (
+    drop_edge,
+    edges_in,
+    keep_indexed,
+    leaves_room,
+    merge_image,
+    put_edge,
+    version_in,
+    write_image,
+)
+
+T = TypeVar("T", bound="EdgedResult | None")
+
+
+class EdgedResult(Protocol):
+    """The result of a step that writes a row."""
+
+    @property
+    def row_keys(self) -> RowKeys | None:
+        """The row as the table has it now, and its former keys; None where the result names no row."""
+
+
+def keep_edges(writing: Step[T], plan: EntityPlan) -> Step[T]:
+    """Runs the step that writes a row of this entity, and keeps the row's edges."""
+    if not plan.edges:
+        return (yield from writing)
+    put: set[Edge] = set()
+    answers: Any = None
+    while True:
+        try:
+            requests = writing.send(answers)
+        except StopIteration as end:
+            result: T = end.value
+            break
+        for write in [r for r in requests if isinstance(r, Write)]:
+            if named := edges_in(write):
+                put |= named
+                yield tuple(put_edge(write.key, edge, version_in(write)) for edge in sorted(named))
+        answers = yield requests
+    if result is not None and (found := result.row_keys):
+        row, former_keys = found
+        dropped = put.union((fields, key) for fields, key in former_keys if isinstance(fields, str)) - row.edges
+        if dropped:
+            yield tuple(drop_edge(row.key, edge, row.version) for edge in sorted(dropped))
+    return result
+
 
 IsShown = Callable[[Key], bool]
 
 
-def unknown(_: Key) -> bool:
+def never_visible(_: Key) -> bool:
     """Nobody knows what the indexes have shown of a row."""
     return False
 
@@ -58,7 +113,7 @@ def write_state(
     published: Published,
     expires_at: int,
     reads: bool = False,
-    is_shown: IsShown = unknown,
+    is_shown: IsShown = never_visible,
 ) -> Step[Touch | RefusedChange]:
     """Writes `change`. `published`: which stored rows are. `expires_at`: when DynamoDB may drop a delete marker, in seconds since
     1970. `reads`: the step reads the row first. `is_shown`: whether
@@ -66,12 +121,12 @@ def write_state(
     sk = keys.encode(change.key)
     if sk is None:
         raise ValueError(f"a {change.entity} without a key reached the table")
-    key = plan.key(sk)
+    writing = _Writing(change, plan, plan.key(sk), published, expires_at)
     if change.row is not None and (reads or UNAVAILABLE in change.row.values()):
-        (item,) = yield (WeakKey(key),)
-        return (yield from _merge(change, plan, key, _row(item, plan), published, expires_at, sure=False))
-    image = image_of(change, plan, key, None, expires_at)
-    if change.row is None and is_shown(key):
+        (item,) = yield (WeakKey(writing.key),)
+        return (yield from writing.merge(_row(item, plan), sure=False))
+    image = image_of(change, plan, writing.key, None, expires_at)
+    if change.row is None and is_shown(writing.key):
         image = image._replace(slots={}, emptied=tuple(plan.slots))
     write = write_image(image, below=published.below, since=published.since)
     if not leaves_room(image, write):
@@ -80,9 +135,9 @@ def write_state(
     if isinstance(answer, TooLarge):
         return oversized(change)
     if not isinstance(answer, Done):
-        return (yield from _merge(change, plan, key, _row(answer.current, plan), published, expires_at, sure=True))
+        return (yield from writing.merge(_row(answer.current, plan), sure=True))
     old = _row(answer.old, plan)
-    touch = _applied(change, plan, image, old)
+    touch = writing.applied(image, old)
     return touch._replace(row=_unproven(touch.row, plan)) if old is not None and old.replayed else touch
 
 
@@ -94,55 +149,66 @@ class _Merge(NamedTuple):
     outcome: TouchOutcome
 
 
-def _merge(
-    change: Change, plan: EntityPlan, key: Key, seen: Row | None, published: Published, expires_at: int, *, sure: bool
-) -> Step[Touch | RefusedChange]:
-    """Merges over the row `seen`. `sure`: whether the table has, or just had, this row."""
-    while True:
-        planned = _plan_merge(change, plan, key, seen, published, expires_at)
-        if isinstance(planned, _Merge):
-            (answer,) = yield (planned.write,)
-            if isinstance(answer, Done):
-                return _merged(change, plan, planned, seen, published)
-            if isinstance(answer, Refused):
-                seen, sure = _row(answer.current, plan), True
-                continue
-            planned = oversized(change)
-        if sure:
-            return planned
-        (item,) = yield (key,)
-        seen, sure = _row(item, plan), True
+class _Writing(NamedTuple):
+    """A change that the step writes."""
 
+    change: Change
+    plan: EntityPlan
+    key: Key
+    published: Published
+    expires_at: int
 
-def _plan_merge(
-    change: Change, plan: EntityPlan, key: Key, seen: Row | None, published: Published, expires_at: int
-) -> _Merge | Touch | RefusedChange:
-    """The write over the row `seen`, or the end of the step without a write."""
-    if refused := refuse_stray(change, seen):
-        return refused
-    outcome: TouchOutcome = "applied"
-    if seen is None or seen.version < version_of(change):
-        image = image_of(change, plan, key, seen, expires_at)
-        if seen is not None and published(seen.version):
-            image = keep_indexed(image, seen)
-    else:
-        outcome = "replayed" if seen.version == version_of(change) else "superseded"
-        fills = filled_image(change, plan, seen)
-        if fills is None:
-            former_keys = _pending(seen, published) - seen.keys()
-            return Touch(change.entity, seen, former_keys, None, outcome)
-        image = fills
-    write = merge_image(image, seen, published=published)
-    return _Merge(write, image, outcome) if leaves_room(image, write) else oversized(change)
+    def merge(self, seen: Row | None, *, sure: bool) -> Step[Touch | RefusedChange]:
+        """Merges over the row `seen`. `sure`: whether the table has, or just had, this row."""
+        while True:
+            planned = self._planned(seen)
+            if isinstance(planned, _Merge):
+                (answer,) = yield (planned.write,)
+                if isinstance(answer, Done):
+                    return self._merged(planned, seen)
+                if isinstance(answer, Refused):
+                    seen, sure = _row(answer.current, self.plan), True
+                    continue
+                planned = oversized(self.change)
+            if sure:
+                return planned
+            (item,) = yield (self.key,)
+            seen, sure = _row(item, self.plan), True
 
+    def applied(self, image: Image, old: Row | None) -> Touch:
+        """The touch of a write over the published row `old`."""
+        row = written_row(image, old)
+        former_keys = old.keys() - row.keys() if old is not None else frozenset()
+        # Nobody may have published what a replay wrote, so all counts as changed.
+        changed = None if old is not None and old.replayed else _changed(self.plan, old, row)
+        return Touch(self.change.entity, row, former_keys, changed, "applied")
 
-def _merged(change: Change, plan: EntityPlan, done: _Merge, seen: Row | None, published: Published) -> Touch:
-    """The touch of a merge that the store did."""
-    if seen is None or published(seen.version):  # as if the first write had succeeded
-        return _applied(change, plan, done.image, seen)
-    row = written_row(done.image, seen)
-    former_keys = (seen.keys() | _pending(seen, published)) - row.keys()
-    return Touch(change.entity, row, former_keys, None, done.outcome)
+    def _planned(self, seen: Row | None) -> _Merge | Touch | RefusedChange:
+        """The write over the row `seen`, or the end of the step without a write."""
+        change, plan, published = self.change, self.plan, self.published
+        if refused := refuse_stray(change, seen):
+            return refused
+        outcome: TouchOutcome = "applied"
+        if seen is None or seen.version < version_of(change):
+            image = image_of(change, plan, self.key, seen, self.expires_at)
+            if seen is not None and published(seen.version):
+                image = keep_indexed(image, seen)
+        else:
+            outcome = "replayed" if seen.version == version_of(change) else "superseded"
+            fills = filled_image(change, plan, seen)
+            if fills is None:
+                return Touch(change.entity, seen, _pending(seen, published) - seen.keys(), None, outcome)
+            image = fills
+        write = merge_image(image, seen, published=published)
+        return _Merge(write, image, outcome) if leaves_room(image, write) else oversized(change)
+
+    def _merged(self, done: _Merge, seen: Row | None) -> Touch:
+        """The touch of a merge that the store did."""
+        if seen is None or self.published(seen.version):  # as if the first write had succeeded
+            return self.applied(done.image, seen)
+        row = written_row(done.image, seen)
+        former_keys = (seen.keys() | _pending(seen, self.published)) - row.keys()
+        return Touch(self.change.entity, row, former_keys, None, done.outcome)
 
 
 def _row(item: Item | None, plan: EntityPlan) -> Row | None:
@@ -159,14 +225,6 @@ def _unproven(row: Row, plan: EntityPlan) -> Row:
 
 def _pending(row: Row, published: Published) -> frozenset[JoinKey]:
     return frozenset((p.slot, p.key) for p in row.pending if not published(p.version))
-
-
-def _applied(change: Change, plan: EntityPlan, image: Image, old: Row | None) -> Touch:
-    row = written_row(image, old)
-    former_keys = old.keys() - row.keys() if old is not None else frozenset()
-    # Nobody may have published what a replay wrote, so all counts as changed.
-    changed = None if old is not None and old.replayed else _changed(plan, old, row)
-    return Touch(change.entity, row, former_keys, changed, "applied")
 
 
 def _changed(plan: EntityPlan, old: Row | None, row: Row) -> frozenset[str] | None:

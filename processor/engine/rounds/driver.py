@@ -6,25 +6,27 @@ again.
 
 The driver knows no Spark. `run`, `rounds` and the simulator run this same code; each passes its own
 executor and clock.
+
+Makes the driver of a run.
 """
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
-from typing import TypeVar
+from typing import NamedTuple
 
 from processor.counts import REPLAYED_AS, Count
 from processor.engine.plan.plan import Plan
-from processor.engine.plan.touch import Root
-from processor.engine.protocol.committed import NOTHING, Committed
-from processor.engine.protocol.epochs import Partition
+from processor.engine.plan.step import Root
+from processor.engine.protocol.epochs import Committed, Partition
+from processor.engine.protocol.held_roots import DueRoots
+from processor.engine.protocol.ledger import Run
+from processor.engine.protocol.pending import Moment, Turn, Turns, Work
 from processor.engine.protocol.replays import ReplayReport, end_replay, refuse_replay
-from processor.engine.protocol.walk import WalkPage
 from processor.engine.rounds.clock import Clock
-from processor.engine.rounds.executor import Work
+from processor.engine.rounds.events import JobEvent, Report, no_report
 from processor.engine.rounds.follow_up_stages import (
     RootToRepair,
     backlog_stage,
@@ -32,40 +34,40 @@ from processor.engine.rounds.follow_up_stages import (
     repair_stage,
     resume_stage,
     settle_stage,
+    walk_stage,
 )
-from processor.engine.rounds.job_event import JobEvent, Report
-from processor.engine.rounds.keep_changes import close_open_changes
 from processor.engine.rounds.replay_stage import replay_stage
 from processor.engine.rounds.round import CHUNK, PublishSetup, Stage
-from processor.engine.rounds.round_runner import RoundRunner
+from processor.engine.rounds.round_counts import spending
+from processor.engine.rounds.round_runner import Executor, RoundOutcome, RoundRunner, Tasks, always_holds
 from processor.engine.rounds.run_progress import RunProgress
-from processor.engine.rounds.spending import spending
-from processor.engine.rounds.walk_stage import walk_stage
 from processor.engine.rounds.write_stage import write_stage
 from processor.environment.settings.settings import Settings
 from processor.values.dead_letters import DeadLetter
 from processor.values.source_transaction import NoTransactionFeed, TransactionFeed
 from statestore.store import Store
 
-UNSEEN_SECONDS = 0.5
-"""Between two looks of a fill for rows that an index did not show."""
-T = TypeVar("T")
+
+class Kind(NamedTuple):
+    """A kind of work between batches: its name, for people, the stage of its rounds, and what waits of it."""
+
+    name: str
+    stage: Stage
+    work: Work
 
 
 @dataclass(slots=True, kw_only=True)
 class Driver:
-    """The driver of one run. `processor.engine.rounds.make_driver` makes it.
-
-    tally: the counts of all rounds so far. last_letter: the place and the reason of the last dead letter.
-    next_walk: when walks go on, on the job's clock. transactions: brings the ends of source transactions.
-    """
+    """The driver of one run. `make_driver` makes it."""
 
     progress: RunProgress
     rounds: RoundRunner
     transactions: TransactionFeed = field(default_factory=NoTransactionFeed)
+    """Brings the ends of source transactions."""
     tally: Counter[str] = field(default_factory=Counter)
+    """The counts of all rounds so far."""
     last_letter: str = ""
-    next_walk: float = -math.inf
+    """The place and the reason of the last dead letter."""
 
     @property
     def plan(self) -> Plan:
@@ -92,6 +94,15 @@ class Driver:
         """Where the run shows its events."""
         return self.progress.report
 
+    def kinds(self) -> Iterator[Kind]:
+        """The kinds of work between batches, in the order of their turns. An edit replaces some of them."""
+        progress = self.progress
+        yield Kind("settled", settle_stage, progress.open_changes)
+        yield Kind("fan-out", resume_stage, progress.fan_outs)
+        yield Kind("backlog", backlog_stage, progress.backlog)
+        yield Kind("walk", walk_stage, progress.walks)
+        yield Kind("released", release_stage, progress.held)
+
     @property
     def pending(self) -> bool:
         """Whether background work remains, now or later."""
@@ -100,25 +111,24 @@ class Driver:
     @property
     def unsettled(self) -> bool:
         """Whether work remains that may yet find roots. A root that waits at a gate is found: it goes out in its time."""
-        return bool(self.progress.fan_outs.waiting or self.progress.backlog.next()) or bool(self._found_later())
+        held = self.progress.held
+        return any(kind.work.next_due() is not None for kind in self.kinds() if kind.work is not held)
 
     def next_due(self) -> float | None:
-        """When the next background work is due, on the job's clock; None when nothing waits for its time."""
-        if self.progress.fan_outs.waiting:
-            return None
-        held = self.progress.held.next_due()
-        return min([*self._found_later(), *([] if held is None else [held])], default=None)
+        """When the next background work is due, on the job's clock: minus infinity for at once, None where there is none."""
+        dues = (kind.work.next_due() for kind in self.kinds())
+        return min((due for due in dues if due is not None), default=None)
 
     @property
     def busy(self) -> bool:
         """Whether background work remains that need not wait."""
-        walks = self.next_walk <= self.clock.now() and self._pages()
-        return bool(self.progress.fan_outs.waiting or self.progress.backlog.next() or walks)
+        dues = (work.next_due() for work in (self.progress.fan_outs, self.progress.backlog, self.progress.walks))
+        return any(due is not None and due <= self.clock.now() for due in dues)
 
     @property
     def publishes(self) -> bool:
         """Whether the walk of a product still finds roots to publish."""
-        return self.progress.walks.publishes(self.progress.backlog.stopped)
+        return self.progress.walks.publishes()
 
     def start(self) -> None:
         """Takes over what earlier runs left in the table. The caller has fenced those runs. Then waits W, so that the
@@ -133,102 +143,66 @@ class Driver:
         self.rounds.check_lease()
         self.progress.adopt(plan, setup)
 
-    def hold(self) -> None:
-        """Publishes nothing until `end_hold`: the job is far behind, and writes rows first."""
+    def begin_catch_up(self) -> None:
+        """Publishes nothing until `end_catch_up`: the job is far behind, and writes rows first."""
         self.rounds.check_lease()
-        self.progress.keep_walks(self.progress.walks.hold(self.plan, self.clock.date()))
+        self.progress.keep(self.progress.walks.begin_catch_up(self.plan, self.clock.date()))
 
-    def end_hold(self) -> None:
+    def end_catch_up(self) -> None:
         """Publishes each root once, as the rows are now, and from now on again what changes."""
         self.rounds.check_lease()
-        self.progress.keep_walks(self.progress.walks.end_hold(self.plan))
+        self.progress.keep(self.progress.walks.end_catch_up(self.plan))
 
     @property
-    def asks(self) -> bool:
+    def needs_topic_ends(self) -> bool:
         """Whether the run must know where its topics end now (`expect`)."""
-        return self.progress.held.asks
+        return self.progress.held.needs_topic_ends
 
-    def expect(self, ends: Mapping[Partition, int], positions: Mapping[Partition, int]) -> None:
+    def note_topic_ends(self, ends: Mapping[Partition, int], positions: Mapping[Partition, int]) -> None:
         """Takes where the topics end, and where the run reads on. Until it has read so far, roots of whole transactions wait
         for `at_most`: tasks of a run before may have written rows of these records, or the connector sends them again."""
-        self.progress.held.expect(ends, positions, self.clock.now())
+        self.progress.held.note_topic_ends(ends, positions, self.clock.now())
 
     def note_read(self, positions: Mapping[Partition, int]) -> None:
         """Takes how far the run has read its topics."""
         self.progress.held.read(positions, self.clock.now())
 
-    def process_batch(self, records: Work, committed: Committed, batch: int = 0) -> Counter[str]:
+    def process_batch(self, records: Tasks, committed: Committed, batch: int = 0) -> Counter[str]:
         """Processes a micro-batch, or a piece of it; returns its counts. `committed`: the records of the batches and pieces
         before."""
         self.rounds.batch = max(batch, self.rounds.batch + 1)
         self.progress.forget(self.progress.held.begin_batch(batch or self.rounds.batch, self.clock.now()))
-        return self._round(f"batch {self.rounds.batch}", write_stage, records, committed)
+        return self._round(f"batch {self.rounds.batch}", self.rounds.run_round(write_stage, records, committed))
 
     def background_work(self) -> None:
-        """The work between batches: at most one round of settling, of fan-outs, of the backlog, of walks, and of
-        roots that waited at gates."""
-        self.settle_open_changes()
-        self.resume_fan_outs()
-        self.publish_backlog()
-        self.walk()
-        self.release_held()
+        """The work between batches: at most one round of each kind."""
+        for kind in self.kinds():
+            self.work(kind)
 
-    def settle_open_changes(self) -> None:
-        """Settles the open changes that are due, and closes those that the indexes have shown long enough. The documents that it
-        publishes count as corrections, unless the walk of a product goes on, which would have published them too."""
-        self.progress.open_changes.confirm(self.clock.now())
-        if due := self.progress.open_changes.due(self.clock.now()):
-            work = split(due, min(len(due), self.settings.lanes))
-            name = Count.PUBLISHED if self.publishes else Count.CORRECTIONS
-            self._round("settled", settle_stage, work, published_as=name)
-        self._close_open_changes()
-
-    def resume_fan_outs(self) -> None:
-        """Continues fan-outs, a page each."""
-        if fan_outs := self.progress.fan_outs.next():
-            self._round("fan-out", resume_stage, split(fan_outs, len(fan_outs)))
-
-    def publish_backlog(self) -> None:
-        """Publishes some of the backlog of earlier runs."""
-        if items := self.progress.backlog.next():
-            self._round("backlog", backlog_stage, [list(chain.from_iterable(items.values()))])
-            for request in self.progress.backlog.remove(items):
-                self.store.delete(request)
-
-    def release_held(self) -> None:
-        """Publishes the roots that their gates let through."""
-        held, clock = self.progress.held, self.clock
-        for topic, since in held.transactions.missing_ends().items():
-            held.take_ends(topic, self.transactions.ends(topic, since))
-        due = held.due(clock.now())
-        if due.times:
-            self.release(due.times)
-            self.tally[Count.RELEASED_INCOMPLETE] += len(due.incomplete)
+    def work(self, kind: Kind) -> None:
+        """The turns of a kind of work."""
+        if kind.work is self.progress.held:
+            self._take_ends()
+        self._follow(kind, kind.work.turns(self._moment()))
 
     def release(self, times: Mapping[Root, float]) -> None:
         """Publishes roots that wait, whatever their gates say. Each with Kafka's time of the oldest record that led to it."""
-        held, clock = self.progress.held, self.clock
-        self.rounds.check_lease()
-        for write in held.note_release(list(times), self.rounds.number, clock.now(), clock.date()):
-            self.store.write(write)
-        self._round("released", release_stage, split(list(times.items()), min(len(times), self.settings.lanes)))
-        self.progress.forget(held.released(list(times), clock.now()))
+        *_, kind = self.kinds()
+        self._follow(kind, self.progress.held.release(DueRoots(dict(times), set()), self._moment()))
 
-    def walk(self) -> None:
-        """Continues the walks: some pages, at the rate of the settings."""
-        if writes := self.progress.walks.end_fills(self.plan, self.clock.now()):
-            self.rounds.check_lease()
-            self.progress.keep_walks(writes)
-        pages = self._pages() if self.next_walk <= self.clock.now() else []
-        if pages:
-            rows = self._round("walk", walk_stage, split(pages, len(pages)))["walked"]
-            pause = rows / self.settings.walk_rate if self.settings.walk_rate else 0
-            self.next_walk = self.clock.now() + max(pause, UNSEEN_SECONDS if any(page.unseen for page in pages) else 0)
+    def _follow(self, kind: Kind, turns: Turns) -> None:
+        turn = next(turns, None)
+        while turn is not None:
+            self._turn(kind, turn)
+            try:
+                turn = turns.send(self._moment())
+            except StopIteration:
+                return
 
     def repair(self, roots: Sequence[RootToRepair]) -> None:
         """Publishes the documents of roots again, also where the ledger has the same hash."""
         for first in range(0, len(roots), CHUNK):
-            self._round("repair", repair_stage, [roots[first : first + CHUNK]])
+            self._round("repair", self.rounds.run_round(repair_stage, [roots[first : first + CHUNK]]))
 
     def replay(self, letters: Iterable[DeadLetter]) -> list[ReplayReport]:
         """Replays dead letters. Background work then settles their changes, and so publishes the documents."""
@@ -252,19 +226,34 @@ class Driver:
                 self.store.write(end_replay(report.record, report.outcome))
             self.tally[f"{REPLAYED_AS}{report.outcome}"] += 1
 
-    def _round(
-        self,
-        name: str,
-        stage: Stage,
-        work: Work,
-        committed: Committed = NOTHING,
-        *,
-        published_as: str = Count.PUBLISHED,
-    ) -> Counter[str]:
-        """One round; returns its counts. `published_as`: the name under which they show the published documents."""
-        tally, last_letter = self.rounds.run_round(stage, work, committed)
-        if published_as != Count.PUBLISHED:
-            tally[published_as] = tally.pop(Count.PUBLISHED, 0)
+    def _moment(self) -> Moment:
+        return self.progress.moment(self.rounds.number)
+
+    def _take_ends(self) -> None:
+        held = self.progress.held
+        for topic, since in held.transactions.missing_ends().items():
+            held.take_ends(topic, self.transactions.ends(topic, since))
+
+    def _turn(self, kind: Kind, turn: Turn) -> None:
+        """One turn. The documents that settling publishes count as corrections, unless the walk of a product goes on, which would
+        have published them too."""
+        if not turn.tasks:
+            self.rounds.check_lease()
+            before = spending(self.store)
+            self.progress.keep(turn.requests)
+            self.tally.update(spending(self.store) - before)
+            return
+        is_correction = kind.work is self.progress.open_changes and not self.publishes
+        outcome = self.rounds.run_round(kind.stage, turn.tasks, work=kind.work, turn=turn)
+        self._round(kind.name, outcome, is_correction)
+        if turn.incomplete:
+            self.tally[Count.RELEASED_INCOMPLETE] += turn.incomplete
+
+    def _round(self, name: str, outcome: RoundOutcome, is_correction: bool = False) -> Counter[str]:
+        """Counts a round, and shows it; returns its counts."""
+        tally, last_letter = outcome
+        if is_correction:
+            tally[Count.CORRECTIONS] = tally.pop(Count.PUBLISHED, 0)
         self.tally.update(tally)
         self.report(JobEvent(what=name.split()[0], text=name, fields=tally))
         if last_letter:
@@ -273,28 +262,29 @@ class Driver:
             self.report(JobEvent(what="dead letters", text=text, level="warning"))
         return tally
 
-    def _found_later(self) -> list[float]:
-        """When work is due that may find roots."""
-        ends = [at + self.progress.walks.wait for at in self.progress.walks.shown_at.values()]
-        dues = [self.progress.open_changes.next_due(), *ends, self.next_walk if self._pages() else None]
-        return [due for due in dues if due is not None]
 
-    def _pages(self) -> list[WalkPage]:
-        return self.progress.walks.next(self.progress.backlog.stopped)
-
-    def _close_open_changes(self) -> None:
-        """Closes the changes that the indexes have shown long enough, and keeps the durable items few."""
-        due = self.progress.open_changes.next_due()
-        if due is None or not (due <= self.clock.now() or self.progress.open_changes.fragmented()):
-            return
-        self.rounds.check_lease()
-        before = spending(self.store)
-        close_open_changes(
-            self.progress.open_changes, self.store, self.rounds.run.number, self.rounds.number, self.clock.now()
-        )
-        self.tally.update(spending(self.store) - before)
-
-
-def split(work: Sequence[T], tasks: int) -> list[Sequence[T]]:
-    """The work, dealt out to so many tasks."""
-    return [work[n::tasks] for n in range(tasks)]
+def make_driver(
+    *,
+    settings: Settings,
+    plan: Plan,
+    store: Store,
+    executor: Executor,
+    clock: Clock,
+    run: Run,
+    check_lease: Callable[[], None] = always_holds,
+    report: Report = no_report,
+    setup: PublishSetup | None = None,
+    transactions: TransactionFeed | None = None,
+) -> Driver:
+    """The driver of a run, which begins by this plan. `check_lease`: raises Fenced when another run took over."""
+    progress = RunProgress(
+        settings=settings,
+        plan=plan,
+        store=store,
+        clock=clock,
+        run=run.number,
+        report=report,
+        setup=setup or PublishSetup(),
+    )
+    rounds = RoundRunner(executor=executor, progress=progress, run=run, check_lease=check_lease)
+    return Driver(progress=progress, rounds=rounds, transactions=transactions or NoTransactionFeed())

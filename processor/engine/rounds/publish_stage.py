@@ -17,12 +17,8 @@ from operator import itemgetter
 from zlib import crc32
 
 from processor.counts import MESSAGES_OF, Count
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import ProductPlan
-from processor.engine.plan.root_key import root_message_key
-from processor.engine.plan.step import Step
-from processor.engine.plan.touch import Root
-from processor.engine.plan.tree import RootTree, merge
+from processor.engine.plan.plan import Plan, ProductPlan, RootTree, merge, root_message_key
+from processor.engine.plan.step import Root, Step
 from processor.engine.protocol.assemble import assemble, assemble_tree
 from processor.engine.protocol.ledger import Mark, group_partition
 from processor.engine.protocol.publish import (
@@ -35,8 +31,8 @@ from processor.engine.protocol.publish import (
     publish,
     unpublishable,
 )
-from processor.engine.rounds.freshness import UNKNOWN, RootTimes
 from processor.engine.rounds.round import CHUNK, LaneResult, Round
+from processor.engine.rounds.round_counts import UNKNOWN, RootTimes
 from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import TopicRefused
 from processor.language.product.avro import DocumentEncoder, Encode, EncodedDocument, framed_avro, json_of_avro
@@ -251,27 +247,23 @@ class _RootPublisher:
 
     def _context(self, name: str) -> PublishContext:
         if name not in self._contexts:
-            self._contexts[name] = _context(self._round, self._products[name])
+            round_, product = self._round, self._products[name]
+            self._contexts[name] = PublishContext(
+                topic=product.product.topic,
+                product=name,
+                partition=group_partition(product.ledger),
+                number=product.number,
+                version=product.version,
+                headers=(
+                    ("statestore.product", name.encode()),
+                    (VERSION_HEADER, b"%d" % product.version),
+                    ("statestore.registry_version", b"%d" % round_.plan.version),
+                    ("statestore.batch", b"%d" % round_.batch),
+                ),
+                earlier=round_.setup.earlier_sequences.get(name, 0),
+                limit=min(round_.setup.message_limits.get(name, MAX_MESSAGE_BYTES), MAX_MESSAGE_BYTES),
+                dead_letter_topic=round_.dead_letter_topic,
+                letter_bytes=round_.setup.letter_bytes,
+                refused_by=round_.refused_by,
+            )
         return self._contexts[name]
-
-
-def _context(round_: Round, product: ProductPlan) -> PublishContext:
-    name = product.product.name
-    return PublishContext(
-        topic=product.product.topic,
-        product=name,
-        partition=group_partition(product.ledger),
-        number=product.number,
-        version=product.version,
-        headers=(
-            ("statestore.product", name.encode()),
-            (VERSION_HEADER, b"%d" % product.version),
-            ("statestore.registry_version", b"%d" % round_.plan.version),
-            ("statestore.batch", b"%d" % round_.batch),
-        ),
-        earlier=round_.setup.earlier_sequences.get(name, 0),
-        limit=min(round_.setup.message_limits.get(name, MAX_MESSAGE_BYTES), MAX_MESSAGE_BYTES),
-        dead_letter_topic=round_.dead_letter_topic,
-        letter_bytes=round_.setup.letter_bytes,
-        refused_by=round_.refused_by,
-    )

@@ -5,29 +5,31 @@ A replay is input like a batch. Until its item records that it ended, the next r
 harmless. A letter is read by the forms of decimals that are settled by now. The stage finds no roots: settle work publishes the
 documents. A letter from before the last truncate of its table brings no row back: its replay leaves the delete marker of the
 truncate.
+
+The replay of a dead letter that takes the place of a document: has the document gone out since?
+
+The replay publishes nothing: a change of the document does, and the next start of the job, if the document then fits its topic.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from processor.engine.plan.plan import Plan
+from processor.engine.plan.plan import Plan, root_of
 from processor.engine.plan.row_image import version_of
 from processor.engine.plan.step import Step
 from processor.engine.protocol.decode import decode
-from processor.engine.protocol.keep_edges import RowKeys, keep_edges
-from processor.engine.protocol.replay import ReplayedChange, replay
-from processor.engine.protocol.replays import ReplayReport, replay_key
-from processor.engine.protocol.segment import changes_key, make_segment
-from processor.engine.rounds.replay_document import replay_document
+from processor.engine.protocol.ledger import group_key, read_entry
+from processor.engine.protocol.replays import ReplayReport, replay, replay_key
+from processor.engine.protocol.segments import changes_key, make_segment
+from processor.engine.protocol.write_state import keep_edges
+from processor.engine.rounds.decoding import SettledDecode, split_erased
 from processor.engine.rounds.round import Round, StageResult
-from processor.engine.rounds.settled_decode import SettledDecode
-from processor.engine.rounds.split_erased import split_erased
 from processor.engine.rounds.step_runner import StepRunner
 from processor.values.dead_letters import REPAIR, DeadLetter, seen_version
 from processor.values.entity import Entity
 from processor.values.reasons import OF_DOCUMENTS
 from processor.values.record import Change, Decoded, Ignored, Record, Rejected, Truncated
-from statestore.versions import decode_version
+from statestore.items import decode_version
 
 TOO_OLD = (
     "kept for longer than the marker of a deleted row (marker_days), so the row may have been deleted since: "
@@ -101,12 +103,6 @@ def _repair(record: Record, entity: Entity) -> Decoded:
     return change._replace(seen=seen_version(record)) if isinstance(change, Change) else change
 
 
-def _row_keys(replayed: ReplayedChange) -> RowKeys | None:
-    if replayed.row is None or replayed.opened is None:
-        return None
-    return replayed.row, replayed.opened.former
-
-
 def _in_order(changes: list[Change], round_: Round) -> Step[list[ReplayReport]]:
     """Replays the changes of one key, one after the other."""
     reports = []
@@ -115,7 +111,7 @@ def _in_order(changes: list[Change], round_: Round) -> Step[list[ReplayReport]]:
         note, older = replay_key(record), _older_than_truncate(change, round_)
         opens = changes_key(round_.run.number, round_.number, f"replay.{note.sk}", 0)
         replaying = replay(older or change, plan, note=note, opens=opens, expires_at=round_.expires_at)
-        replayed = yield from (keep_edges(replaying, _row_keys) if plan.edges else replaying)
+        replayed = yield from keep_edges(replaying, plan)
         opened = (opens, (replayed.opened,)) if replayed.opened is not None else None
         outcome = "superseded" if older and replayed.outcome == "applied" else replayed.outcome
         reports.append(ReplayReport(record=record, outcome=outcome, reason=replayed.reason, opened=opened))
@@ -130,3 +126,17 @@ def _older_than_truncate(change: Change, round_: Round) -> Change | None:
     epoch, partition, offset = decode_version(goal.version)
     at = replace(change.record, epoch=epoch, partition=partition, offset=offset)
     return change._replace(row=None, record=at)
+
+
+def replay_document(letter: Rejected, plan: Plan) -> Step[ReplayReport]:
+    """`superseded` where the ledger has a later message of the root; `refused`, for the same reason, where it has none; `ignored`
+    without the product."""
+    record = letter.record
+    for product in plan.products.values():
+        root = root_of(plan.entities[product.product.root].entity, (record.key or b"").decode())
+        if product.product.topic == record.topic and root is not None:
+            (item,) = yield (group_key(product.ledger, root),)
+            if read_entry(item, product.number).unfit:
+                return ReplayReport(record=record, outcome="refused", reason=letter.reason)
+            return ReplayReport(record=record, outcome="superseded")
+    return ReplayReport(record=record, outcome="ignored")

@@ -4,8 +4,8 @@
        roots to publish.
     2. The publish stage: the roots of each lane -> assemble, publish.
 
-All tasks of the first stage end before the first task of the publish stage begins. A round of little work is one task, which does
-both. Here is what both stages share, and what they return, as plain data.
+All tasks of the first stage end before the first task of the publish stage begins. A round of little work is one task, which
+does both. Here is what both stages share, and what they return, as plain data.
 """
 
 from collections import Counter
@@ -14,25 +14,25 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+from processor.counts import Count
 from processor.engine.plan.plan import Plan
-from processor.engine.plan.touch import Root
-from processor.engine.protocol.committed import Committed
-from processor.engine.protocol.epochs import Incarnations
+from processor.engine.plan.step import Root
+from processor.engine.protocol.epochs import Committed, Incarnations
 from processor.engine.protocol.erasures import Erased
-from processor.engine.protocol.fan_outs import FanOut, ResumedFanOut
-from processor.engine.protocol.held_portion import HeldPortion, SeenRecords, TransactionName
+from processor.engine.protocol.gate_items import Held, HeldPortion, SeenRecords, TransactionName, make_portions
 from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.open_changes import SettledSegment
-from processor.engine.protocol.overlay import Sight
+from processor.engine.protocol.pending import FanOut, ResumedFanOut
 from processor.engine.protocol.replays import ReplayReport
-from processor.engine.protocol.segment import DueSegment, Segment
-from processor.engine.protocol.walk import TruncateGoal, WalkedPage
-from processor.engine.rounds.freshness import RootTimes
+from processor.engine.protocol.segments import DueSegment, IndexObservation, Segment
+from processor.engine.protocol.walks import TruncateGoal, WalkedPage
+from processor.engine.rounds.round_counts import AbsentCounts, RootTimes, UpdateCounts
 from processor.engine.rounds.step_runner import StepRunner
-from processor.engine.rounds.update_counts import AbsentCounts, UpdateCounts
+from processor.language.product.product import OPEN
 from processor.values.dead_letters import RefusedBy
 from processor.values.decimal_forms import FormNote, Forms
 from processor.values.record import MAX_MESSAGE_BYTES
+from statestore.store import Store
 
 CHUNK = 500
 """Steps that run side by side: enough to fill batched reads, few enough to bound the memory of a task. Reads are shared
@@ -52,19 +52,18 @@ def size_of(work: Iterable[Iterable[Any]]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishSetup:
-    """What a run knows of the topics and schemas to publish to: made once for each plan.
-
-    letter_bytes: the largest dead letter, None for any.
-    earlier_sequences: product -> the highest sequence that its topic had before the product published there.
-    message_limits: product -> the most bytes of a message of its topic, 8 MiB where unknown.
-    schema_ids: product -> the id of the Avro schema of its documents; those of the others are JSON.
-    unready: product -> why the job cannot publish it."""
+    """What a run knows of the topics and schemas to publish to: made once for each plan."""
 
     letter_bytes: int | None = None
+    """The largest dead letter, None for any."""
     earlier_sequences: Mapping[str, int] = field(default_factory=dict)
+    """Product -> the highest sequence that its topic had before the product published there."""
     message_limits: Mapping[str, int] = field(default_factory=dict)
+    """Product -> the most bytes of a message of its topic, 8 MiB where unknown."""
     schema_ids: Mapping[str, int] = field(default_factory=dict)
+    """Product -> the id of the Avro schema of its documents; those of the others are JSON."""
     unready: Mapping[str, str] = field(default_factory=dict)
+    """Product -> why the job cannot publish it."""
 
     @property
     def smallest_limit(self) -> int:
@@ -79,39 +78,51 @@ class PublishSetup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """The facts that all tasks of a round share. `run`: the run so far; `number`: of this round in the run; `batch`:
-    the micro-batch, for message headers. `committed`: the records of earlier batches. `expires_at`: when
-    DynamoDB may drop delete markers of this round; `oldest`: the time of the oldest dead letter that may be replayed
-    (both in seconds since 1970). `stopped`: the products that failed in earlier rounds; `unfit`: the roots whose last
-    document did not fit. `setup`: what the run knows of the topics and schemas to publish to. `partitions`: of each topic,
-    one where it has none. `truncates`: of the entities that had one, until this round. `walk_page`: most rows of a page of
-    a walk. `log_values`: whether texts for the log may show values of rows. `erased`: the rows that an operator erased.
-    `incarnations`: of the topics, by their epochs. `release`: of statestore. `forms`: of decimals, as records settled
-    them. `read_first`: the entities whose rows a task reads before it writes them; `proven`: those of which the indexes have
-    shown all rows that are not open. `date`: of its begin, in seconds since 1970."""
+    """The facts that all tasks of a round share."""
 
     plan: Plan
+    """Without the products that wait for their walks."""
     run: Run
+    """The run so far."""
     number: int
+    """Of this round in the run."""
     batch: int
+    """The micro-batch, for the headers of messages."""
     committed: Committed
+    """The records of earlier batches."""
     expires_at: int
+    """When DynamoDB may drop delete markers of this round, in seconds since 1970."""
     oldest: float
+    """The time of the oldest dead letter that may be replayed, in seconds since 1970."""
     dead_letter_topic: str
     setup: PublishSetup
+    """What the run knows of the topics and schemas to publish to."""
     stopped: frozenset[str]
+    """The products that failed in earlier rounds."""
     unfit: frozenset[Root] = frozenset()
+    """The roots whose last document did not fit."""
     partitions: Mapping[str, int] = field(default_factory=dict)
+    """How many each topic has; one where it has none."""
     truncates: Mapping[str, TruncateGoal] = field(default_factory=dict)
+    """Of the entities that had one, until this round."""
     walk_page: int = 1
+    """The most rows of a page of a walk."""
     log_values: bool = False
+    """Whether texts for the log may show values of rows."""
     erased: Erased = frozenset()
+    """The rows that an operator erased."""
     incarnations: Incarnations = field(default_factory=dict)
+    """Of the topics, by their epochs."""
     release: str = ""
+    """Of statestore."""
     forms: Forms = field(default_factory=dict)
+    """The forms of decimals, as records settled them."""
     read_first: frozenset[str] = frozenset()
+    """The entities whose rows a task reads before it writes them."""
     proven: frozenset[str] = frozenset()
+    """The entities of which the indexes have shown all rows that are not open."""
     date: float = 0.0
+    """When the round began, in seconds since 1970."""
 
     @property
     def refused_by(self) -> RefusedBy:
@@ -121,31 +132,37 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageResult:
-    """The result of a task of a first stage. `roots`: to publish in this round if no gate holds them, with the time of the oldest
-    record of each; `cleared`: those that no gate holds; `seen`: records of source transactions; `held`: what waits at gates.
-    `fan_outs`: find further roots in later rounds. `opened`: the changes that the task opened. `sights`: of open rows in index
-    answers. `settled`, `resumed`, `replayed`, `walked`: the outcome of each piece of work. `truncates`: the truncates that the
-    task read, as entity and version. `letters`: the code of a reason -> the place and the reason of its last dead letter; the
-    last of all is at the end. `forms`: the forms of decimals that the task settled, or found settled. `updates`: the writes by
-    entity. `absent`: the declared columns that records lacked, by entity."""
+    """The result of a task of a first stage. Each kind of work takes its own pieces (`protocol.pending.Work`)."""
 
-    tally: Counter[str] = field(default_factory=Counter)
     roots: RootTimes = field(default_factory=dict)
-    fan_outs: tuple[FanOut, ...] = ()
-    opened: tuple[Segment, ...] = ()
-    sights: tuple[Sight, ...] = ()
-    settled: tuple[SettledSegment, ...] = ()
-    resumed: tuple[ResumedFanOut, ...] = ()
-    replayed: tuple[ReplayReport, ...] = ()
-    walked: tuple[WalkedPage, ...] = ()
-    truncates: tuple[tuple[str, str], ...] = ()
-    letters: Mapping[str, str] = field(default_factory=dict)
-    forms: tuple[FormNote, ...] = ()
-    updates: Mapping[str, UpdateCounts] = field(default_factory=dict)
-    absent: Mapping[str, AbsentCounts] = field(default_factory=dict)
+    """To publish in this round if no gate holds them, with the time of the oldest record of each."""
     cleared: RootTimes = field(default_factory=dict)
-    seen: Mapping[TransactionName, SeenRecords] = field(default_factory=dict)
+    """Those that no gate holds."""
     held: tuple[HeldPortion, ...] = ()
+    """What waits at gates."""
+    opened: tuple[Segment, ...] = ()
+    """The changes that the task opened."""
+    fan_outs: tuple[FanOut, ...] = ()
+    """They find further roots in later rounds."""
+    truncates: tuple[tuple[str, str], ...] = ()
+    """The truncates that the task read, as entity and version."""
+    done: tuple[SettledSegment | ResumedFanOut | WalkedPage, ...] = ()
+    """The outcomes of pieces of work."""
+    replayed: tuple[ReplayReport, ...] = ()
+    """How replays of dead letters ended."""
+    sights: tuple[IndexObservation, ...] = ()
+    """Of open rows in index answers."""
+    seen: Mapping[TransactionName, SeenRecords] = field(default_factory=dict)
+    """The records of source transactions."""
+    forms: tuple[FormNote, ...] = ()
+    """The forms of decimals that the task settled, or found settled."""
+    tally: Counter[str] = field(default_factory=Counter)
+    letters: Mapping[str, str] = field(default_factory=dict)
+    """The code of a reason -> the place and the reason of its last dead letter. The last of all is at the end."""
+    updates: Mapping[str, UpdateCounts] = field(default_factory=dict)
+    """The writes, by entity."""
+    absent: Mapping[str, AbsentCounts] = field(default_factory=dict)
+    """The declared columns that records lacked, by entity."""
 
 
 Stage = Callable[[Iterable[Any], Round, StepRunner], StageResult]
@@ -154,21 +171,44 @@ Stage = Callable[[Iterable[Any], Round, StepRunner], StageResult]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneResult:
-    """The result of a lane in the publish stage. `failed`: the products that failed in it, with the reason; `backlog`: the roots
-    that these, and the products that stopped earlier, did not publish, and those of documents that do not fit. `unfit`: these
-    roots, with the reason; `fits`: those of `Round.unfit` that are published now. `limits`: product -> the most bytes of a
-    message, where its topic takes fewer than the round knew. `results`: of the first stage, on their way to the
-    driver, without their roots. `sights`: of open rows in index answers. `times`: of the records that led to the published
-    documents, where known."""
+    """The result of a lane in the publish stage."""
 
     lane: int
     attempt: int = 0
+    """Which attempt of the lane committed."""
     tally: Counter[str] = field(default_factory=Counter)
     times: tuple[float, ...] = ()
+    """Those of the records that led to the published documents, where known."""
     failed: Mapping[str, str] = field(default_factory=dict)
+    """The products that failed in the lane, with the reason."""
     backlog: frozenset[Root] = frozenset()
+    """The roots that these products, and those that stopped earlier, did not publish, and those of documents that do not fit."""
     unfit: Mapping[Root, str] = field(default_factory=dict)
+    """The roots of documents that do not fit, with the reason."""
     fits: frozenset[Root] = frozenset()
+    """Those of `Round.unfit` that are published now."""
     limits: Mapping[str, int] = field(default_factory=dict)
+    """Product -> the most bytes of a message, where its topic takes fewer than the round knew."""
     results: tuple[StageResult, ...] = ()
-    sights: tuple[Sight, ...] = ()
+    """Of the first stage, on their way to the driver, without their roots."""
+    sights: tuple[IndexObservation, ...] = ()
+    """Of open rows in index answers."""
+
+
+def hold_back(result: StageResult, round_: Round, store: Store) -> StageResult:
+    """The result of a first stage, without the roots that wait at the gates of their products. They are durable when it
+    returns."""
+    gated = {name for name, planned in round_.plan.products.items() if planned.gate != OPEN}
+    if not gated:
+        return replace(result, roots={**result.roots, **result.cleared}, cleared={}) if result.cleared else result
+    held = Held(
+        roots={root: time for root, time in result.roots.items() if root[0] in gated},
+        seen=result.seen,
+        unfound=frozenset(one.product for one in result.fan_outs if one.product in gated),
+    )
+    portions = tuple(make_portions(held, round_.run.number, round_.number, round_.date))
+    for portion in portions:
+        store.write(portion.write())
+    free = {root: time for root, time in result.roots.items() if root[0] not in gated}
+    tally = result.tally + Counter({Count.HELD: len(held.roots)})
+    return replace(result, tally=tally, roots={**free, **result.cleared}, cleared={}, seen={}, held=portions)

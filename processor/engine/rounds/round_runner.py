@@ -3,38 +3,107 @@
     1. check the lease, and let the executor run both stages (`processor.engine.rounds.round`)
     2. account for every record
     3. end the round: from then on its reservations count as acknowledged
-    4. let the progress take the results (`RunProgress.take`): the backlog, the fan-outs, and the walks become durable
-    5. then the progress takes the open changes, the outcomes of settling, and the open rows that index answers showed
+    4. let the progress take the results (`RunProgress.take`): the work that the round leaves becomes durable
 
 `Driver` decides which round is next.
+
+An executor runs the stages: here in this process. `processor.job.run.spark_executor` runs the same stages as tasks of Spark.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import NamedTuple
+from time import perf_counter
+from typing import Any, NamedTuple, Protocol
 
 from processor.counts import Count
-from processor.engine.protocol.committed import NOTHING, Committed
-from processor.engine.protocol.epochs import Incarnations
+from processor.engine.protocol.epochs import NOTHING, Committed, Incarnations
 from processor.engine.protocol.ledger import Run, end_round, read_run
-from processor.engine.rounds.account import check_account
-from processor.engine.rounds.executor import Executor, Work
-from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
-from processor.engine.rounds.row_reads import RowReads
+from processor.engine.protocol.pending import Turn, Work
+from processor.engine.protocol.segments import SegmentGroup, group_of
+from processor.engine.rounds.publish_stage import AskLimit, publish_lane
+from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult, hold_back
+from processor.engine.rounds.round_counts import RowReads, check_account, spending, stage_time
 from processor.engine.rounds.run_progress import RunProgress
-from processor.engine.rounds.spending import spending
-from processor.environment.settings.settings import statestore_version
+from processor.engine.rounds.step_runner import OpenWriter, Outbox, StepRunner
+from processor.environment.settings.settings import FAN_OUT_PAGE, statestore_version
 from processor.errors import Fenced, LostWrites
-from statestore.store import Refused
+from processor.values.framing import NO_SCHEMAS, FramedReader
+from statestore.store import Refused, Store
 
+Tasks = Any
+"""The work of a round: a sequence per task, or records in a form that the executor knows (a data frame)."""
+
+
+class Executor(Protocol):
+    """Runs stages over work."""
+
+    def run_round(
+        self, stage: Stage, work: Tasks, round_: Round, overlay: Mapping[int, SegmentGroup]
+    ) -> list[LaneResult]:
+        """Runs `stage` over the work of each task, then, when all tasks have ended, the publish stage of each lane. `overlay`:
+        the open changes of earlier rounds, as `OpenChanges.overlay` has them."""
+
+    def run_stage(self, stage: Stage, work: Tasks, round_: Round) -> list[StageResult]:
+        """Runs `stage` over the work of each task, and publishes nothing."""
+
+
+BeginAttempt = Callable[[Round], tuple[int, Outbox]]
+"""Begins an attempt of the one lane: its number, and the outbox of its transaction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InProcessExecutor:
+    """Runs all stages in this process: the work of all tasks as one, and one lane. `begin`: begins an attempt;
+    `ask_limit`: as `publish_lane` has it. `rejects`: where dead letters go. `page`, `schemas`, `open_writer`: as the step
+    runner has them. The driver counts the requests of `store`, which it shares."""
+
+    store: Store
+    begin: BeginAttempt
+    ask_limit: AskLimit | None = None
+    rejects: Outbox | None = None
+    page: int = FAN_OUT_PAGE
+    schemas: FramedReader = NO_SCHEMAS
+    open_writer: OpenWriter | None = None
+
+    def run_round(
+        self, stage: Stage, work: Iterable[Iterable[Any]], round_: Round, overlay: Mapping[int, SegmentGroup]
+    ) -> list[LaneResult]:
+        overlays = tuple(overlay.values())
+        runner = StepRunner(
+            store=self.store,
+            outbox=self.rejects,
+            overlays=overlays,
+            page=self.page,
+            schemas=self.schemas,
+            open_writer=self.open_writer,
+        )
+        began = perf_counter()
+        result = hold_back(stage(chain.from_iterable(work), round_, runner), round_, self.store)
+        written, began = stage_time("write", began), perf_counter()
+        opened = group_of(result.opened)
+
+        def begin(attempted: Round) -> tuple[int, StepRunner]:
+            attempt, outbox = self.begin(attempted)
+            return attempt, replace(runner, outbox=outbox, overlays=(*overlays, opened))
+
+        lane = publish_lane(0, result.roots, round_, begin, self.ask_limit) if result.roots else LaneResult(lane=0)
+        tally = lane.tally + written + stage_time("publish", began)
+        return [replace(lane, tally=tally, results=(replace(result, roots={}),), sights=runner.sights())]
+
+    def run_stage(self, stage: Stage, work: Iterable[Iterable[Any]], round_: Round) -> list[StageResult]:
+        runner = StepRunner(store=self.store, outbox=self.rejects, page=self.page, schemas=self.schemas)
+        return [stage(chain.from_iterable(work), round_, runner)]
+
+
+NO_TURN = Turn()
 DAY = 86_400
 HOUR = 3_600
 """Subtracted from the age that a replayed dead letter may have: the clocks of two machines differ by less."""
 
 
-def no_lease() -> None:
+def always_holds() -> None:
     """The lease check of a driver that shares its table with no other run."""
 
 
@@ -47,30 +116,33 @@ class RoundOutcome(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class RoundRunner:
-    """The rounds of one run.
-
-    run: the run so far. check_lease: raises Fenced when another run took over.
-    number: of the next round; batch: of the last micro-batch.
-    partitions: of each topic of the next batch, one where it has none.
-    incarnations: of these topics, or of those of the dead letters to replay, by their epochs.
-    row_reads: which rows a task reads before it writes them.
-    """
+    """The rounds of one run."""
 
     executor: Executor
     progress: RunProgress
     run: Run
-    check_lease: Callable[[], None] = no_lease
+    """The run so far."""
+    check_lease: Callable[[], None] = always_holds
+    """Raises Fenced when another run took over."""
     number: int = 0
+    """Of the next round."""
     batch: int = -1
+    """The last micro-batch."""
     partitions: Mapping[str, int] = field(default_factory=dict)
+    """Of each topic of the next batch; one where it has none."""
     incarnations: Incarnations = field(default_factory=dict)
+    """Of these topics, or of those of the dead letters to replay, by their epochs."""
     row_reads: RowReads = field(default_factory=RowReads)
+    """Which rows a task reads before it writes them."""
 
-    def run_round(self, stage: Stage, work: Work, committed: Committed = NOTHING) -> RoundOutcome:
-        """One round over the work. `committed`: the records of the batches before; not for other work."""
+    def run_round(
+        self, stage: Stage, tasks: Tasks, committed: Committed = NOTHING, work: Work | None = None, turn: Turn = NO_TURN
+    ) -> RoundOutcome:
+        """One round over the work of tasks. `committed`: the records of the batches before; not for other work. `work`, `turn`:
+        whose turn the round is, None for a batch."""
         self.check_lease()
         before = spending(self.progress.store)
-        lanes = self.executor.run_round(stage, work, self.next_round(committed), self.progress.open_changes.overlay())
+        lanes = self.executor.run_round(stage, tasks, self.next_round(committed), self.progress.open_changes.overlay())
         results = [result for lane in lanes for result in lane.results]
         self.row_reads = self.row_reads.after(result.updates for result in results)
         tally: Counter[str] = Counter()
@@ -79,14 +151,14 @@ class RoundRunner:
         letters = dict(chain.from_iterable(result.letters.items() for result in results))
         check_account(tally, letters, self.progress.settings)
         self._end_round(lanes, tally)
-        tally.update(self.progress.take(lanes, self.number))
+        tally.update(self.progress.take(lanes, self.number, work, turn))
         tally.update(spending(self.progress.store) - before)
         last = [list(result.letters.values())[-1] for result in results if result.letters]
         return RoundOutcome(tally, last[-1] if last else "")
 
-    def run_stage(self, stage: Stage, work: Work) -> list[StageResult]:
+    def run_stage(self, stage: Stage, tasks: Tasks) -> list[StageResult]:
         """One round that publishes nothing, and leaves its results to the caller."""
-        results = self.executor.run_stage(stage, work, self.next_round())
+        results = self.executor.run_stage(stage, tasks, self.next_round())
         self.number += 1
         return results
 

@@ -5,77 +5,85 @@ when the work is due.
 """
 
 from collections import ChainMap, Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any, TypeVar
 
 from processor.engine.plan.plan import Plan
-from processor.engine.plan.touch import Root
-from processor.engine.protocol.backlog import PARTITION, Backlog, stopped_line
+from processor.engine.plan.step import Root
 from processor.engine.protocol.erasures import PARTITION as ERASED
 from processor.engine.protocol.erasures import Erased, erased_in
-from processor.engine.protocol.fan_outs import FanOuts
 from processor.engine.protocol.form_notes import PARTITION as FORMS
 from processor.engine.protocol.form_notes import forget_form, read_form
+from processor.engine.protocol.gates import adopt_plan
 from processor.engine.protocol.held_roots import HeldRoots
-from processor.engine.protocol.open_changes import OpenChanges
-from processor.engine.protocol.segment import open_items
-from processor.engine.protocol.stored_roots import adopt_plan
-from processor.engine.protocol.walk import PARTITION as WALKS
-from processor.engine.protocol.walks import Walks
-from processor.engine.rounds.absent_columns import AbsentReport
+from processor.engine.protocol.open_changes import OpenChanges, SettledSegment
+from processor.engine.protocol.pending import PARTITION, Backlog, FanOuts, Moment, Request, Turn, Work, stopped_line
+from processor.engine.protocol.segments import open_items
+from processor.engine.protocol.walks import PARTITION as WALKS
+from processor.engine.protocol.walks import WalkedPage, Walks
 from processor.engine.rounds.clock import Clock
-from processor.engine.rounds.index_lag import count_lags
-from processor.engine.rounds.job_event import JobEvent, Level, Report, no_report
+from processor.engine.rounds.events import JobEvent, Level, Report, no_report
 from processor.engine.rounds.round import LaneResult, PublishSetup, StageResult
+from processor.engine.rounds.round_counts import AbsentReport, count_lags
 from processor.environment.settings.settings import Settings
 from processor.errors import Fenced
 from processor.values.decimal_forms import FormNote, Forms, obsolete_notes, with_notes, without_notes
-from statestore.store import Delete, Done, Item, Store, Write
+from statestore.store import Done, Item, Store, Write, WriteOutcome
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True, kw_only=True)
 class RunProgress:
-    """run: the number of the run, which never overwrites the work of a later one.
-    setup: the facts that the run knows of the topics to publish to.
-    active: the plan without the products that wait for their walks.
-    unfit: the roots whose last document did not fit, with the reason.
-    erased: the rows that an operator erased. forms: of decimals, as records settled them.
-    absent: the declared columns that records lack.
-    """
+    """The progress of one run."""
 
     settings: Settings
     plan: Plan
+    """The plan of the version of the registry by which the job works."""
     store: Store
     clock: Clock
     run: int
+    """The number of the run, which never overwrites the work of a later one."""
     report: Report = no_report
+    """Where the run shows its events."""
     setup: PublishSetup = field(default_factory=PublishSetup)
+    """What the run knows of the topics to publish to."""
     open_changes: OpenChanges = field(init=False)
     fan_outs: FanOuts = field(init=False)
     backlog: Backlog = field(init=False)
     walks: Walks = field(init=False)
     held: HeldRoots = field(init=False)
     active: Plan = field(init=False)
+    """The plan without the products that wait for their walks."""
     unfit: dict[Root, str] = field(default_factory=dict)
+    """The roots whose last document did not fit, with the reason."""
     erased: Erased = frozenset()
+    """The rows that an operator erased."""
     forms: Forms = field(default_factory=dict)
+    """The forms of decimals, as records settled them."""
     absent: AbsentReport = field(default_factory=AbsentReport)
+    """The declared columns that records lack."""
 
     def __post_init__(self) -> None:
-        settle = 0.0 if self.store.consistent else self.settings.settle_seconds
-        self.open_changes = OpenChanges(wait=self.wait, settle=settle)
-        self.fan_outs = FanOuts(products=self.plan.products, run=self.run)
-        self.backlog = Backlog(products=self.plan.products, run=self.run)
+        consistent, rate = self.store.consistent, self.settings.walk_rate
+        settle = 0.0 if consistent else self.settings.settle_seconds
+        self.open_changes = OpenChanges(wait=self.wait, settle=settle, run=self.run)
         self.held = HeldRoots(run=self.run)
-        self.walks = Walks(run=self.run, wait=self.wait, probes=not self.store.consistent)
+        self.walks = Walks(run=self.run, wait=self.wait, probes=not consistent, rate=rate)
         self.active = self.plan
+        self._begin_roots({})
         self._adopt_gates()
 
     @property
     def wait(self) -> float:
         """W in seconds; 0 where no index is late."""
         return 0.0 if self.store.consistent else self.settings.wait_seconds
+
+    def moment(self, round_: int) -> Moment:
+        """This moment. `round_`: the number of the next round."""
+        return Moment(self.clock.now(), self.clock.date(), round_, self.plan, self.settings.lanes)
 
     def replan(self, plan: Plan) -> None:
         """Begins by another plan than that of its creation. Call it before `reload`."""
@@ -102,28 +110,49 @@ class RunProgress:
             page = self.store.page(pk, None, 1)
             return not page.items and page.after is None
 
-        for request in self.walks.adopt(plan, self.clock.now(), self.clock.date(), is_empty):
-            self.keep(request)
+        requests = self.walks.adopt(plan, self.clock.now(), self.clock.date(), is_empty)
+        self._keep(requests)
         self.plan = plan
         self._forget_forms()
         self._activate()
 
-    def take(self, lanes: Sequence[LaneResult], next_round: int) -> Counter[str]:
-        """Takes the results of a round that has ended: makes durable the work that it leaves, and then takes its open changes.
-        Returns the counts of index lags. `next_round`: the number that the next round will have."""
+    def take(self, lanes: Sequence[LaneResult], next_round: int, work: Work | None, turn: Turn) -> Counter[str]:
+        """Takes the results of a round that has ended: makes durable the work that it leaves, and then takes what index answers
+        showed of open changes. Returns the counts of index lags.
+
+        The order of the kinds is the protocol. What a round could not publish is durable before a cursor moves behind it, and so
+        are the fan-outs that a page of a walk began.
+
+        Args:
+            next_round: the number that the next round will have.
+            work: whose turn the round was, None for a batch.
+        """
         results = [result for lane in lanes for result in lane.results]
-        self.learn_forms(chain.from_iterable(result.forms for result in results))
+
+        def found(of: Callable[[StageResult], Iterable[T]]) -> list[T]:
+            return list(chain.from_iterable(map(of, results)))
+
+        self.learn_forms(found(lambda result: result.forms))
         self._note_absent(results)
-        self._keep_backlog(lanes, next_round)
-        self._keep_truncates(list(chain.from_iterable(result.truncates for result in results)))
-        for fan_out in chain.from_iterable(result.fan_outs for result in results):
-            self.keep(self.fan_outs.add(fan_out))
-        for resumed in chain.from_iterable(result.resumed for result in results):
-            self.keep(self.fan_outs.advance(resumed))
-        self.open_changes.add(chain.from_iterable(result.opened for result in results), self.clock.now())
-        self.forget(self.held.add(chain.from_iterable(result.held for result in results), self.clock.now()))
-        self._keep_walked(results)
-        return self._settle(lanes, results)
+        self._stop(ChainMap(*(dict(lane.failed) for lane in lanes)))
+        self._note_unfit(lanes)
+        done = [*turn.ends, *found(lambda result: result.done)]
+        truncates = found(lambda result: result.truncates)
+        pieces: list[tuple[Work, Iterable[Any]]] = [
+            (self.backlog, chain.from_iterable(lane.backlog for lane in lanes)),
+            (self.fan_outs, found(lambda result: result.fan_outs)),
+            (self.open_changes, found(lambda result: result.opened)),
+            (self.held, found(lambda result: result.held)),
+            (self.walks, truncates),
+        ]
+        for kind, new in pieces:
+            self.keep(kind.take(new, done if kind is work else (), self.moment(next_round)))
+        self._show_walks(truncates, done)
+        sights = [*chain.from_iterable(lane.sights for lane in lanes), *found(lambda result: result.sights)]
+        settled = [one for one in done if isinstance(one, SettledSegment)]
+        lags = count_lags(self.open_changes.lags(sights, settled, self.clock.now()))
+        self.open_changes.see(sights, self.clock.now())
+        return lags
 
     def learn_forms(self, notes: Iterable[FormNote]) -> None:
         """Takes the forms of decimals that tasks settled in the table, and shows each once."""
@@ -133,24 +162,32 @@ class RunProgress:
                 self.report(JobEvent(what="decimals", text=text))
             self.forms = with_notes(self.forms, [note])
 
-    def keep(self, request: Write | Delete) -> None:
-        """Makes the progress of a fan-out or of a walk durable."""
-        done = self.store.write(request) if isinstance(request, Write) else self.store.delete(request)
-        if not isinstance(done, Done):
-            raise Fenced(f"a later run than {self.run} continues its work; this job must stop")
-
-    def forget(self, requests: Iterable[Write | Delete]) -> None:
-        """Deletes items that no later round needs, and writes what must be known before."""
-        for request in requests:
-            self.store.write(request) if isinstance(request, Write) else self.store.delete(request)
-
-    def keep_walks(self, writes: Iterable[Write]) -> None:
-        """Makes the progress of walks durable, and lets products begin whose entities are proven."""
-        held = self.plan.products.keys() - self.active.products.keys()
-        for write in writes:
-            self.keep(write)
-        if held != self.walks.held:
+    def keep(self, requests: Iterable[Request]) -> None:
+        """Makes work durable, and lets products begin whose entities are proven."""
+        waiting = self.plan.products.keys() - self.active.products.keys()
+        self._keep(requests)
+        if waiting != self.walks.held:
             self._activate()
+
+    def forget(self, requests: Iterable[Request]) -> None:
+        """Deletes items that no later round needs, and writes what must be known before. An item of a later run stays."""
+        for request in requests:
+            self._send(request)
+
+    def _keep(self, requests: Iterable[Request]) -> None:
+        for request in requests:
+            if not isinstance(self._send(request), Done) and request.when is not None:
+                raise Fenced(f"a later run than {self.run} continues its work; this job must stop")
+
+    def _send(self, request: Request) -> WriteOutcome:
+        return self.store.write(request) if isinstance(request, Write) else self.store.delete(request)
+
+    def _begin_roots(self, stopped: Mapping[str, str]) -> None:
+        """Forgets the fan-outs and the backlog: `_reload_roots` takes those of the active products. `stopped`: those of these
+        that failed, with the reason."""
+        self.fan_outs = FanOuts(products=self.active.products, run=self.run)
+        self.backlog = Backlog(products=self.active.products, run=self.run, stopped=dict(stopped))
+        self.walks.stopped = self.backlog.stopped.keys()
 
     def _activate(self) -> None:
         """Publishes from now on what the walks allow. A product that waits for its walk needs no fan-outs and no backlog: the
@@ -159,8 +196,7 @@ class RunProgress:
         versions = {name: product.version for name, product in self.active.products.items()}
         stopped = self.backlog.stopped.items()
         kept = {name: reason for name, reason in stopped if versions.get(name) == before.products[name].version}
-        self.fan_outs = FanOuts(products=self.active.products, run=self.run)
-        self.backlog = Backlog(products=self.active.products, run=self.run, stopped=kept)
+        self._begin_roots(kept)
         self.unfit = {root: reason for root, reason in self.unfit.items() if root[0] in versions}
         self._stop({name: reason for name, reason in self.setup.unready.items() if name in versions})
         self._adopt_gates()
@@ -173,22 +209,13 @@ class RunProgress:
 
     def _reload_roots(self, items: Sequence[Item]) -> None:
         """Takes the fan-outs and the backlog from the items of `PARTITION`, and deletes those that no product needs."""
-        for obsolete in (*self.fan_outs.reload(items), *self.backlog.reload(items)):
-            self.store.delete(obsolete)
+        self.forget([*self.fan_outs.reload(items), *self.backlog.reload(items)])
 
     def _forget_forms(self) -> None:
         """Forgets the forms of decimals that no record settles by the present definitions."""
         obsolete = list(obsolete_notes(self.forms, self.plan.declared_entities))
-        for note in obsolete:
-            self.store.delete(forget_form(note))
+        self.forget(map(forget_form, obsolete))
         self.forms = without_notes(self.forms, obsolete)
-
-    def _keep_backlog(self, lanes: Sequence[LaneResult], next_round: int) -> None:
-        """Stops the products that failed, and makes the roots durable that the round did not publish."""
-        self._stop(ChainMap(*(dict(lane.failed) for lane in lanes)))
-        self._note_unfit(lanes)
-        for request in self.backlog.add(next_round, chain.from_iterable(lane.backlog for lane in lanes)):
-            self.store.write(request)
 
     def _note_absent(self, results: Sequence[StageResult]) -> None:
         """Notes which declared columns records lack, and shows each that is new."""
@@ -216,30 +243,11 @@ class RunProgress:
             text = f"{reason}. Its dead letter names the root; the next start of the job tries it again"
             self.report(JobEvent(what="unfit document", text=text, level="warning"))
 
-    def _keep_truncates(self, truncates: Sequence[tuple[str, str]]) -> None:
-        """Begins the walks that delete the older rows of tables that the source emptied."""
-        if truncates:
-            self.keep_walks(self.walks.truncate(truncates, self.plan, self.clock.date()))
+    def _show_walks(self, truncates: Iterable[tuple[str, str]], done: Iterable[Any]) -> None:
+        """Shows the walks that began and those that stopped."""
         for entity in dict.fromkeys(entity for entity, _ in truncates):
             text = f"the source emptied the table of {entity}: the job deletes its older rows, in turn with batches"
             self.report(JobEvent(what="truncate", text=text))
-
-    def _keep_walked(self, results: Iterable[StageResult]) -> None:
-        if walked := list(chain.from_iterable(result.walked for result in results)):
-            self.keep_walks(self.walks.advance(walked, self.plan, self.clock.now()))
-        for one in (one for one in walked if one.refused):
+        for one in (one for one in done if isinstance(one, WalkedPage) and one.refused):
             text = f"{' '.join(one.page.walk)} stopped until the next start: {one.refused}"
             self.report(JobEvent(what="walk stopped", text=text, level="warning"))
-
-    def _settle(self, lanes: Iterable[LaneResult], results: Sequence[StageResult]) -> Counter[str]:
-        """Takes the outcomes of settling, and the open rows that index answers showed; returns the counts of index lags."""
-        settled = list(chain.from_iterable(result.settled for result in results))
-        sights = [
-            *chain.from_iterable(lane.sights for lane in lanes),
-            *chain.from_iterable(result.sights for result in results),
-        ]
-        lags = count_lags(self.open_changes.lags(sights, settled, self.clock.now()))
-        if settled:
-            self.open_changes.record(settled, self.clock.now())
-        self.open_changes.see(sights, self.clock.now())
-        return lags

@@ -5,12 +5,12 @@ Promises: the store gets the lookups of a turn together, then all its keys, then
 decides itself how to send them. Equal lookups go out once per run. Messages go out one by one in the order of the steps. The
 runner keeps no answer beyond a run.
 
-The runner lays open changes over every index answer, on the way up and on the way down. Where an open row has, or had,
-the key of a lookup, the runner compares the answer of the index with the version of the open change. If the answer lacks
-the row or shows it too old, the runner reads the row by key in the same turn, and the higher version wins. If the
-answer shows the row in time, that is evidence, and the runner keeps it for the driver (`sights`). Of a row that has left the
-indexes, an answer without it is evidence. Steps check the columns of the rows that they get, so a row that no longer has the key
-drops out there. Edges need no overlay: edges and the rows that they name are strongly consistent.
+The runner lays open changes over every index answer, on the way up and on the way down. Where an open row has, or had, the key
+of a lookup, the runner compares the answer of the index with the version of the open change. If the answer lacks the row or
+shows it too old, the runner reads the row by key in the same turn, and the higher version wins. If the answer shows the row in
+time, that is evidence, and the runner keeps it for the driver (`sights`). Of a row that has left the indexes, an answer without
+it is evidence. Steps check the columns of the rows that they get, so a row that no longer has the key drops out there. Edges
+need no overlay: edges and the rows that they name are strongly consistent.
 """
 
 import gc
@@ -21,15 +21,14 @@ from itertools import chain, pairwise
 from typing import Any, Protocol, TypeVar
 
 from processor.engine.plan.step import Lookup, Request, Send, Step, WeakKey
-from processor.engine.protocol.overlay import OpenRow, Overlay, Sight, open_rows, sights_of
-from processor.engine.protocol.segment import IndexKey
+from processor.engine.protocol.segments import IndexKey, IndexObservation, OpenRow, Overlay, observations_of, open_rows
 from processor.environment.settings.settings import FAN_OUT_PAGE
 from processor.values.framing import NO_SCHEMAS, FramedReader
 from processor.values.record import Message
-from statestore.edges import row_of
-from statestore.item_attributes import by_key, replace_older, version_shown
+from statestore.items import by_key, replace_older, version_shown
 from statestore.keys import Key
 from statestore.store import Delete, Item, Page, Query, Read, Store, Write
+from statestore.writes import row_of
 
 T = TypeVar("T")
 OpenWriter = Callable[[str], Callable[[Any], bytes]]
@@ -71,9 +70,9 @@ class StepRunner:
     schemas: FramedReader = NO_SCHEMAS
     open_writer: OpenWriter | None = None
 
-    def sights(self) -> tuple[Sight, ...]:
+    def sights(self) -> tuple[IndexObservation, ...]:
         """The open rows that index answers showed or lacked since the runner was made."""
-        return tuple(sights_of(self.seen, self.opened, self.dropped))
+        return tuple(observations_of(self.seen, self.opened, self.dropped))
 
     def run(self, steps: Iterable[Step[T]]) -> list[T]:
         """The results of the steps, in their order."""

@@ -2,51 +2,39 @@
 changes."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from processor.counts import DEAD_LETTERS_OF, IGNORED_AS, Count, Outcome
 from processor.engine.plan.row_image import version_of
-from processor.engine.plan.step import Step
-from processor.engine.plan.touch import RefusedChange, Root, Touch
-from processor.engine.protocol.committed import Place, Published, published_before
-from processor.engine.protocol.dedupe import NetChange, dedupe, net_change
-from processor.engine.protocol.fan_outs import FoundRoots
+from processor.engine.plan.step import RefusedChange, Root, Step, Touch
+from processor.engine.protocol.decode import NetChange, dedupe, net_change
+from processor.engine.protocol.epochs import Place, Published, published_before
 from processor.engine.protocol.find_roots import find_roots
-from processor.engine.protocol.keep_edges import RowKeys, keep_edges
-from processor.engine.protocol.overlay import group_of
-from processor.engine.protocol.seen_transactions import SeenTransactions, followed_topics
-from processor.engine.protocol.segment import Segment, make_segments, open_change
-from processor.engine.protocol.walk import TruncateGoal
-from processor.engine.protocol.write_state import write_state
-from processor.engine.rounds.account import count_records
-from processor.engine.rounds.keep_changes import keep_segment
+from processor.engine.protocol.gates import SeenTransactions, followed_topics
+from processor.engine.protocol.open_changes import keep_segment
+from processor.engine.protocol.pending import FoundRoots
+from processor.engine.protocol.segments import Segment, group_of, make_segments, open_change
+from processor.engine.protocol.walks import TruncateGoal
+from processor.engine.protocol.write_state import keep_edges, never_visible, write_state
+from processor.engine.rounds.decoding import SettledDecode, shown_keys, split_erased
 from processor.engine.rounds.round import CHUNK, Round, StageResult
-from processor.engine.rounds.settled_decode import SettledDecode
-from processor.engine.rounds.split_erased import is_erased_letter, split_erased
-from processor.engine.rounds.step_runner import Outbox, StepRunner
-from processor.engine.rounds.update_counts import count_absent, count_updates
+from processor.engine.rounds.round_counts import count_absent, count_records, count_updates
+from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import TruncateRefused
 from processor.values import canonical_json
 from processor.values.dead_letters import reject_message
+from processor.values.decimal_forms import NO_FORMS
 from processor.values.entity import Entity
 from processor.values.record import Change, Record, Rejected, Truncated
 from statestore.keys import Key
 from statestore.store import Store
 
 T = TypeVar("T")
-
-
-class Reject(Protocol):
-    """Keeps a dead letter. `counts`: whether the account takes its record as a dead letter. A record that moves a row counts by
-    its other change."""
-
-    def __call__(self, rejected: Rejected, counts: bool = True) -> None: ...
-
 
 NO_TRUNCATE = TruncateGoal("")
 
@@ -55,53 +43,39 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
     """Writes the changes of `records`, which are all of the batch's records of their partitions, in the order of
     offsets."""
     assert runner.outbox is not None
-    tally: Counter[str] = Counter()
-    letters: dict[str, str] = {}
-    reject = partial(_reject, round_, runner.outbox, tally, letters)
-    first: dict[Place, int] = {}
-    decoding = SettledDecode(store=runner.store, schemas=runner.schemas, forms=round_.forms)
-    transactions = SeenTransactions(followed_topics(round_.plan))
-    decoded = list(_changes(records, round_, runner, decoding, first, tally, reject, transactions))
+    task = _Task(round_=round_, runner=runner)
+    decoded = list(task.changes(records))
     truncates = tuple((one.entity, version_of(one)) for one in decoded if isinstance(one, Truncated))
     decoded_changes = (one for one in decoded if isinstance(one, Change))
     changes, erased = split_erased(decoded_changes, round_.erased, round_.incarnations, runner.store)
     for change in erased:
         if not change.moved:
-            _ignore(change.record, "erased", tally)
+            task.ignore(change.record, "erased")
     absent = count_absent(changes)
-    written = _write(dedupe(changes), round_, runner, first, reject)
-    counted: Counter[tuple[Outcome, str]] = Counter()
-    for net, touch in written:
-        topic = net.changes[-1].record.topic
-        if not net.changes[-1].moved:
-            counted[Count.SUPERSEDED if touch.outcome == "superseded" else Count.APPLIED, topic] += 1
-        if len(net.changes) > 1:
-            counted[Count.SUPERSEDED, topic] += sum(not change.moved for change in net.changes[:-1])
-    for (outcome, topic), records_ in counted.items():
-        count_records(tally, outcome, topic, records_)
+    written = task.write(dedupe(changes))
     runner.outbox.flush()
     updates = count_updates((touch for _, touch in written), round_.plan)
     written = [(net, touch) for net, touch in written if touch.changed is None or touch.changed]
     touches = [touch for _, touch in written]
     indexed = [touch for touch in touches if round_.plan.entities[touch.entity].concerns_indexes(touch.changed)]
-    task = ".".join(f"{topic}.{partition}" for topic, _, partition in sorted(first)[:1])
-    opened = open_touched(indexed, round_, task, runner.store)
+    name = ".".join(f"{topic}.{partition}" for topic, _, partition in sorted(task.first)[:1])
+    opened = open_touched(indexed, round_, name, runner.store)
     runner = replace(runner, overlays=(*runner.overlays, group_of(opened)))
     found = list(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
     roots: dict[Root, float] = {}
     for time, of in sorted(zip(map(_time, written), found, strict=True), key=itemgetter(0), reverse=True):
         roots |= dict.fromkeys(of.roots, time)  # the oldest time of a root comes last
     return StageResult(
-        tally=tally,
+        tally=task.tally,
         roots=roots,
         fan_outs=tuple(chain.from_iterable(f.fan_outs for f in found)),
         opened=opened,
         truncates=truncates,
-        letters=letters,
-        forms=tuple(decoding.settled),
+        letters=task.letters,
+        forms=tuple(task.decoding.settled),
         updates=updates,
         absent=absent,
-        seen=transactions.records(),
+        seen=task.transactions.records(),
     )
 
 
@@ -118,51 +92,131 @@ def union(found: Iterable[FoundRoots]) -> FoundRoots:
     return FoundRoots(frozenset().union(*(f.roots for f in all_)), tuple(chain.from_iterable(f.fan_outs for f in all_)))
 
 
-def _changes(
-    records: Iterable[Record],
-    round_: Round,
-    runner: StepRunner,
-    decoding: SettledDecode,
-    first: dict[Place, int],
-    tally: Counter[str],
-    reject: Reject,
-    transactions: SeenTransactions,
-) -> Iterator[Change | Truncated]:
-    """The changes and the truncates among the records. Notes in `first` the first offset of each epoch and partition. Raises
-    TruncateRefused before the task writes a row."""
-    topics = {e.entity.topic: e.entity for e in round_.plan.entities.values()}
-    for decoded in decoding.decode_all(records, topics):
-        record = decoded.record
-        if isinstance(decoded, Change) and decoded.former is not None:
-            decoded = _check_move(decoded, round_)
-        tally[Count.READ] += 1
-        transactions.see(decoded, topics.get(record.topic))
-        place = record.topic, record.epoch, record.partition
-        if place not in first or record.offset < first[place]:
-            first[place] = record.offset
-        if isinstance(decoded, Change):
-            yield decoded
-            if decoded.former is not None:  # one record changes two rows, and both have its version
-                yield decoded._replace(key=decoded.former, row=None, former=None, absent=None, moved=True)
-        elif isinstance(decoded, Rejected):
-            if _is_erased(record, topics.get(record.topic), round_, runner, decoding):
-                _ignore(record, "erased", tally)
+@dataclass(slots=True, kw_only=True)
+class _Task:
+    """A task of the write stage: decodes records and writes changes, and accounts for each record."""
+
+    round_: Round
+    runner: StepRunner
+    decoding: SettledDecode = field(init=False)
+    transactions: SeenTransactions = field(init=False)
+    tally: Counter[str] = field(default_factory=Counter)
+    letters: dict[str, str] = field(default_factory=dict)
+    first: dict[Place, int] = field(default_factory=dict)
+    """The first offset that the task read of each epoch and partition."""
+
+    def __post_init__(self) -> None:
+        store, schemas = self.runner.store, self.runner.schemas
+        self.decoding = SettledDecode(store=store, schemas=schemas, forms=self.round_.forms)
+        self.transactions = SeenTransactions(followed_topics(self.round_.plan))
+
+    def changes(self, records: Iterable[Record]) -> Iterator[Change | Truncated]:
+        """The changes and the truncates among the records. Raises TruncateRefused before the task writes a row."""
+        topics = {e.entity.topic: e.entity for e in self.round_.plan.entities.values()}
+        for decoded in self.decoding.decode_all(records, topics):
+            record = decoded.record
+            entity = topics.get(record.topic)
+            if isinstance(decoded, Change) and decoded.former is not None:
+                decoded = _check_move(decoded, self.round_)
+            self.tally[Count.READ] += 1
+            self.transactions.see(decoded, entity)
+            place = record.topic, record.epoch, record.partition
+            self.first[place] = min(record.offset, self.first.get(place, record.offset))
+            if isinstance(decoded, Change):
+                yield decoded
+                if decoded.former is not None:  # one record changes two rows, and both have its version
+                    yield decoded._replace(key=decoded.former, row=None, former=None, absent=None, moved=True)
+            elif isinstance(decoded, Rejected):
+                if self._is_erased(record, entity):
+                    self.ignore(record, "erased")
+                else:
+                    self._reject(decoded)
+            elif isinstance(decoded, Truncated):
+                _check_truncate(record, topics[record.topic], self.round_)
+                count_records(self.tally, Count.APPLIED, record.topic)
+                self.tally[Count.TRUNCATES] += 1
+                yield decoded
             else:
-                reject(decoded)
-        elif isinstance(decoded, Truncated):
-            _check_truncate(record, topics[record.topic], round_)
-            count_records(tally, Count.APPLIED, record.topic)
-            tally[Count.TRUNCATES] += 1
-            yield decoded
-        else:
-            _ignore(record, decoded.why, tally)
+                self.ignore(record, decoded.why)
 
+    def ignore(self, record: Record, why: str) -> None:
+        """Accounts for a record that changes nothing."""
+        count_records(self.tally, Count.IGNORED, record.topic)
+        self.tally[f"{IGNORED_AS}{why}"] += 1
 
-def _is_erased(
-    record: Record, entity: Entity | None, round_: Round, runner: StepRunner, decoding: SettledDecode
-) -> bool:
-    erased, incarnations = round_.erased, round_.incarnations
-    return is_erased_letter(record, entity, erased, incarnations, runner.store, runner.schemas, decoding.forms)
+    def write(self, nets: Sequence[NetChange]) -> list[tuple[NetChange, Touch]]:
+        """Writes net changes. A change that the step refuses becomes a dead letter, and the change of its key before it
+        counts instead."""
+        published = cache(self._published)
+        written: list[tuple[NetChange, Touch]] = []
+        while nets:
+            outcomes = list(run_in_chunks(self.runner, (self._step(net.change, published) for net in nets)))
+            again = []
+            for net, outcome in zip(nets, outcomes, strict=True):
+                if isinstance(outcome, Touch):
+                    written.append((net, outcome))
+                    continue
+                last, entity = net.changes[-1], outcome.change.entity
+                refused = Rejected(record=last.record, reason=outcome.reason, code=outcome.code, entity=entity)
+                self._reject(refused, counts=not last.moved)
+                if len(net.changes) > 1:
+                    again.append(net_change(list(net.changes[:-1])))
+            nets = again
+        self._count(written)
+        return written
+
+    def _published(self, entity: str, place: Place) -> Published:
+        until = self.round_.truncates.get(entity, NO_TRUNCATE).since
+        return published_before(self.round_.committed, place, self.first[place], until)
+
+    def _step(self, change: Change, published: Callable[[str, Place], Published]) -> Step[Touch | RefusedChange]:
+        entity, record = self.round_.plan.entities[change.entity], change.record
+        writing = write_state(
+            change,
+            entity,
+            published=published(entity.name, (record.topic, record.epoch, record.partition)),
+            expires_at=self.round_.expires_at,
+            reads=entity.name in self.round_.read_first,
+            is_shown=self._is_shown if entity.name in self.round_.proven else never_visible,
+        )
+        return keep_edges(writing, entity)
+
+    def _is_shown(self, row: Key) -> bool:
+        return not any(overlay.is_open(row) for overlay in self.runner.overlays)
+
+    def _is_erased(self, record: Record, entity: Entity | None) -> bool:
+        """Whether a record that cannot be decoded came before the erasure of a row whose key it shows."""
+        if not self.round_.erased or entity is None:
+            return False
+        forms = self.decoding.forms.get(entity.name, NO_FORMS)
+        shown = shown_keys(record, entity, self.runner.schemas, forms)
+        changes = (Change(entity.name, key, None, record) for key in shown)
+        return bool(split_erased(changes, self.round_.erased, self.round_.incarnations, self.runner.store)[1])
+
+    def _reject(self, rejected: Rejected, counts: bool = True) -> None:
+        """Keeps a dead letter. `counts`: whether the account takes its record as a dead letter. A record that moves a row counts
+        by its other change."""
+        record, code, round_ = rejected.record, rejected.code, self.round_
+        if counts:
+            count_records(self.tally, Count.DEAD_LETTERS, record.topic)
+        self.tally[f"{DEAD_LETTERS_OF}{code}"] += 1
+        shown = rejected.reason if round_.log_values else rejected.plain or rejected.reason
+        self.letters.pop(code, None)  # so that the last letter of all comes last
+        self.letters[code] = f"{record.topic}/{record.partition} offset {record.offset}: {shown}"
+        assert self.runner.outbox is not None
+        letter = reject_message(rejected, round_.dead_letter_topic, round_.setup.letter_bytes, round_.refused_by)
+        self.runner.outbox.send(letter)
+
+    def _count(self, written: Iterable[tuple[NetChange, Touch]]) -> None:
+        counted: Counter[tuple[Outcome, str]] = Counter()
+        for net, touch in written:
+            topic = net.changes[-1].record.topic
+            if not net.changes[-1].moved:
+                counted[Count.SUPERSEDED if touch.outcome == "superseded" else Count.APPLIED, topic] += 1
+            counted[Count.SUPERSEDED, topic] += sum(not change.moved for change in net.changes[:-1])
+        for (outcome, topic), records in counted.items():
+            if records:
+                count_records(self.tally, outcome, topic, records)
 
 
 def _check_move(change: Change, round_: Round) -> Change | Rejected:
@@ -187,29 +241,6 @@ def _check_move(change: Change, round_: Round) -> Change | Rejected:
     )
 
 
-def _ignore(record: Record, why: str, tally: Counter[str]) -> None:
-    count_records(tally, Count.IGNORED, record.topic)
-    tally[f"{IGNORED_AS}{why}"] += 1
-
-
-def _reject(
-    round_: Round,
-    rejects: Outbox,
-    tally: Counter[str],
-    letters: dict[str, str],
-    rejected: Rejected,
-    counts: bool = True,
-) -> None:
-    record, code = rejected.record, rejected.code
-    if counts:
-        count_records(tally, Count.DEAD_LETTERS, record.topic)
-    tally[f"{DEAD_LETTERS_OF}{code}"] += 1
-    shown = rejected.reason if round_.log_values else rejected.plain or rejected.reason
-    letters.pop(code, None)  # so that the last letter of all comes last
-    letters[code] = f"{record.topic}/{record.partition} offset {record.offset}: {shown}"
-    rejects.send(reject_message(rejected, round_.dead_letter_topic, round_.setup.letter_bytes, round_.refused_by))
-
-
 def _check_truncate(record: Record, entity: Entity, round_: Round) -> None:
     """Raises TruncateRefused where the job may not delete the rows. Offsets of two partitions have no common order, and a
     truncate is in one of them only."""
@@ -230,62 +261,6 @@ def open_touched(touches: Iterable[Touch], round_: Round, task: str, store: Stor
     return opened
 
 
-def _write(
-    nets: Sequence[NetChange],
-    round_: Round,
-    runner: StepRunner,
-    first: Mapping[Place, int],
-    reject: Reject,
-) -> list[tuple[NetChange, Touch]]:
-    """Writes net changes. A change that the step refuses becomes a dead letter, and the change of its key before it
-    counts instead. `first`: the first offset that the task read of each epoch and partition."""
-    known: dict[tuple[str, Place], Published] = {}
-
-    def published(change: Change) -> Published:
-        record = change.record
-        place = record.topic, record.epoch, record.partition
-        if (found := known.get((change.entity, place))) is None:
-            until = round_.truncates.get(change.entity, NO_TRUNCATE).since
-            found = known[change.entity, place] = published_before(round_.committed, place, first[place], until)
-        return found
-
-    def is_shown(entity: str, row: Key) -> bool:
-        return entity in round_.proven and not any(overlay.is_open(row) for overlay in runner.overlays)
-
-    def step(change: Change) -> Step[Touch | RefusedChange]:
-        entity = round_.plan.entities[change.entity]
-        writing = write_state(
-            change,
-            entity,
-            published=published(change),
-            expires_at=round_.expires_at,
-            reads=entity.name in round_.read_first,
-            is_shown=partial(is_shown, entity.name),
-        )
-        return keep_edges(writing, _row_keys) if entity.edges else writing
-
-    written: list[tuple[NetChange, Touch]] = []
-    while nets:
-        outcomes = list(run_in_chunks(runner, (step(net.change) for net in nets)))
-        again = []
-        for net, outcome in zip(nets, outcomes, strict=True):
-            if isinstance(outcome, Touch):
-                written.append((net, outcome))
-                continue
-            last, entity = net.changes[-1], outcome.change.entity
-            reject(
-                Rejected(record=last.record, reason=outcome.reason, code=outcome.code, entity=entity), not last.moved
-            )
-            if len(net.changes) > 1:
-                again.append(net_change(list(net.changes[:-1])))
-        nets = again
-    return written
-
-
 def _time(written: tuple[NetChange, Touch]) -> float:
     """Kafka's time of the oldest record of a change, in seconds since 1970."""
     return min([change.record.timestamp for change in written[0].changes]) / 1000
-
-
-def _row_keys(outcome: Touch | RefusedChange) -> RowKeys | None:
-    return (outcome.row, outcome.former_keys) if isinstance(outcome, Touch) else None

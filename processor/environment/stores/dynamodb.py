@@ -38,8 +38,8 @@ from statestore.store import FencingToken
 from statestore.table import TTL
 
 if TYPE_CHECKING:
-    from statestore.dynamodb import DynamoStore
-    from statestore.dynamodb.table_probe import TableProbe
+    from statestore.dynamodb.store import DynamoStore
+    from statestore.dynamodb.table import TableProbe
 
 DENIED = "AccessDenied|not authorized|: 403:"
 """In the words of DynamoDB; a proxy, or moto, only has the HTTP status."""
@@ -160,7 +160,8 @@ class DynamoSettings(TableSettings):
 
 def _open(settings: DynamoSettings, budget: RetryBudget, fence: FencingToken | None) -> "DynamoStore":
     """DynamoDB knows no fence: the conditions of the writes refuse what an older run sends."""
-    from statestore.dynamodb import DynamoStore, Patience
+    from statestore.dynamodb.retries import Patience
+    from statestore.dynamodb.store import DynamoStore
 
     patience = {
         RetryBudget.ONCE: Patience(attempts=1),

@@ -28,7 +28,7 @@ from statestore.table import TableState
 
 if TYPE_CHECKING:
     from statestore.postgres import PostgresStore
-    from statestore.postgres.durability import Durability
+    from statestore.postgres.table import Durability
 
 OLDEST_POSTGRES = 14
 TESTED_POSTGRES = (15, 18)

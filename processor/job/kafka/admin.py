@@ -1,19 +1,33 @@
-"""Topics: made, looked at, measured."""
+"""Topics, groups and brokers: made, described, measured. `ClusterProbe` looks for a person who checks a set-up."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from time import sleep
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka import KafkaError as ClientError
-from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
-from processor.job.kafka.check_access import check_access
-from processor.job.kafka.client import TIMEOUT, client_error, list_partitions, make_consumer, setting_errors, settings
-from processor.values.record import MAX_MESSAGE_BYTES
+from processor.engine.plan.plan import Plan
+from processor.environment.settings.settings import Settings
+from processor.job.kafka.client import (
+    TIMEOUT,
+    check_access,
+    client_error,
+    client_errors,
+    make_admin,
+    make_consumer,
+    watermarks,
+)
+from processor.job.kafka.reader import read_sample
+from processor.values.record import MAX_MESSAGE_BYTES, Record
 
 ATTEMPTS = 5
 """So often the broker is asked about a topic that it does not know, or that has no leader; a second apart."""
+KAFKA_DEFAULT_BYTES = 1_048_588
+"""Kafka's own default of `max.message.bytes`."""
+UNKNOWN: Final = ClientError.UNKNOWN_TOPIC_OR_PART
+NOT_ALLOWED = (ClientError.TOPIC_AUTHORIZATION_FAILED, ClientError.CLUSTER_AUTHORIZATION_FAILED)
 NO_LEADER = (ClientError.NOT_LEADER_FOR_PARTITION, ClientError.LEADER_NOT_AVAILABLE)
 
 
@@ -30,34 +44,26 @@ class Admin:
     def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
         self._bootstrap, self._extra = bootstrap, extra
         check_access(bootstrap, extra)
-        with setting_errors():
-            self._admin = AdminClient(settings(bootstrap, extra))
+        self._admin = make_admin(bootstrap, extra)
 
     def names(self, seconds: float = TIMEOUT) -> frozenset[str]:
         """The names of all topics that this user may see, without Kafka's own. `seconds`: the longest wait."""
-        try:
+        with client_errors(f"cannot list the topics at {self._bootstrap}"):
             found = self._admin.list_topics(timeout=seconds).topics
-        except KafkaException as error:
-            raise client_error(error.args[0], f"cannot list the topics at {self._bootstrap}") from None
         return frozenset(name for name in found if not name.startswith("__"))
 
     def cluster(self) -> str:
         """The id of the cluster, which outlasts its brokers."""
-        try:
-            return str(self._admin.list_topics(timeout=TIMEOUT).cluster_id or "")
-        except KafkaException as error:
-            raise client_error(error.args[0], f"cannot reach the cluster at {self._bootstrap}") from None
+        with client_errors(f"cannot reach the cluster at {self._bootstrap}"):
+            found = self._admin.list_topics(timeout=TIMEOUT)
+        return str(found.cluster_id or "")
 
     def topics(self, names: Sequence[str], seconds: float = TIMEOUT) -> dict[str, TopicDescription]:
         """The topics among `names` that exist. `seconds`: the longest wait."""
         found: dict[str, TopicDescription] = {}
         for name, future in self._admin.describe_topics(TopicCollection(list(names)), request_timeout=seconds).items():
-            try:
+            with client_errors(f"cannot describe topic {name} at {self._bootstrap}", [UNKNOWN]):
                 description = future.result()
-            except KafkaException as error:
-                if error.args[0].code() != ClientError.UNKNOWN_TOPIC_OR_PART:
-                    raise client_error(error.args[0], f"cannot describe topic {name} at {self._bootstrap}") from None
-            else:
                 found[name] = TopicDescription(str(description.topic_id), len(description.partitions))
         return found
 
@@ -73,52 +79,43 @@ class Admin:
                 future.result()
             except KafkaException as error:
                 code = error.args[0].code()
-                exists = code == ClientError.TOPIC_ALREADY_EXISTS
                 # the broker refuses a client without the right to create, also where the topic exists
-                if not exists and not (code == ClientError.TOPIC_AUTHORIZATION_FAILED and self.topics([name])):
+                exists = code == ClientError.TOPIC_AUTHORIZATION_FAILED and self.topics([name])
+                if code != ClientError.TOPIC_ALREADY_EXISTS and not exists:
                     raise client_error(error.args[0], f"cannot create topic {name} at {self._bootstrap}") from None
 
-    def max_message_bytes(self, topic: str) -> int | None:
-        """The most bytes of a message of the topic; None where this job may not ask."""
+    def message_limit(self, topic: str) -> int:
+        """The most bytes of a message of the topic that a job sends: by Kafka's default where this job may not ask."""
         config = self.configs([topic]).get(topic)
-        return None if config is None else int(config["max.message.bytes"])
+        return min(KAFKA_DEFAULT_BYTES if config is None else int(config["max.message.bytes"]), MAX_MESSAGE_BYTES)
 
     def configs(self, topics: Iterable[str]) -> dict[str, Mapping[str, str]]:
         """The configuration of each topic, without those that this job may not see. Asks again for a while about a topic that the
         broker does not know: it may just have been made."""
         found: dict[str, Mapping[str, str]] = {}
-        waiting, attempt = sorted(set(topics)), 0
-        while waiting:
-            attempt += 1
-            asked = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in waiting]
-            unknown = []
-            for resource, future in self._admin.describe_configs(asked, request_timeout=TIMEOUT).items():
-                try:
-                    found[resource.name] = {name: entry.value for name, entry in future.result().items()}
-                except KafkaException as error:
-                    code = error.args[0].code()
-                    if code in (ClientError.TOPIC_AUTHORIZATION_FAILED, ClientError.CLUSTER_AUTHORIZATION_FAILED):
-                        continue
-                    if code != ClientError.UNKNOWN_TOPIC_OR_PART or attempt == ATTEMPTS:
-                        raise client_error(
-                            error.args[0], f"cannot describe topic {resource.name} at {self._bootstrap}"
-                        ) from None
-                    unknown.append(resource.name)
-            waiting = unknown
-            if waiting:
+        waiting = sorted(set(topics))
+        for attempt in range(1, ATTEMPTS + 1):
+            if attempt > 1:
                 sleep(1)
+            asked = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in waiting]
+            ignored = NOT_ALLOWED if attempt == ATTEMPTS else (*NOT_ALLOWED, UNKNOWN)
+            waiting = []
+            for resource, future in self._admin.describe_configs(asked, request_timeout=TIMEOUT).items():
+                what = f"cannot describe topic {resource.name} at {self._bootstrap}"
+                with client_errors(what, ignored) as codes:
+                    found[resource.name] = {name: entry.value for name, entry in future.result().items()}
+                if UNKNOWN in codes:
+                    waiting.append(resource.name)
+            if not waiting:
+                break
         return found
 
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Removes the records of a topic before an offset, in each partition."""
         request = [TopicPartition(topic, p, offset) for p, offset in sorted(offsets.items())]
         for future in self._admin.delete_records(request, request_timeout=TIMEOUT).values():
-            try:
+            with client_errors(f"cannot delete records of topic {topic} at {self._bootstrap}"):
                 future.result()
-            except KafkaException as error:
-                raise client_error(
-                    error.args[0], f"cannot delete records of topic {topic} at {self._bootstrap}"
-                ) from None
 
     def begins(self, topic: str) -> dict[int, int]:
         """Where each partition of the topic begins: the first offset that retention has left."""
@@ -135,18 +132,158 @@ class Admin:
     def watermarks(self, topic: str, isolation: str = "read_uncommitted") -> dict[int, tuple[int, int]]:
         """Where each partition of the topic begins and ends. Asks again for a while where a partition has no leader: it may just
         have been made, or its broker may have ended. `isolation`: of the reader that asks."""
-        consumer, attempts = make_consumer(self._bootstrap, self._extra, isolation=isolation), 0
+        consumer = make_consumer(self._bootstrap, self._extra, isolation=isolation)
+        marks: dict[int, tuple[int, int]] | None = None
+        attempt = 0
         try:
-            while True:
-                try:
-                    return {
-                        p: consumer.get_watermark_offsets(TopicPartition(topic, p), TIMEOUT)
-                        for p in list_partitions(consumer, topic, self._bootstrap)
-                    }
-                except KafkaException as error:
-                    attempts += 1
-                    if error.args[0].code() not in NO_LEADER or attempts == ATTEMPTS:
-                        raise client_error(error.args[0], f"cannot read topic {topic} at {self._bootstrap}") from None
+            while marks is None:
+                attempt += 1
+                ignored = NO_LEADER if attempt < ATTEMPTS else ()
+                with client_errors(f"cannot read topic {topic} at {self._bootstrap}", ignored) as codes:
+                    marks = watermarks(consumer, topic, self._bootstrap)
+                if codes:
                     sleep(1)
+            return marks
         finally:
             consumer.close()
+
+
+ASK_SECONDS: Final = 5.0
+"""The longest wait for an answer."""
+
+
+class GroupState(NamedTuple):
+    """A group. `members`: its processes; `topic`: that it reads; `behind`: how many offsets it has not committed; `notes`: that
+    its processes stored with their offsets."""
+
+    name: str
+    members: int
+    topic: str
+    behind: int
+    notes: tuple[str, ...]
+
+
+def group_states(bootstrap: str, extra: Mapping[str, str], prefix: str) -> list[GroupState]:
+    """The groups whose names begin so, for each topic that is there and that they read. Raises KafkaError."""
+    client = make_admin(bootstrap, extra)
+    with client_errors(f"cannot list groups at {bootstrap}"):
+        listed = client.list_consumer_groups(request_timeout=ASK_SECONDS).result().valid
+        names = sorted(one.group_id for one in listed if one.group_id.startswith(prefix))
+        described = client.describe_consumer_groups(names, request_timeout=ASK_SECONDS) if names else {}
+        members = {name: len(future.result().members) for name, future in described.items()}
+        stored = {name: _offsets(client, name) for name in names}
+    admin, states = Admin(bootstrap, extra), []
+    for topic in admin.topics(sorted({one.topic for offsets in stored.values() for one in offsets})):
+        ends = admin.stable_ends(topic)
+        for name, offsets in stored.items():
+            known = {one.partition: one for one in offsets if one.topic == topic}
+            behind = sum(max(0, end - (known[one].offset if one in known else 0)) for one, end in ends.items())
+            notes = tuple(one.metadata for one in known.values() if one.metadata)
+            states += [GroupState(name, members[name], topic, behind, notes)] if known else []
+    return states
+
+
+def delete_group(bootstrap: str, extra: Mapping[str, str], name: str) -> None:
+    """Removes a group without processes, if there is one. Raises KafkaError."""
+    client = make_admin(bootstrap, extra)
+    with client_errors(f"cannot delete group {name} at {bootstrap}", [ClientError.GROUP_ID_NOT_FOUND]):
+        client.delete_consumer_groups([name], request_timeout=ASK_SECONDS)[name].result()
+
+
+def _offsets(client: AdminClient, name: str) -> list[Any]:
+    """The offsets that a group has stored."""
+    asked = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(name)], request_timeout=ASK_SECONDS)
+    return [one for one in asked[name].result().topic_partitions if one.offset >= 0]
+
+
+def ask_limit(settings: Settings, topic: str) -> int:
+    """The most bytes of a message of a topic that refused a larger one."""
+    return Admin(settings.bootstrap_servers, dict(settings.kafka)).message_limit(topic)
+
+
+def message_limits(plan: Plan, configs: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
+    """Product -> the most bytes of a message of its topic, by the configuration of the topics that the job may see."""
+    topics = {name: product.product.topic for name, product in plan.products.items()}
+    return {
+        name: min(int(configs[topic]["max.message.bytes"]), MAX_MESSAGE_BYTES)
+        for name, topic in topics.items()
+        if topic in configs
+    }
+
+
+PROBE_SECONDS: Final = 10.0
+
+
+class TopicState(NamedTuple):
+    """A topic as it is. `id`: changes when the topic is created again. `config`: its settings; empty where Kafka does not show
+    them to this user. `rights`: the operations that this user may do, in Kafka's names; None where Kafka does not show them."""
+
+    id: str
+    partitions: int
+    config: Mapping[str, str]
+    rights: frozenset[str] | None
+
+
+HIDDEN = TopicState("", 0, {}, frozenset())
+"""A topic that this user may not see."""
+
+
+class ClusterState(NamedTuple):
+    """The brokers by the addresses that they give to clients; the settings of one of them as in `TopicState`."""
+
+    brokers: tuple[tuple[str, int], ...]
+    config: Mapping[str, str]
+
+
+class ClusterProbe:
+    """Looks at a cluster. Raises SettingError, KafkaError where no broker takes these settings."""
+
+    def __init__(self, bootstrap: str, extra: Mapping[str, str]) -> None:
+        self._bootstrap, self._extra = bootstrap, extra
+        check_access(bootstrap, extra)
+        self._admin = make_admin(bootstrap, extra)
+
+    def cluster(self) -> ClusterState:
+        """The brokers. Raises KafkaError."""
+        with client_errors(f"cannot describe the cluster at {self._bootstrap}"):
+            nodes = self._admin.describe_cluster(request_timeout=PROBE_SECONDS).result().nodes
+        config = self._config(ConfigResource(ConfigResource.Type.BROKER, str(nodes[0].id)))
+        return ClusterState(tuple((node.host, node.port) for node in nodes), config)
+
+    def topics(self, names: Sequence[str]) -> dict[str, TopicState]:
+        """The topics among `names` that exist. Raises KafkaError."""
+        if not names:
+            return {}
+        answers = self._admin.describe_topics(
+            TopicCollection(list(names)), include_authorized_operations=True, request_timeout=PROBE_SECONDS
+        )
+        found: dict[str, TopicState] = {}
+        for name, future in answers.items():
+            what = f"cannot describe topic {name} at {self._bootstrap}"
+            with client_errors(what, (*NOT_ALLOWED, UNKNOWN)) as codes:
+                one = future.result()
+                config = self._config(ConfigResource(ConfigResource.Type.TOPIC, name))
+                found[name] = TopicState(str(one.topic_id), len(one.partitions), config, _rights(one))
+            if codes and UNKNOWN not in codes:
+                found[name] = HIDDEN
+        return found
+
+    def last_records(self, topic: str, most: int) -> list[Record]:
+        """The last records of a topic, about `most`. Raises KafkaError."""
+        return read_sample(self._bootstrap, self._extra, topic, most)
+
+    def groups(self, prefix: str) -> list[GroupState]:
+        """The groups of consumers whose names begin so. Raises KafkaError."""
+        return group_states(self._bootstrap, self._extra, prefix)
+
+    def _config(self, resource: ConfigResource) -> dict[str, str]:
+        found: dict[str, str] = {}
+        future = self._admin.describe_configs([resource], request_timeout=PROBE_SECONDS)[resource]
+        with client_errors(f"cannot describe {resource.name} at {self._bootstrap}", NOT_ALLOWED):
+            found |= {name: str(entry.value) for name, entry in future.result().items() if entry.value is not None}
+        return found
+
+
+def _rights(described: Any) -> frozenset[str] | None:
+    operations = described.authorized_operations
+    return None if operations is None else frozenset(operation.name for operation in operations)

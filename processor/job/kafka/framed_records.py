@@ -1,4 +1,5 @@
-"""Reads framed records by the schemas of a registry: Avro and Protobuf by confluent-kafka's deserialisers, and JSON.
+"""Reads framed records by the schemas of a registry: Avro and Protobuf by confluent-kafka's deserialisers, and JSON. Writes
+bodies of Avro by fastavro.
 
 Promises: asks the registry once for each schema, and again for a schema that was missing, after a while. Gives the values that
 Kafka Connect's JsonConverter would write. confluent-kafka's own reader of JSON is no choice: it rounds numbers.
@@ -7,19 +8,36 @@ Kafka Connect's JsonConverter would write. confluent-kafka's own reader of JSON 
 import io
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from io import BytesIO
 from time import monotonic
 from typing import Any, Final
 
 from confluent_kafka.schema_registry import Schema
 from confluent_kafka.schema_registry.avro import AvroDeserializer
+from fastavro import parse_schema, schemaless_writer
 
-from processor.job.kafka.protobuf_values import protobuf_reader
+from processor.job.kafka.protobuf import protobuf_reader
 from processor.job.kafka.registry_client import RegistryClient, SchemaMissing, WriterSchema
 from processor.values import canonical_json
 from processor.values.avro_schema import read_avro_schema
 from processor.values.connect_schema import connect_schema, with_branches
 from processor.values.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, framed_id, refuse_long_id
 from processor.values.reasons import Mismatch
+
+
+@lru_cache(maxsize=1000)
+def avro_writer(schema: str) -> Callable[[Any], bytes]:
+    """The function that writes a body by the JSON text of a schema. It raises ValueError or TypeError for a value that does not
+    fit."""
+    parsed = parse_schema(canonical_json.loads(schema))
+
+    def write(datum: Any) -> bytes:
+        body = BytesIO()
+        schemaless_writer(body, parsed, datum)
+        return body.getvalue()
+
+    return write
+
 
 ReadFramed = Callable[[bytes], SchemedValue]
 """Reads data of one schema, framing included. Raises any error for data that does not fit."""

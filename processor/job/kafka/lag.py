@@ -8,7 +8,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from processor.engine.protocol.epochs import Partition
-from processor.job.kafka.client import client_error, make_consumer
+from processor.job.kafka.client import client_errors, make_consumer
 
 ANSWER_SECONDS = 5.0
 """The longest wait for one answer of the broker."""
@@ -89,11 +89,10 @@ def read_unread(
     unread: dict[Partition, range] = {}
     until = monotonic() + ENDS_SECONDS
     try:
-        for topic in topics:
-            unread |= _unread(consumer, topic, read, until)
-        times = _first_times(consumer, {at: offsets.start for at, offsets in unread.items() if offsets})
-    except KafkaException as error:
-        raise client_error(error.args[0], f"cannot read topics at {bootstrap}") from None
+        with client_errors(f"cannot read topics at {bootstrap}"):
+            for topic in topics:
+                unread |= _unread(consumer, topic, read, until)
+            times = _first_times(consumer, {at: offsets.start for at, offsets in unread.items() if offsets})
     finally:
         consumer.close()
     return {at: Unread(offsets, times.get(at)) for at, offsets in sorted(unread.items())}

@@ -155,11 +155,7 @@ class RegistryClient:
 @contextmanager
 def _client_settings(access: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """The settings in the client's names. The client takes PEM text from files only, which are gone after the block."""
-    conf: dict[str, Any] = {
-        "url": access["url"],
-        "timeout": SECONDS,
-        **RETRY,
-    }
+    conf: dict[str, Any] = {"url": access["url"], "timeout": SECONDS, **RETRY}
     if "username" in access:
         conf["basic.auth.user.info"] = f"{access['username']}:{access['password']}"
     if "ssl.key.password" in access:

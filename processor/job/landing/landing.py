@@ -1,6 +1,7 @@
-"""The loop of a landing: reads batches of the product's topic, and lets the target take each.
+"""The loop of a landing: reads batches of the product's topic, and lets the target take each. Its port shows its figures for a
+person, and as metrics (`land --status-port`).
 
-The target's offsets decide where a partition goes on, so no crash and no repeated delivery changes what the target holds. While
+The target's offsets decide where a partition continues, so no crash and no repeated delivery changes what the target holds. While
 the target is away, the loop keeps its batch and tries again, after pauses that grow.
 
 1. At each assignment, and regularly, the loop asks for the id of the topic. A topic that was deleted and created again begins at
@@ -13,21 +14,31 @@ the target is away, the loop keeps its batch and tries again, after pauses that 
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from html import escape
 from random import uniform
 from threading import Event
 from time import monotonic, time
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from processor.engine.rounds.job_event import JobEvent, Report
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Report, Troubles, trouble_line
 from processor.errors import KafkaError, Stopped
-from processor.job.kafka.group_reader import GroupReader, Offsets, TopicPortion
-from processor.job.landing.landed_message import LandedMessage, read_message, why_foreign
-from processor.job.landing.landing_states import landing_note
-from processor.job.landing.target import LandedTopic, LandingError, Target, TargetAway, TopicReplaced
+from processor.job.kafka.reader import GroupReader, Offsets, TopicPortion
+from processor.job.landing.states import landing_note
+from processor.job.landing.target import (
+    LandedMessage,
+    LandedTopic,
+    LandingError,
+    Target,
+    TargetAway,
+    TopicReplaced,
+    read_message,
+    why_foreign,
+)
+from processor.job.metrics.metrics import LANDING_METRICS, read_metrics
+from processor.job.metrics.status_page import Pages, RunState, metrics_text
 from registry.errors import RegistryError
 
 BATCH: Final = 1_000
@@ -35,11 +46,11 @@ BATCH: Final = 1_000
 WAIT_SECONDS: Final = 0.5
 """The longest wait for more messages before a batch lands."""
 ASK_SECONDS: Final = 10.0
-"""After so long a silence the landing asks the broker for an answer."""
+"""After this silence the landing asks the broker for an answer."""
 SAY_SECONDS: Final = 10.0
 """Between two lines about what landed, and two looks at the topic and the group."""
 NOTE_SECONDS: Final = 60.0
-"""Between two signs of this process to the registry."""
+"""Between two heartbeats of this process to the registry."""
 PAUSE_SECONDS: Final = 10.0
 """The longest pause before another try."""
 FOREIGN_LOOKS: Final = 3
@@ -56,29 +67,36 @@ class TargetWentBack(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Landing:
-    """One process of a landing. `topic`: that it lands; `look`: the topic as the broker has it now, None where there is none.
-    `ends`: the offsets that the topic has now. `join`: joins the group of the product's topic, with the target's offsets. `goal`:
-    the offsets that the topic had at the start; a landing that runs `once` ends there. `note`: tells the registry that this
-    process runs. `earlier`: whether the target has documents of an earlier topic of this name. `tally`: the counts of this
-    process so far. `shown`: whether readers see the documents. `behind`: how many messages of its partitions wait. `landed_at`:
-    when a batch landed last, in seconds since 1970."""
+    """One process of a landing."""
 
     topic: LandedTopic
+    """That it lands."""
     target: Target
     look: Callable[[], LandedTopic | None]
+    """The topic at the broker now, None where there is none."""
     ends: Callable[[], Mapping[int, int]]
+    """The offsets that the topic has now."""
     join: Callable[[Offsets], GroupReader]
+    """Joins the group of the product's topic, with the target's offsets."""
     note: Callable[[], None]
+    """Sends a heartbeat of this process to the registry."""
     troubles: Troubles
     report: Report
     stopping: Event
     goal: Mapping[int, int]
+    """The offsets that the topic had at the start."""
     once: bool
+    """The landing ends at the goal."""
     earlier: bool = False
+    """The target has documents of an earlier topic of this name."""
     tally: Counter[str] = field(default_factory=Counter)
+    """The counts of this process so far."""
     shown: bool = False
+    """Readers see the documents."""
     behind: int = 0
+    """How many messages of its partitions wait."""
     landed_at: float | None = None
+    """When a batch landed last, in seconds since 1970."""
     _said: Counter[str] = field(default_factory=Counter)
     _said_at: float = field(default_factory=monotonic)
     _noted_at: float = field(default_factory=monotonic)
@@ -318,3 +336,37 @@ def landed_text(counts: Mapping[str, int]) -> str:
         "later": "of a later version of the product: start `land` for it",
     }
     return ", ".join(parts + [f"{counts[name]:,} {words}" for name, words in more.items() if counts.get(name)])
+
+
+def landing_state(landing: Landing) -> Callable[[], RunState]:
+    """Reads the state of a landing that runs."""
+
+    def read() -> RunState:
+        now = time()
+        troubles = landing.troubles.now
+        report = {
+            "product": landing.product,
+            "place": landing.target.place,
+            "behind": landing.behind,
+            "landed_at": landing.landed_at,
+            "at": now,
+            "counts": dict(landing.tally),
+            "troubles": [one.part for one in troubles],
+        }
+        return RunState(report, (), tuple(trouble_line(one, now) for one in troubles))
+
+    return read
+
+
+def _page(report: Mapping[str, Any] | None, wrong: Sequence[str], degraded: Sequence[str]) -> str:
+    state = report or {}
+    lines = [f"landing of {state['product']} in {state['place']}", landed_text(state["counts"])]
+    lines += [f"{state['behind']:,} messages behind", *wrong, *(f"degraded: {line}" for line in degraded)]
+    return f"<!doctype html><title>statestore land</title><pre>{escape(chr(10).join(lines))}</pre>\n"
+
+
+def _metrics(report: Mapping[str, Any]) -> bytes:
+    return metrics_text(LANDING_METRICS, read_metrics(report, LANDING_METRICS))
+
+
+LANDING_PAGES = Pages(_page, _metrics)

@@ -1,17 +1,156 @@
-"""Where documents land: the requests that a landing sends to a target."""
+"""Where documents land: the messages of a product's topic, as a target takes them, and the requests that a landing sends to a
+target.
+"""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, DecimalException
+from hashlib import sha256
 from socket import gethostname
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+import orjson
+import simplejson
 
 from processor.errors import Outage, StatestoreError
 from processor.finding import is_this_machine
-from processor.job.landing.landed_message import LandedMessage
+from processor.language.product.product import Product
+from processor.values.entity import Entity
+from processor.values.record import HIGHEST_SEQUENCE, Record, read_sequence
+
+HEADER: Final = "statestore."
+HIGHEST_VERSION: Final = 2**31 - 1
+LATEST_TIME: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999: a clock that is further ahead gets this one, since no target has later times."""
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+
+class LandedMessage(NamedTuple):
+    """A message of a product. `key`, `document`: as JSON text; `document` None for a tombstone. `sequence`: rises with each
+    message of a root. `version`: the product's version. `published_at`: Kafka's time, in milliseconds since 1970."""
+
+    partition: int
+    offset: int
+    key: str
+    document: str | None
+    sequence: int
+    version: int
+    published_at: int
+
+    @property
+    def key_hash(self) -> bytes:
+        """SHA-256 of the key, for what must outlive a deleted document without its values."""
+        return sha256(self.key.encode()).digest()
+
+
+def read_message(record: Record, product: str) -> LandedMessage | None:
+    """The message in a record; None for a record that no job of the product published."""
+    read = _read(record, product)
+    return None if isinstance(read, str) else read
+
+
+def read_messages(records: Iterable[Record], product: str) -> Iterator[LandedMessage]:
+    """The messages in records, without those that no job of the product published."""
+    return (message for record in records if (message := read_message(record, product)))
+
+
+def why_foreign(record: Record, product: str) -> str:
+    """Why no job of the product published a record; empty for a message."""
+    read = _read(record, product)
+    return read if isinstance(read, str) else ""
+
+
+def _read(record: Record, product: str) -> LandedMessage | str:
+    """The message, or why the record is none. Nothing that a target or a comparison cannot hold gets through."""
+    headers = {name.removeprefix(HEADER): text or b"" for name, text in record.headers if name.startswith(HEADER)}
+    if headers.get("product", b"").decode(errors="replace") != product:
+        return f"it has no header {HEADER}product with the name of the product"
+    sequence, version = read_sequence(headers.get("sequence")), headers.get("product_version", b"")
+    if sequence is None:
+        return f"its {HEADER}sequence is no whole number from 1 to {HIGHEST_SEQUENCE}"
+    if not version.isdigit() or len(version) > 10 or int(version) > HIGHEST_VERSION:
+        return f"its {HEADER}product_version is no whole number from 0 to {HIGHEST_VERSION}"
+    key = _json_object(record.key or b"")
+    if not key:
+        return "its key is no JSON object"
+    return LandedMessage(
+        partition=record.partition,
+        offset=record.offset,
+        key=key,
+        document=None if record.value is None else record.value.decode(errors="backslashreplace"),
+        sequence=sequence,
+        version=int(version),
+        published_at=min(max(record.timestamp, 0), LATEST_TIME),
+    )
+
+
+def _json_object(data: bytes) -> str:
+    """The text of a JSON object; empty for anything else."""
+    try:
+        text = data.decode()
+        return text if is_object(text) else ""
+    except UnicodeDecodeError:
+        return ""
+
+
+def is_object(text: str) -> bool:
+    """Whether a text is one JSON object that Python can read."""
+    try:
+        return isinstance(orjson.loads(text), dict)
+    except orjson.JSONDecodeError:  # also for half of a surrogate pair, which a document may have
+        try:
+            return isinstance(simplejson.loads(text, parse_int=str, parse_float=str), dict)
+        except (ValueError, RecursionError):
+            return False
+
+
+def latest(messages: Iterable[LandedMessage]) -> list[LandedMessage]:
+    """The message of each key with the highest sequence, in the order of the keys."""
+    found: dict[str, LandedMessage] = {}
+    for message in messages:
+        known = found.get(message.key)
+        if known is None or message.sequence > known.sequence:
+            found[message.key] = message
+    return [found[key] for key in sorted(found)]
+
+
+def write_latest(
+    messages: Sequence[LandedMessage], write: Callable[[list[LandedMessage]], list[tuple[LandedMessage, str]]]
+) -> list[tuple[LandedMessage, str]]:
+    """Writes the latest message of each key. A refused document leaves its place to the message before it. `write` returns the
+    refused messages with the reason, and so does this function."""
+    refused: list[tuple[LandedMessage, str]] = []
+    while messages:
+        new = write(latest(messages))
+        refused += new
+        sequences = {message.key: message.sequence for message, _ in new}
+        messages = [one for one in messages if one.sequence < sequences.get(one.key, 0)]
+    return refused
+
+
+def fingerprint(text: str) -> bytes:
+    """A hash that is equal for equal JSON values: neither the order of members nor the form of a number counts. A text that
+    Python cannot read equals only itself."""
+    try:
+        value = simplejson.loads(text, parse_int=_number, parse_float=_number)
+        return sha256(simplejson.dumps(value, use_decimal=True, sort_keys=True).encode()).digest()
+    except (ValueError, RecursionError, DecimalException):
+        return sha256(b"unread " + text.encode(errors="surrogatepass")).digest()
+
+
+def _number(text: str) -> Decimal:
+    number = _EXACT.create_decimal(text)
+    return number.normalize(_EXACT) if number else Decimal(0)
+
+
+def shortened(text: str, most: int = 200) -> str:
+    """A text for people: the beginning of a long one, with its length."""
+    return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
 
 
 class LandingError(StatestoreError):
-    """A target refuses the landing, and goes on refusing."""
+    """A target refuses the landing, and another try ends alike."""
 
 
 class TargetAway(Outage):
@@ -64,6 +203,21 @@ class Moment(NamedTuple):
     offsets: Mapping[int, int]
     documents: Iterator[LandedDocument]
     refused: Sequence[RefusedDocument]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandingPlace:
+    """Where a product lands, as an operator asks for it."""
+
+    url: str
+    name: str
+    """Of the table, or of the alias."""
+    product: Product
+    entities: Mapping[str, Entity]
+    version: int
+    """Of the product; 0 where nobody knows it."""
+    indexes: Sequence[str] = ()
+    """The members that get an index."""
 
 
 class Target(Protocol):

@@ -3,20 +3,27 @@ and the lines for CloudWatch are made from the table.
 
 `read` takes the value from the report of a job (`run.monitor`), or of a landing. The labels have few values: topics,
 products and requests that exist, and fixed words. No label holds a value of a row. Pure.
+
+The lines are in CloudWatch's embedded metric format (EMF): the log of the job carries them, and CloudWatch reads them. Source:
+the page "Specification: Embedded metric format" of AWS. A line has at most 100 metrics, and a metric at most 100 values. AWS
+charges each metric for each combination of its dimensions. So the only dimension is the job, and the values of a metric with
+labels become one: their sum, of ages the greatest. A counter is the count since the line before. Of a histogram the line has up
+to 100 values, at equal steps through its quantiles, so CloudWatch's percentiles hold and its sample count does not.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from processor.counts import BATCH, DEAD_LETTERS_OF, IN_TOPIC, OUTCOMES, REQUEST, STAGE, STAGES, Count
-from processor.engine.rounds import freshness
-from processor.engine.rounds.index_lag import LAG_BOUNDS, LAG_BUCKETS, LAG_SUM
+from processor.engine.rounds.round_counts import AGE_BOUNDS, AGE_BUCKETS, AGE_SUM, LAG_BOUNDS, LAG_BUCKETS, LAG_SUM
 from processor.values.reasons import REASONS
 from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
-Kind = Literal["counter", "gauge", "histogram"]
+Kind = Literal["gauge", "counter", "histogram"]
 Severity = Literal["critical", "warning"]
 Report = Mapping[str, Any]
 Values = Mapping[tuple[str, ...], float]
@@ -47,7 +54,7 @@ class Metric:
     """By the rules of Prometheus."""
     kind: Kind
     unit: str
-    group: str
+    group: str = ""
     """The heading in the documentation."""
     meaning: str
     labels: tuple[str, ...]
@@ -83,36 +90,33 @@ def _metric(
     kind: Kind,
     name: str,
     unit: str,
-    group: str,
     meaning: str,
-    *labels: str,
-    read: Read,
-    alarm: AlarmOf | None = None,
+    *of: str,
+    labels: tuple[str, ...] = (),
+    read: "Read | None" = None,
+    alarm: "AlarmOf | None" = None,
 ) -> Metric:
+    """A row. `of`: in place of `read`, the counters that a counter adds up, or the number of the report that a gauge shows."""
+    reads = read or (_counted(*of) if kind == "counter" else _member(*of))
     return Metric(
-        name=f"statestore_{name}",
-        kind=kind,
-        unit=unit,
-        group=group,
-        meaning=meaning,
-        labels=labels,
-        read=read,
-        alarm=alarm,
+        name=f"statestore_{name}", kind=kind, unit=unit, meaning=meaning, labels=labels, read=reads, alarm=alarm
     )
+
+
+_gauge, _counter, _histogram = (partial(_metric, kind) for kind in get_args(Kind))
+
+
+def _group(name: str, *metrics: Metric) -> tuple[Metric, ...]:
+    """The metrics of a heading."""
+    return tuple(replace(metric, group=name) for metric in metrics)
 
 
 def _alarm(
     name: str, severity: Severity, meaning: str, *, limit: int = 0, limit_name: str = "", silent: bool = False
 ) -> AlarmOf:
-    """The alarm of the row that has it."""
+    """The alarm of its row."""
     return lambda metric: Alarm(
-        name=name,
-        metric=metric,
-        severity=severity,
-        meaning=meaning,
-        limit=limit,
-        limit_name=limit_name,
-        silent=silent,
+        name=name, metric=metric, severity=severity, meaning=meaning, limit=limit, limit_name=limit_name, silent=silent
     )
 
 
@@ -139,7 +143,7 @@ def _by_request(prefix: str, requests: Iterable[str] = (*WRITES, *READS), each: 
     return lambda report: {(name,): report["counts"].get(prefix + name, 0) * each for name in requests}
 
 
-def _histogram(bounds: tuple[float, ...], buckets: Sequence[str], total: str) -> Read:
+def _buckets(bounds: tuple[float, ...], buckets: Sequence[str], total: str) -> Read:
     def read(report: Report) -> Histogram:
         counts = report["counts"]
         return Histogram(bounds, tuple(counts.get(name, 0) for name in buckets), counts.get(total, 0) / 1000)
@@ -188,414 +192,308 @@ def _since_landed(report: Report) -> Values:
     return {} if landed_at is None else _one(report["at"] - landed_at)
 
 
-LAG, RECORDS, DOCUMENTS = "Lag", "Records", "Documents"
-TABLE, FOLLOW_UP, JOB, LANDING = "Requests to the table", "Follow-up work", "Job", "A landing (`land --status-port`)"
-GATES = "Gates (`publish` of products)"
-
 _STATUS = "`statestore status` says which and why."
 
 METRICS = (
-    _metric(
-        "gauge",
-        "lag_records",
-        "records",
-        LAG,
-        "Unread offsets of a topic, with those of open transactions. No value while the broker does not show them.",
-        "topic",
-        read=lambda report: _of_lags(report, "records"),
-    ),
-    _metric(
-        "gauge",
-        "lag_seconds",
-        "seconds",
-        LAG,
-        "Seconds for which the oldest unread record of a topic waits, 0 without one. No value while the broker does not show it.",
-        "topic",
-        read=lambda report: _of_lags(report, "seconds"),
-        alarm=_alarm("lag", "warning", "The job is behind its topics.", limit=300, limit_name="lag_seconds"),
-    ),
-    _metric(
-        "gauge",
-        "oldest_unpublished_seconds",
-        "seconds",
-        LAG,
-        "Age of the oldest change whose documents are not all published: an unread record, or the oldest follow-up work. "
-        "No value while the broker does not show the lag.",
-        read=_oldest,
-        alarm=_alarm(
-            "unpublished", "warning", "A change waits for its documents.", limit=300, limit_name="unpublished_seconds"
+    *_group(
+        "Lag",
+        _gauge(
+            "lag_records",
+            "records",
+            "Unread offsets of a topic, with those of open transactions. No value while the broker does not show them.",
+            labels=("topic",),
+            read=lambda report: _of_lags(report, "records"),
+        ),
+        _gauge(
+            "lag_seconds",
+            "seconds",
+            "Seconds for which the oldest unread record of a topic waits, 0 without one. No value while the "
+            "broker does not show it.",
+            labels=("topic",),
+            read=lambda report: _of_lags(report, "seconds"),
+            alarm=_alarm("lag", "warning", "The job is behind its topics.", limit=300, limit_name="lag_seconds"),
+        ),
+        _gauge(
+            "oldest_unpublished_seconds",
+            "seconds",
+            "Age of the oldest change whose documents are not all published: an unread record, or the oldest follow-up work. "
+            "No value while the broker does not show the lag.",
+            read=_oldest,
+            alarm=_alarm(
+                "unpublished",
+                "warning",
+                "A change waits for its documents.",
+                limit=300,
+                limit_name="unpublished_seconds",
+            ),
         ),
     ),
-    _metric(
-        "counter",
-        "events_total",
-        "records",
-        RECORDS,
-        "Records that the job read. Outcome: applied, superseded, ignored or dead_letter.",
-        "topic",
-        "outcome",
-        read=_events,
-    ),
-    _metric(
-        "counter",
-        "dead_letters_total",
-        "records",
-        RECORDS,
-        "Dead letters. Reason: one of the codes of docs/dead-letters.md.",
-        "reason",
-        read=lambda report: {(code,): report["counts"].get(f"{DEAD_LETTERS_OF}{code}", 0) for code in REASONS},
-        alarm=_alarm(
-            "dead_letters",
-            "warning",
-            "Records break their contract: `statestore dead-letters list` shows them.",
-            limit_name="dead_letters",
+    *_group(
+        "Records",
+        _counter(
+            "events_total",
+            "records",
+            "Records that the job read. Outcome: applied, superseded, ignored or dead_letter.",
+            labels=("topic", "outcome"),
+            read=_events,
+        ),
+        _counter(
+            "dead_letters_total",
+            "records",
+            "Dead letters. Reason: one of the codes of docs/dead-letters.md.",
+            labels=("reason",),
+            read=lambda report: {(code,): report["counts"].get(f"{DEAD_LETTERS_OF}{code}", 0) for code in REASONS},
+            alarm=_alarm(
+                "dead_letters",
+                "warning",
+                "Records break their contract: `statestore dead-letters list` shows them.",
+                limit_name="dead_letters",
+            ),
+        ),
+        _gauge(
+            "absent_columns",
+            "records",
+            "Records in a row that lack a declared column, of each column that the source sends no more. None where the "
+            "entity says `absent` of it.",
+            labels=("entity", "column"),
+            read=_absent_columns,
+            alarm=_alarm("absent_columns", "warning", f"Records lack a declared column: {_STATUS}"),
         ),
     ),
-    _metric(
-        "gauge",
-        "absent_columns",
-        "records",
-        RECORDS,
-        "Records in a row that lack a declared column, of each column that the source sends no more. None where the entity says "
-        "`absent` of it.",
-        "entity",
-        "column",
-        read=_absent_columns,
-        alarm=_alarm("absent_columns", "warning", f"Records lack a declared column: {_STATUS}"),
-    ),
-    _metric(
-        "counter",
-        "documents_total",
-        "documents",
-        DOCUMENTS,
-        "Published documents and tombstones.",
-        read=_counted(Count.PUBLISHED, Count.CORRECTIONS),
-    ),
-    _metric(
-        "counter",
-        "suppressed_documents_total",
-        "documents",
-        DOCUMENTS,
-        "Documents equal to the last message, so none went out.",
-        read=_counted(Count.UNCHANGED),
-    ),
-    _metric(
-        "counter",
-        "corrections_total",
-        "documents",
-        DOCUMENTS,
-        "Published documents that only settling found. More than a few: an index is later than W.",
-        read=_counted(Count.CORRECTIONS),
-    ),
-    _metric(
-        "histogram",
-        "document_latency_seconds",
-        "seconds",
-        DOCUMENTS,
-        "From Kafka's time of the oldest record that led to a document until the broker committed it. Without follow-up work.",
-        read=_histogram(freshness.BOUNDS, freshness.BUCKETS, freshness.SUM),
-    ),
-    _metric(
-        "counter",
-        "requests_total",
-        "requests",
-        TABLE,
-        "Requests to the table, with pages and retries. Request: its name in DynamoDB's API, in Postgres too.",
-        "request",
-        read=_by_request(REQUEST),
-    ),
-    _metric(
-        "counter",
-        "read_units_total",
-        "units",
-        TABLE,
-        "Read units that DynamoDB consumed.",
-        "request",
-        read=_by_request(HALF_UNITS, READS, 0.5),
-    ),
-    _metric(
-        "counter",
-        "write_units_total",
-        "units",
-        TABLE,
-        "Write units that DynamoDB consumed, with those of indexes. Without those of refused writes, which no answer names.",
-        "request",
-        read=_by_request(HALF_UNITS, WRITES, 0.5),
-    ),
-    _metric(
-        "counter",
-        "throttles_total",
-        "answers",
-        TABLE,
-        "Answers by which DynamoDB refused work because there was too much, in whole or in part.",
-        "request",
-        read=_by_request(THROTTLES),
-        alarm=_alarm("throttles", "warning", "The store throttles requests of the job.", limit_name="throttles"),
-    ),
-    _metric(
-        "counter",
-        "retries_total",
-        "requests",
-        TABLE,
-        "Requests that went out again after a failure.",
-        "request",
-        read=_by_request(RETRIES),
-    ),
-    _metric(
-        "histogram",
-        "index_lag_seconds",
-        "seconds",
-        TABLE,
-        "Age of a change that an index answer lacked. Only answers that lag count, 0 s in the round that wrote the row.",
-        read=_histogram(LAG_BOUNDS, LAG_BUCKETS, LAG_SUM),
-    ),
-    _metric(
-        "gauge",
-        "open_changes",
-        "rows",
-        FOLLOW_UP,
-        "Rows in the overlay: changes that an index may not show yet.",
-        read=_member("open_changes"),
-    ),
-    _metric(
-        "gauge", "settle_due", "rows", FOLLOW_UP, "Open changes that wait for settling now.", read=_member("settle_due")
-    ),
-    _metric(
-        "counter",
-        "settled_changes_total",
-        "rows",
-        FOLLOW_UP,
-        "Open changes that the job settled.",
-        read=_counted(Count.SETTLED),
-    ),
-    _metric("gauge", "fan_outs", "fan-outs", FOLLOW_UP, "Fan-outs with pages left.", read=_member("fan_outs")),
-    _metric(
-        "counter",
-        "fan_out_pages_total",
-        "pages",
-        FOLLOW_UP,
-        "Pages of fan-outs that later rounds did.",
-        read=_counted(Count.FAN_OUT_PAGES),
-    ),
-    _metric(
-        "gauge",
-        "backlog_documents",
-        "documents",
-        FOLLOW_UP,
-        "Roots of stopped products, and of earlier runs.",
-        read=_member("backlog"),
-    ),
-    _metric("gauge", "walks", "walks", FOLLOW_UP, "Walks that are not done.", read=_how_many("walks")),
-    _metric(
-        "counter", "walked_rows_total", "rows", FOLLOW_UP, "Stored rows that walks read.", read=_counted(Count.WALKED)
-    ),
-    _metric(
-        "counter",
-        "truncated_rows_total",
-        "rows",
-        FOLLOW_UP,
-        "Stored rows deleted because the source emptied their table.",
-        read=_counted(Count.DELETED),
-    ),
-    _metric(
-        "gauge",
-        "gate_documents",
-        "documents",
-        GATES,
-        "Documents that wait at the gate of a product.",
-        "product",
-        read=lambda report: {(product,): gate["waiting"] for product, gate in report["gates"].items()},
-    ),
-    _metric(
-        "gauge",
-        "gate_oldest_seconds",
-        "seconds",
-        GATES,
-        "For how long the oldest of them waits, 0 without one.",
-        "product",
-        read=_gate_ages,
-    ),
-    _metric(
-        "counter",
-        "gate_held_total",
-        "documents",
-        GATES,
-        "Times that a round left a document to its gate, also one that waits.",
-        read=_counted(Count.HELD),
-    ),
-    _metric(
-        "counter",
-        "gate_released_total",
-        "documents",
-        GATES,
-        "Documents that gates let go.",
-        read=_counted(Count.RELEASED),
-    ),
-    _metric(
-        "counter",
-        "gate_released_incomplete_total",
-        "documents",
-        GATES,
-        "Those that went out at `at_most`, and may show a part of a transaction.",
-        read=_counted(Count.RELEASED_INCOMPLETE),
-        alarm=_alarm(
-            "released_incomplete",
-            "warning",
-            "Documents went out at `at_most`, and may show a part of a transaction: docs/gates.md has the causes.",
-            limit_name="released_incomplete",
+    *_group(
+        "Documents",
+        _counter(
+            "documents_total", "documents", "Published documents and tombstones.", Count.PUBLISHED, Count.CORRECTIONS
+        ),
+        _counter(
+            "suppressed_documents_total",
+            "documents",
+            "Documents equal to the last message, so none went out.",
+            Count.UNCHANGED,
+        ),
+        _counter(
+            "corrections_total",
+            "documents",
+            "Published documents that only settling found. More than a few: an index is later than W.",
+            Count.CORRECTIONS,
+        ),
+        _histogram(
+            "document_latency_seconds",
+            "seconds",
+            "From Kafka's time of the oldest record that led to a document until the broker committed it. "
+            "Without follow-up work.",
+            read=_buckets(AGE_BOUNDS, AGE_BUCKETS, AGE_SUM),
         ),
     ),
-    _metric("counter", "batches_total", "batches", JOB, "Micro-batches that ended.", read=_counted(Count.BATCHES)),
-    _metric(
-        "counter",
-        "batch_seconds_total",
-        "seconds",
-        JOB,
-        "Time of the micro-batches, from their begin to their end.",
-        read=lambda report: _one(report["counts"].get(STAGE + BATCH, 0) / 1000),
+    *_group(
+        "Requests to the table",
+        _counter(
+            "requests_total",
+            "requests",
+            "Requests to the table, with pages and retries. Request: its name in DynamoDB's API, in Postgres too.",
+            labels=("request",),
+            read=_by_request(REQUEST),
+        ),
+        _counter(
+            "read_units_total",
+            "units",
+            "Read units that DynamoDB consumed.",
+            labels=("request",),
+            read=_by_request(HALF_UNITS, READS, 0.5),
+        ),
+        _counter(
+            "write_units_total",
+            "units",
+            "Write units that DynamoDB consumed, with those of indexes. Without those of refused writes, which no answer names.",
+            labels=("request",),
+            read=_by_request(HALF_UNITS, WRITES, 0.5),
+        ),
+        _counter(
+            "throttles_total",
+            "answers",
+            "Answers by which DynamoDB refused work because there was too much, in whole or in part.",
+            labels=("request",),
+            read=_by_request(THROTTLES),
+            alarm=_alarm("throttles", "warning", "The store throttles requests of the job.", limit_name="throttles"),
+        ),
+        _counter(
+            "retries_total",
+            "requests",
+            "Requests that went out again after a failure.",
+            labels=("request",),
+            read=_by_request(RETRIES),
+        ),
+        _histogram(
+            "index_lag_seconds",
+            "seconds",
+            "Age of a change that an index answer lacked. Only answers that lag count, 0 s in the round that wrote the row.",
+            read=_buckets(LAG_BOUNDS, LAG_BUCKETS, LAG_SUM),
+        ),
     ),
-    _metric(
-        "counter",
-        "stage_seconds_total",
-        "seconds",
-        JOB,
-        "Time of the tasks of a stage, which is write or publish. Tasks that run side by side add up.",
-        "stage",
-        read=lambda report: {(stage,): report["counts"].get(f"{STAGE}{stage}", 0) / 1000 for stage in STAGES},
+    *_group(
+        "Follow-up work",
+        _gauge("open_changes", "rows", "Rows in the overlay: changes that an index may not show yet.", "open_changes"),
+        _gauge("settle_due", "rows", "Open changes that wait for settling now.", "settle_due"),
+        _counter("settled_changes_total", "rows", "Open changes that the job settled.", Count.SETTLED),
+        _gauge("fan_outs", "fan-outs", "Fan-outs with pages left.", "fan_outs"),
+        _counter("fan_out_pages_total", "pages", "Pages of fan-outs that later rounds did.", Count.FAN_OUT_PAGES),
+        _gauge("backlog_documents", "documents", "Roots of stopped products, and of earlier runs.", "backlog"),
+        _gauge("walks", "walks", "Walks that are not done.", read=_how_many("walks")),
+        _counter("walked_rows_total", "rows", "Stored rows that walks read.", Count.WALKED),
+        _counter(
+            "truncated_rows_total", "rows", "Stored rows deleted because the source emptied their table.", Count.DELETED
+        ),
     ),
-    _metric(
-        "gauge",
-        "registry_version",
-        "version",
-        JOB,
-        "The registry version that the job applied.",
-        read=_member("registry_version"),
+    *_group(
+        "Gates (`publish` of products)",
+        _gauge(
+            "gate_documents",
+            "documents",
+            "Documents that wait at the gate of a product.",
+            labels=("product",),
+            read=lambda report: {(product,): gate["waiting"] for product, gate in report["gates"].items()},
+        ),
+        _gauge(
+            "gate_oldest_seconds",
+            "seconds",
+            "For how long the oldest of them waits, 0 without one.",
+            labels=("product",),
+            read=_gate_ages,
+        ),
+        _counter(
+            "gate_held_total",
+            "documents",
+            "Times that a round left a document to its gate, also one that waits.",
+            Count.HELD,
+        ),
+        _counter("gate_released_total", "documents", "Documents that gates let go.", Count.RELEASED),
+        _counter(
+            "gate_released_incomplete_total",
+            "documents",
+            "Those that went out at `at_most`, and may show a part of a transaction.",
+            Count.RELEASED_INCOMPLETE,
+            alarm=_alarm(
+                "released_incomplete",
+                "warning",
+                "Documents went out at `at_most`, and may show a part of a transaction: docs/gates.md has the causes.",
+                limit_name="released_incomplete",
+            ),
+        ),
     ),
-    _metric(
-        "gauge",
-        "refused_version",
-        "version",
-        JOB,
-        "The registry version that the job cannot run by, 0 without one.",
-        read=_member("refused_version"),
-        alarm=_alarm(
+    *_group(
+        "Job",
+        _counter("batches_total", "batches", "Micro-batches that ended.", Count.BATCHES),
+        _counter(
+            "batch_seconds_total",
+            "seconds",
+            "Time of the micro-batches, from their begin to their end.",
+            read=lambda report: _one(report["counts"].get(STAGE + BATCH, 0) / 1000),
+        ),
+        _counter(
+            "stage_seconds_total",
+            "seconds",
+            "Time of the tasks of a stage, which is write or publish. Tasks that run side by side add up.",
+            labels=("stage",),
+            read=lambda report: {(stage,): report["counts"].get(f"{STAGE}{stage}", 0) / 1000 for stage in STAGES},
+        ),
+        _gauge("registry_version", "version", "The registry version that the job applied.", "registry_version"),
+        _gauge(
             "refused_version",
-            "critical",
-            "The job cannot run by the newest registry version: `statestore status` says why.",
+            "version",
+            "The registry version that the job cannot run by, 0 without one.",
+            "refused_version",
+            alarm=_alarm(
+                "refused_version",
+                "critical",
+                "The job cannot run by the newest registry version: `statestore status` says why.",
+            ),
         ),
-    ),
-    _metric(
-        "gauge",
-        "stopped_products",
-        "products",
-        JOB,
-        "Products that stopped: a person must act.",
-        read=_how_many("stopped_products"),
-        alarm=_alarm("stopped_product", "critical", f"The job stopped a product: {_STATUS}"),
-    ),
-    _metric(
-        "gauge",
-        "unfit_documents",
-        "documents",
-        JOB,
-        "Documents that do not fit their topic, found in this run: a person must act.",
-        read=lambda report: _one(sum(report["unfit_documents"].values())),
-        alarm=_alarm(
+        _gauge(
+            "stopped_products",
+            "products",
+            "Products that stopped: a person must act.",
+            read=_how_many("stopped_products"),
+            alarm=_alarm("stopped_product", "critical", f"The job stopped a product: {_STATUS}"),
+        ),
+        _gauge(
             "unfit_documents",
-            "critical",
-            "Documents do not fit their topic: `statestore dead-letters list --each` says why.",
+            "documents",
+            "Documents that do not fit their topic, found in this run: a person must act.",
+            read=lambda report: _one(sum(report["unfit_documents"].values())),
+            alarm=_alarm(
+                "unfit_documents",
+                "critical",
+                "Documents do not fit their topic: `statestore dead-letters list --each` says why.",
+            ),
         ),
-    ),
-    _metric(
-        "gauge",
-        "stopped_walks",
-        "walks",
-        JOB,
-        "Walks that stopped: a person must act.",
-        read=_how_many("stopped_walks"),
-        alarm=_alarm("stopped_walk", "critical", f"The job stopped a walk: {_STATUS}"),
-    ),
-    _metric(
-        "gauge",
-        "troubles",
-        "flag",
-        JOB,
-        "1 while the job waits for a part outside of it, such as the registry: it goes on by itself. No value without one.",
-        "part",
-        read=lambda report: {(trouble["part"],): 1.0 for trouble in report["troubles"]},
-        alarm=_alarm(
-            "degraded", "warning", "The job waits for a part outside of it: `statestore status` names the part."
+        _gauge(
+            "stopped_walks",
+            "walks",
+            "Walks that stopped: a person must act.",
+            read=_how_many("stopped_walks"),
+            alarm=_alarm("stopped_walk", "critical", f"The job stopped a walk: {_STATUS}"),
         ),
-    ),
-    _metric(
-        "gauge",
-        "paused",
-        "flag",
-        JOB,
-        "1 while all work is paused, else 0.",
-        read=lambda report: _one(report["doing"] == "paused"),
-    ),
-    _metric(
-        "gauge",
-        "lease_age_seconds",
-        "seconds",
-        JOB,
-        "Time since the last renewal; above lease_seconds the job counts as dead.",
-        read=_member("lease_age"),
-        alarm=_alarm(
-            "lease",
-            "critical",
-            "The job does not renew its lease, or writes no metrics: it may be dead.",
-            limit=60,
-            limit_name="lease_age_seconds",
-            silent=True,
+        _gauge(
+            "troubles",
+            "flag",
+            "1 while the job waits for a part outside of it, such as the registry: it goes on by itself. No value without one.",
+            labels=("part",),
+            read=lambda report: {(trouble["part"],): 1.0 for trouble in report["troubles"]},
+            alarm=_alarm(
+                "degraded", "warning", "The job waits for a part outside of it: `statestore status` names the part."
+            ),
         ),
-    ),
-    _metric(
-        "gauge",
-        "job_info",
-        "flag",
-        JOB,
-        "Always 1. The labels name the job and its release.",
-        "name",
-        "version",
-        read=lambda report: {(report["job"], report["statestore"]): 1.0},
+        _gauge(
+            "paused",
+            "flag",
+            "1 while all work is paused, else 0.",
+            read=lambda report: _one(report["doing"] == "paused"),
+        ),
+        _gauge(
+            "lease_age_seconds",
+            "seconds",
+            "Time since the last renewal; above lease_seconds the job counts as dead.",
+            "lease_age",
+            alarm=_alarm(
+                "lease",
+                "critical",
+                "The job does not renew its lease, or writes no metrics: it may be dead.",
+                limit=60,
+                limit_name="lease_age_seconds",
+                silent=True,
+            ),
+        ),
+        _gauge(
+            "job_info",
+            "flag",
+            "Always 1. The labels name the job and its release.",
+            labels=("name", "version"),
+            read=lambda report: {(report["job"], report["statestore"]): 1.0},
+        ),
     ),
 )
 
-LANDING_METRICS = (
-    _metric(
-        "counter",
+LANDING_METRICS = _group(
+    "A landing (`land --status-port`)",
+    _counter(
         "landing_messages_total",
         "messages",
-        LANDING,
         "Messages that this process took. Outcome: landed, deleted, refused, superseded, or foreign: not of the product.",
-        "outcome",
+        labels=("outcome",),
         read=lambda report: {(name,): report["counts"].get(name, 0) for name in LANDING_OUTCOMES},
     ),
-    _metric(
-        "gauge",
-        "landing_lag_messages",
-        "messages",
-        LANDING,
-        "Messages of its partitions that this process has not read.",
-        read=_member("behind"),
-    ),
-    _metric(
-        "gauge",
+    _gauge("landing_lag_messages", "messages", "Messages of its partitions that this process has not read.", "behind"),
+    _gauge(
         "landing_last_seconds",
         "seconds",
-        LANDING,
         "Time since the last batch landed. No value before the first.",
         read=_since_landed,
     ),
-    _metric(
-        "gauge",
+    _gauge(
         "landing_troubles",
         "flag",
-        LANDING,
         "1 while the landing waits for a part outside of it. No value without one.",
-        "part",
+        labels=("part",),
         read=lambda report: {(part,): 1 for part in report["troubles"]},
     ),
 )
@@ -617,3 +515,54 @@ ALARMS = tuple(
 def read_metrics(report: Report, metrics: Sequence[Metric] = METRICS) -> dict[str, Values | Histogram]:
     """Metric -> its values in the report of a job, or of a landing for its metrics."""
     return {metric.name: metric.read(report) for metric in metrics}
+
+
+MOST_METRICS = MOST_VALUES = 100
+
+
+class EmfWriter:
+    """Makes the lines of one run. `namespace`: that of CloudWatch."""
+
+    def __init__(self, namespace: str) -> None:
+        self._namespace = namespace
+        self._before: Mapping[str, Values | Histogram] = {}
+
+    def line(self, report: Mapping[str, Any]) -> str:
+        """The line of a report."""
+        values = read_metrics(report)
+        found = {
+            m: _value(m, values[m.name], self._before.get(m.name)) for m in METRICS if m.name != "statestore_job_info"
+        }
+        self._before = values
+        shown = {metric: value for metric, value in found.items() if value is not None}
+        directive = {
+            "Namespace": self._namespace,
+            "Dimensions": [["job"]],
+            "Metrics": [{"Name": m.name, "Unit": "Seconds" if m.unit == "seconds" else "Count"} for m in shown],
+        }
+        head = {
+            "_aws": {"Timestamp": round(1000 * report["at"]), "CloudWatchMetrics": [directive]},
+            "job": report["job"],
+        }
+        return json.dumps({**head, **{metric.name: value for metric, value in shown.items()}})
+
+
+def _value(metric: Metric, now: Values | Histogram, before: Values | Histogram | None) -> float | list[float] | None:
+    """The value of a metric in a line; None where there is none."""
+    if isinstance(now, Histogram):
+        counts = before.counts if isinstance(before, Histogram) else (0,) * len(now.counts)
+        return _quantiles(now._replace(counts=tuple(a - b for a, b in zip(now.counts, counts, strict=True)))) or None
+    if not now:
+        return None
+    if metric.kind == "counter":
+        earlier = before if before is not None and not isinstance(before, Histogram) else {}
+        return round(sum(now.values()) - sum(earlier.values()), 3)
+    return round((max if metric.unit == "seconds" else sum)(now.values()), 3)
+
+
+def _quantiles(histogram: Histogram) -> list[float]:
+    """Up to 100 values of a histogram: the upper bounds of the buckets of its quantiles."""
+    ends, bounds = histogram.cumulative, (*histogram.bounds, histogram.bounds[-1])
+    shown = min(ends[-1], MOST_VALUES)
+    ranks = [(n + 0.5) / shown * ends[-1] for n in range(shown)]
+    return [next(bound for bound, end in zip(bounds, ends, strict=True) if end >= rank) for rank in ranks]

@@ -16,8 +16,8 @@ from math import inf
 from typing import Any
 
 from processor.counts import Count
-from processor.engine.protocol.wait import AwaitedTransaction
-from processor.engine.rounds.freshness import BOUNDS, Freshness, read_freshness
+from processor.engine.protocol.gates import AwaitedTransaction
+from processor.engine.rounds.round_counts import AGE_BOUNDS, Freshness, read_freshness
 from processor.text import DAY, MINUTE, duration_text
 from registry.model import JobStatus, ReplayRequest, RunEnd, Snapshot
 
@@ -120,7 +120,7 @@ def document_age(freshness: Freshness, share: float) -> str:
     """The age that this share of the documents does not exceed: the bounds of its bucket, since nothing else is known of it."""
     lower, upper = freshness.bucket(share)
     if upper == inf:
-        return f"over {duration_text(BOUNDS[-1])}"
+        return f"over {duration_text(AGE_BOUNDS[-1])}"
     if not lower:
         return f"under {_seconds(upper)} s"
     if upper < MINUTE:

@@ -10,6 +10,8 @@ the job nor its end: at most MOST_CONNECTIONS at once, each for at most CONNECTI
 client takes the place of the oldest, so unfinished requests keep no probe out. It answers only GET. On a loopback address it
 answers only requests for this machine, so that no site in a browser can read it under a name of its own. Does not: encrypt, or
 ask who reads.
+
+The metrics are in the text form of Prometheus. This is the doorway to prometheus-client.
 """
 
 import json
@@ -24,7 +26,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, NamedTuple
 
-from processor.engine.rounds.freshness import read_freshness
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from processor.engine.rounds.round_counts import read_freshness
 from processor.environment.listeners import (
     LOCAL_NAMES,
     ConnectionLimits,
@@ -34,8 +41,7 @@ from processor.environment.listeners import (
     listen,
     plain_name,
 )
-from processor.job.metrics.metrics import Histogram, Values, read_metrics
-from processor.job.metrics.prometheus_text import CONTENT_TYPE, prometheus_text
+from processor.job.metrics.metrics import METRICS, Histogram, Metric, Values, read_metrics
 from processor.job.metrics.status import document_age, gate_lines, lag_text, missing_text, oldest_text
 
 STYLE = """
@@ -202,11 +208,7 @@ def _requests(values: Mapping[str, Values | Histogram]) -> str:
 
 def _notes(report: Mapping[str, Any]) -> Iterable[str]:
     """Lines that only some jobs need."""
-    named = {
-        "walks": "walks",
-        "waiting_products": "waiting products",
-        "paused_topics": "paused topics",
-    }
+    named = {"walks": "walks", "waiting_products": "waiting products", "paused_topics": "paused topics"}
     for name, title in named.items():
         if report[name]:
             yield f"{title}: {', '.join(report[name])}"
@@ -237,12 +239,48 @@ def _moment(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+
+def prometheus_text(report: Mapping[str, Any]) -> bytes:
+    """All metrics of a job's report."""
+    return metrics_text(METRICS, read_metrics(report))
+
+
+def metrics_text(metrics: Sequence[Metric], values: Mapping[str, Values | Histogram]) -> bytes:
+    """The metrics with their values, by name."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Values([_family(metric, values[metric.name]) for metric in metrics]))
+    return generate_latest(registry)
+
+
+class _Values(Collector):
+    def __init__(self, families: Sequence[Family]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterator[Family]:
+        return iter(self._families)
+
+
+def _family(metric: Metric, values: Values | Histogram) -> Family:
+    if isinstance(values, Histogram):
+        histogram = HistogramMetricFamily(metric.name, metric.meaning)
+        ends = [f"{bound:g}" for bound in values.bounds] + ["+Inf"]
+        histogram.add_metric([], list(zip(ends, values.cumulative, strict=True)), values.total)
+        return histogram
+    made = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    family: CounterMetricFamily | GaugeMetricFamily = made(metric.name, metric.meaning, labels=metric.labels)
+    for labels, value in values.items():
+        family.add_metric(labels, value)
+    return family
+
+
 JOB_PAGES = Pages(status_page, prometheus_text)
 
 
 @contextmanager
 def status_server(host: str, port: int, read: Callable[[], RunState], pages: Pages = JOB_PAGES) -> Iterator[int]:
-    """Serves the page within the block; yields the port. Raises SettingError where host and port cannot be had."""
+    """Serves the page within the block; yields the port. Raises SettingError if it cannot listen there."""
     limits = ConnectionLimits(most=MOST_CONNECTIONS, most_of_one=MOST_OF_ONE, seconds=CONNECTION_SECONDS)
     server = _Server(host, port, read, pages, ConnectionTable(limits))
     thread = Thread(target=server.serve_forever, args=(POLL_SECONDS,), name="status page", daemon=True)

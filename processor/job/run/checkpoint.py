@@ -3,7 +3,7 @@
 sources/0/0    the offsets at which the stream began
 offsets/N      where batch N ends in each partition; it begins where batch N - 1 ended
 commits/N      batch N is committed
-paused/TOPIC   where the stream goes on with a topic that operators have paused
+paused/TOPIC   where the stream continues with a topic that operators have paused
 statestore.readers    topic -> the entity that reads it, since the stream begins or begins again
 statestore.begins     where the stream began with the topics that came after its begin
 
@@ -11,14 +11,13 @@ Spark does not know the last three.
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from processor.engine.protocol.epochs import Partition
-from processor.engine.protocol.topic_moves import begin_of_stay
+from processor.engine.protocol.epochs import Partition, begin_of_stay
 from processor.errors import CheckpointError
 from processor.job.kafka.admin import Admin
 from registry.model import EpochBoundary
@@ -81,24 +80,25 @@ class Checkpoint:
     def begin_topics(self, begins: Mapping[Partition, int]) -> None:
         """Makes the next batch begin these partitions, of topics that no batch has read, at these offsets. Changes
         nothing in a file that names the topic already."""
-        for file in self.planned():
-            *head, last = self.read(file).split("\n")
-            topics = json.loads(last)
-            new = _by_topic({at: offset for at, offset in begins.items() if at[0] not in topics})
-            if new:
-                self.write(file, "\n".join([*head, json.dumps(topics | new, separators=(",", ":"))]))
+        self._change_planned(
+            lambda topics: topics | _by_topic({at: offset for at, offset in begins.items() if at[0] not in topics})
+        )
 
     def leave_topic(self, topic: str) -> None:
-        """Makes the next batch leave a topic out. The checkpoint keeps where the topic goes on: at the offsets at which that
+        """Makes the next batch leave a topic out. The checkpoint keeps where the topic continues: at the offsets at which that
         batch would begin."""
         begins = {str(p): offset for (name, p), offset in self.offsets(self.planned()[0]).items() if name == topic}
         if begins:
             self.write(f"{PAUSED}/{topic}", json.dumps(begins))
+        self._change_planned(lambda topics: {name: of for name, of in topics.items() if name != topic})
+
+    def _change_planned(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Changes the offsets by topic in each of the `planned` files. A file that stays equal is not written again."""
         for file in self.planned():
             *head, last = self.read(file).split("\n")
             topics = json.loads(last)
-            if topics.pop(topic, None) is not None:
-                self.write(file, "\n".join([*head, json.dumps(topics, separators=(",", ":"))]))
+            if (changed := change(topics)) != topics:
+                self.write(file, "\n".join([*head, json.dumps(changed, separators=(",", ":"))]))
 
     def drop_topic(self, topic: str) -> None:
         """Makes the next batch leave a topic out for good: its entity has left it, or comes back to it at another offset."""
@@ -111,12 +111,12 @@ class Checkpoint:
         return dict(json.loads(self.read(READERS))) if self.exists(READERS) else {}
 
     def keep_readers(self, readers: Mapping[str, str], before: Mapping[str, str]) -> None:
-        """Keeps which entity reads each topic. `before`: as the checkpoint has it."""
+        """Keeps which entity reads each topic. `before`: as in the checkpoint."""
         if readers != before:
             self.write(READERS, json.dumps(dict(readers)))
 
     def paused_at(self, topic: str) -> dict[int, int]:
-        """Where the stream goes on with a topic that was paused; empty for another one."""
+        """Where the stream continues with a topic that was paused; empty for another one."""
         file = f"{PAUSED}/{topic}"
         return {int(p): offset for p, offset in json.loads(self.read(file)).items()} if self.exists(file) else {}
 
@@ -178,7 +178,7 @@ def prepare_checkpoint(
     boundaries: Sequence[EpochBoundary],
     admin: Admin,
 ) -> None:
-    """Fits a checkpoint to the topics that the job reads. A paused topic waits at its offsets, and goes on there. A topic that
+    """Fits a checkpoint to the topics that the job reads. A paused topic waits at its offsets. A topic that
     its entity has left goes: the job has read it to its end (`processor.job.run.entity_moves`). A topic that no batch has read
     begins where its entity came to it, at the first offset that the broker has: Spark would begin it at offset 0, and fail
     where retention has removed that record. The checkpoint keeps the offset, so every try of the batch begins there. A batch

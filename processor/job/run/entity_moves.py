@@ -1,29 +1,19 @@
 """The moves of a job's entities to other topics: the job reads a former topic to its end before the next one
-(`processor.engine.protocol.topic_moves`)."""
+(`processor.engine.protocol.epochs`)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.epochs import Partition
-from processor.engine.protocol.topic_moves import TopicEnds, due_moves, former_topics, has_begun, move_boundaries
-from processor.engine.rounds.job_event import JobEvent, Report
-from processor.job.kafka.admin import TopicDescription
+from processor.engine.protocol.epochs import Partition, TopicEnds, due_moves, former_topics, has_begun, move_boundaries
+from processor.engine.rounds.events import JobEvent, Report
+from processor.job.kafka.admin import Admin
 from registry.model import EpochBoundary
 from registry.repository import Registry
 
 LOOK_SECONDS = 1.0
 """Between two questions to the broker and the registry, while an entity waits for its next topic."""
-
-
-class MovesAdmin(Protocol):
-    """Kafka's administration: the topics among the given ones that exist, and where each partition begins and ends."""
-
-    def topics(self, names: Sequence[str]) -> Mapping[str, TopicDescription]: ...
-
-    def watermarks(self, topic: str) -> Mapping[int, tuple[int, int]]: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +29,7 @@ class EntityMoves:
     """
 
     registry: Registry
-    admin: MovesAdmin
+    admin: Admin
     now: Callable[[], float]
     report: Report
     plan: Plan | None = None

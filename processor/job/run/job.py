@@ -1,16 +1,25 @@
 """The Spark job around its driver: the fence, the stream, and what the driver does with a batch.
 
-start   take the lease (open_job.py), then take over from earlier runs (take_over.py)
-idle    background work goes on between batches, in turn with them
-edit    the steward takes a new version of the registry before a batch, or between batches; with other topics, or in a pause, the
+start   take the lease (open_job.py), then take over from earlier runs (lease.py)
+idle    background work runs between batches, in turn with them
+edit    the follower takes a new version of the registry before a batch, or between batches; with other topics, or in a pause, the
         stream ends, and begins again; so it does when a missing topic appears, or when an entity can leave its former topic
 stop    the job raises at the start of the next batch, and Spark replays that batch at the next start. (Returning early
         would commit the batch.)
+
+A job that is far behind its topics catches up: it writes rows first, and publishes each root once when it has caught up. An
+initial snapshot, or a long stop, would otherwise publish the same growing documents again and again. A job with a new checkpoint
+over stored rows would publish earlier states of its documents. The driver holds all products meanwhile
+(`processor.engine.protocol.walks`). After `catch_up_seconds` the job publishes them although it is still behind. Then it does not
+hold them again before it has caught up.
+
+A hold makes the publications begin again at the first root. So the job does not hold the products again before those that it
+released have published every root. Else a source that writes a lot again and again would keep the last roots waiting for ever.
 """
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import perf_counter, time
@@ -19,31 +28,89 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.counts import BATCH, Count
-from processor.engine.protocol.committed import committed_by
-from processor.engine.protocol.epochs import Partition
+from processor.engine.protocol.epochs import Partition, committed_by
 from processor.engine.rounds.driver import Driver
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.live_replays import LiveReplays
-from processor.engine.rounds.stage_times import stage_time
-from processor.engine.rounds.steward import Steward
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Troubles
+from processor.engine.rounds.operators import LiveReplays
+from processor.engine.rounds.registry_follower import RegistryFollower
+from processor.engine.rounds.round_counts import stage_time
 from processor.environment.settings.settings import Settings
 from processor.errors import Stopped, StreamOutdated
 from processor.job.kafka.admin import Admin
-from processor.job.run.catch_up import CatchUp
 from processor.job.run.checkpoint import Checkpoint, check_positions, prepare_checkpoint
 from processor.job.run.entity_moves import EntityMoves
-from processor.job.run.lease import LeaseRenewal
+from processor.job.run.lease import LeaseRenewal, take_over
 from processor.job.run.monitor import JobMonitor, LastBatch
-from processor.job.run.outages.batch_troubles import BatchTroubles
+from processor.job.run.outages import BatchTroubles
 from processor.job.run.source import OffsetRanges, in_ranges, offset_ranges, read_stream
-from processor.job.run.source_topics import SourceTopics
+from processor.job.run.source_topics import SourceTopics, check_topics
 from processor.job.run.spark_executor import BatchFrame
-from processor.job.run.take_over import take_over
-from processor.job.run.topic_epochs import check_topics
 from registry.errors import RegistryBusy, RegistryUnreachable
 from registry.model import Lease, Snapshot
 from registry.repository import Registry
+
+
+@dataclass(slots=True, kw_only=True)
+class CatchUp:
+    """How far the job is behind. `since`: when it began to hold the products, on the job's clock; None while it publishes.
+    `late`: it was behind for too long, and publishes until it has caught up. `released`: it publishes products that it held, and
+    some roots remain."""
+
+    driver: Driver
+    admin: Admin
+    since: float | None = None
+    late: bool = False
+    released: bool = False
+
+    def begin_again(self, topics: Collection[str]) -> None:
+        """Holds the products of a job that reads these topics from their beginning, if rows are stored and records wait."""
+        rows = (pk for entity in self.driver.plan.entities.values() for pk in entity.partitions())
+        if (
+            self.since is None
+            and self.driver.settings.catch_up_records
+            and any(self.driver.store.page(pk, None, 1).items for pk in rows)
+            and any(end for topic in topics for end in self.admin.ends(topic).values())
+        ):
+            self._hold("a new checkpoint over stored rows")
+
+    def look(self, batch: OffsetRanges) -> None:
+        """Holds or releases the products before a batch. Asks the broker only for a batch that is half full, or while it holds
+        them."""
+        settings, now = self.driver.settings, self.driver.clock.now()
+        records = batch.size
+        full = settings.catch_up_records > 0 and records >= settings.batch_size / 2
+        behind = self._behind(batch) if full or self.since is not None else 0
+        if self.since is None:
+            self.late = self.late and behind > 0
+            self.released = self.released and self.driver.publishes
+            if behind > settings.catch_up_records and not (self.late or self.released):
+                self._hold(f"{behind:,} records behind", records=behind)
+            return
+        self.late = now - self.since >= settings.catch_up_seconds
+        if behind == 0 or self.late:
+            self.since, self.released = None, True
+            text = f"{behind:,} records behind: all documents now"
+            self.driver.report(JobEvent(what="all documents", text=text, fields={"records": behind}))
+            self.driver.end_catch_up()
+
+    def _hold(self, why: str, **fields: int) -> None:
+        self.since = self.driver.clock.now()
+        text = (
+            f"{why}: rows first, and all documents when the job has caught up, at the latest in "
+            f"{self.driver.settings.catch_up_seconds} s"
+        )
+        self.driver.report(JobEvent(what="rows first", text=text, fields=fields))
+        self.driver.begin_catch_up()
+
+    def _behind(self, batch: OffsetRanges) -> int:
+        """The records behind the end of the batch, in the topics of the batch."""
+        ends = {
+            (topic, partition): end
+            for topic in sorted({topic for topic, _ in batch.ranges})
+            for partition, end in self.admin.ends(topic).items()
+        }
+        return sum(max(0, ends.get(at, end) - end) for at, end in batch.ends.items())
+
 
 LAST_ROUND_SECONDS = 30.0
 """At its end, the job waits this long for a round that still runs, before it gives the lease back."""
@@ -51,13 +118,7 @@ LAST_ROUND_SECONDS = 30.0
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """A running job: its driver, the stream that brings batches, and the steward that brings versions of the registry (None: the
-    job works by the plan of its start). `replays`: those that operators ask for, None in a run of a verb. `moves`: of its
-    entities to other topics. `topics`: those that the stream reads; `positions`: where it reads on in each partition; `begins`:
-    where it began, None until its first batch. `doing`, `last_batch`: for the monitor. `failure`: why the stream ends, None while
-    it goes on: StreamOutdated, Stopped, or the failure of a batch. `troubles`: what the job waits for; they outlast a job that
-    opens again. `stopping`: an operator sets it; `begun`: the job took over what earlier runs left; `rests`: it does nothing
-    more; `ended`: it gave its lease back."""
+    """A running job: its driver, the stream that brings batches, and the follower that brings versions of the registry."""
 
     driver: Driver
     spark: SparkSession
@@ -66,24 +127,39 @@ class Job:
     lease: Lease
     renewal: LeaseRenewal
     troubles: Troubles
-    steward: Steward | None = None
+    """What the job waits for. They outlast a job that opens again."""
+    follower: RegistryFollower | None = None
+    """None: the job works by the plan of its start."""
     moves: EntityMoves | None = None
+    """Of its entities to other topics."""
     replays: LiveReplays | None = None
+    """Those that operators ask for; None in a run of a verb."""
     topics: SourceTopics = field(init=False)
+    """Those that the stream reads."""
     positions: dict[Partition, int] = field(default_factory=dict)
+    """Where the stream reads on in each partition."""
     begins: dict[Partition, int] | None = None
+    """Where the stream began; None until its first batch."""
     doing: str = "starts"
+    """For the monitor, as `last_batch`."""
     last_batch: LastBatch | None = None
     monitor: JobMonitor = field(init=False)
     catch_up: CatchUp = field(init=False)
     batch_troubles: BatchTroubles = field(init=False)
     failure: Exception | None = None
+    """Why the stream ends, None while it runs: StreamOutdated, Stopped, or the failure of a batch."""
     failed_work: str = "the batch"
+    """The work that failed, for the message."""
     stopping: threading.Event = field(default_factory=threading.Event)
+    """An operator sets it."""
     turn: threading.Lock = field(default_factory=threading.Lock)
+    """Of a batch, or of the work between batches."""
     begun: bool = False
+    """The job took over what earlier runs left."""
     rests: bool = False
+    """The job does nothing more."""
     ended: bool = False
+    """The job gave its lease back."""
 
     def __post_init__(self) -> None:
         self.batch_troubles = BatchTroubles(troubles=self.troubles)
@@ -99,6 +175,12 @@ class Job:
         return self.driver.settings
 
     @property
+    def checkpoint(self) -> Checkpoint | None:
+        """The job's checkpoint; None for a job without one."""
+        path = self.settings.checkpoint
+        return Checkpoint(spark=self.spark, path=path) if path else None
+
+    @property
     def readers(self) -> dict[str, str]:
         """The topics to read, and the entity that reads each: without those that operators paused."""
         paused = self.snapshot.paused_topics if self.snapshot else ()
@@ -107,7 +189,7 @@ class Job:
     @property
     def snapshot(self) -> Snapshot | None:
         """The registry's version that the job has taken; None before the first."""
-        return self.steward.snapshot if self.steward else None
+        return self.follower.snapshot if self.follower else None
 
     @property
     def _topics(self) -> dict[str, str]:
@@ -116,16 +198,16 @@ class Job:
 
     def fit_checkpoint(self) -> None:
         """Fits the checkpoint, if the job has one, to the topics. Raises CheckpointError when that is impossible."""
-        if self.settings.checkpoint:
+        if self.checkpoint:
             topics = self._topics
             boundaries = self.registry.epochs(list(topics), list(topics.values()))
-            checkpoint = Checkpoint(spark=self.spark, path=self.settings.checkpoint)
-            prepare_checkpoint(checkpoint, topics, topics.keys() - self.readers.keys(), boundaries, self.admin)
+            prepare_checkpoint(self.checkpoint, topics, topics.keys() - self.readers.keys(), boundaries, self.admin)
             self.check_positions()
 
     def check_positions(self) -> None:
         """Raises CheckpointError where a topic lacks the records that the job reads next."""
-        check_positions(Checkpoint(spark=self.spark, path=self.settings.checkpoint), self.admin, self._topics)
+        if self.checkpoint:
+            check_positions(self.checkpoint, self.admin, self._topics)
 
     def begin(self) -> None:
         """Takes over what earlier runs left, and the registry's version: the job is ready to stream."""
@@ -161,18 +243,17 @@ class Job:
 
     def answer(self) -> None:
         """Tells the driver where the topics of the stream end, if it asks for it."""
-        if self.topics.streamed and self.driver.asks:
+        if self.topics.streamed and self.driver.needs_topic_ends:
             marks = {topic: self.admin.watermarks(topic) for topic in self.topics.streamed}
             ends = {(topic, at): end for topic, of in marks.items() for at, (begin, end) in of.items() if begin < end}
-            self.driver.expect(ends, self.positions)
+            self.driver.note_topic_ends(ends, self.positions)
 
     def read_positions(self) -> None:
         """Takes from the checkpoint, if the job has one, where the next batch begins."""
         self.positions = self._committed()
 
     def _committed(self) -> dict[Partition, int]:
-        path = self.settings.checkpoint
-        return Checkpoint(spark=self.spark, path=path).committed() if path else {}
+        return self.checkpoint.committed() if self.checkpoint else {}
 
     @property
     def paused(self) -> bool:
@@ -199,8 +280,8 @@ class Job:
     @property
     def unsettled(self) -> bool:
         """Whether background work remains, now or later, without that of roots that wait at gates."""
-        steward, replays = self.steward, None if self.paused else self.replays
-        return self.driver.unsettled or bool(steward and steward.pending) or bool(replays and replays.pending)
+        follower, replays = self.follower, None if self.paused else self.replays
+        return self.driver.unsettled or bool(follower and follower.pending) or bool(replays and replays.pending)
 
     @property
     def pending(self) -> bool:
@@ -209,8 +290,8 @@ class Job:
 
     def take_version(self) -> None:
         """Takes the registry's version, once for each micro-batch and between them."""
-        if self.steward is not None:
-            self.steward.turn()
+        if self.follower is not None:
+            self.follower.turn()
 
     def take_requests(self) -> None:
         """Takes the next step of a replay that operators ask for, if there is one. A paused job takes none."""
@@ -288,7 +369,7 @@ class Job:
 
     def rest(self) -> None:
         """Waits for the round that still runs, and closes the store. The job does nothing more. It keeps the lease, and its
-        monitor goes on to show what waits."""
+        monitor still shows what waits."""
         self.doing, self.rests = "waits for a part that does not answer", True
         if self.turn.acquire(timeout=LAST_ROUND_SECONDS):
             self.turn.release()
@@ -313,7 +394,6 @@ class Job:
         self.driver.rounds.partitions, self.driver.rounds.incarnations = epochs.partitions(), epochs.incarnations
         work = BatchFrame(frame=frame, records=piece.size, epochs=epochs)
         if self.begins is None:
-            path = self.settings.checkpoint
-            self.begins = Checkpoint(spark=self.spark, path=path).begins() if path else {}
+            self.begins = self.checkpoint.begins() if self.checkpoint else {}
         self.driver.process_batch(work, committed_by(epochs, self.begins, self.positions), batch)
         self.positions = self.positions | piece.ends

@@ -5,41 +5,113 @@ up: the state on the page stays new.
 
 The monitor only reads what the driver and the job hold, over clients of its own, in a thread of its own. So a long batch does
 not silence the monitor, and no batch waits for it. The monitor asks the broker for the lag once for each status line. A failure
-of the broker or of Postgres costs one look; rounds report such a failure themselves.
+of the broker or of Postgres costs one look; rounds report such a failure themselves. A new run begins without samples and counts.
 """
 
 import os
 import socket
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from threading import Event, Thread
 from time import time
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from processor.counts import Count
+from processor.counts import IN_TOPIC, MESSAGES_OF, Count
 from processor.engine.protocol.epochs import Partition
-from processor.engine.protocol.wait import gate_states
+from processor.engine.protocol.gates import gate_states
 from processor.engine.rounds.driver import Driver
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.steward import Steward
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Troubles
+from processor.engine.rounds.registry_follower import RegistryFollower
 from processor.environment.settings.resolve import open_registry
-from processor.environment.settings.settings import Settings, statestore_version
+from processor.environment.settings.settings import statestore_version
 from processor.errors import KafkaError
 from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
-from processor.job.metrics.count_window import CountWindow
-from processor.job.metrics.emf_lines import EmfWriter
+from processor.job.metrics.metrics import EmfWriter
 from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.lease import LeaseRenewal
-from processor.job.run.outages.outside_parts import BROKER, broker_away
-from processor.job.run.outages.silent_parts import SilentParts
-from processor.job.run.sample_ring import SampleRing
+from processor.job.run.outages import BROKER, REGISTRY, SilentParts, WorkingJob, broker_away, cure_of
 from processor.job.run.source_topics import MissingTopic, SourceTopics
-from processor.job.run.state_keeper import StateKeeper
 from processor.text import DAY, HOUR
+from registry.errors import RegistryUnreachable
 from registry.model import Lease
+from registry.repository import Registry
+from statestore.store import HALF_UNITS
+
+SAMPLE_SECONDS: Final = 60.0
+MOST_SAMPLES: Final = 60
+
+
+class SampleRing:
+    """The samples, the oldest first: `[at, events a second, documents a second, backlog]`; `at`: in seconds since 1970."""
+
+    def __init__(self) -> None:
+        self._samples = deque[list[Any]](maxlen=MOST_SAMPLES)
+
+    def add(self, at: float, *values: float) -> list[list[Any]]:
+        """Adds a sample, unless the last one is younger than a minute. Returns all of them."""
+        if not self._samples or at - self._samples[-1][0] >= SAMPLE_SECONDS:
+            self._samples.append([round(at), *values])
+        return list(self._samples)
+
+
+KEPT: Final = (MESSAGES_OF, HALF_UNITS, f"{Count.APPLIED}{IN_TOPIC}")
+"""The counters of a window begin so."""
+MARKS: Final = 60
+"""Marks in the length of a window: so it may be longer by a sixtieth."""
+
+
+class CountWindow:
+    """The window of the last `seconds`, of a run that began at `began`, in seconds since 1970."""
+
+    def __init__(self, seconds: float, began: float) -> None:
+        self._seconds = seconds
+        self._marks = deque[tuple[float, dict[str, int]]]([(began, {})])
+
+    def add(self, at: float, counts: Mapping[str, int]) -> dict[str, Any]:
+        """Takes the counts of the run so far. Returns those of the window, and its length: of a shorter run the whole run."""
+        now = {name: count for name, count in counts.items() if name.startswith(KEPT)}
+        while len(self._marks) > 1 and self._marks[1][0] <= at - self._seconds:
+            self._marks.popleft()
+        begin, before = self._marks[0]
+        if at - self._marks[-1][0] >= self._seconds / MARKS:
+            self._marks.append((at, now))
+        new = {name: count - before.get(name, 0) for name, count in now.items()}
+        return {"seconds": round(at - begin, 1), "counts": {name: count for name, count in new.items() if count}}
+
+
+KEEP_SECONDS = 5.0
+"""The longest wait of the caller for the registry."""
+
+
+class StateKeeper:
+    """Writes the states of a run into its lease. So this thread sees first that the registry does not answer, or answers again.
+    `silent`: gets to know how long an answer takes."""
+
+    def __init__(self, registry: Registry, lease: Lease, troubles: Troubles, silent: SilentParts) -> None:
+        self._registry, self._lease, self._troubles, self._silent = registry, lease, troubles, silent
+        self._thread: Thread | None = None
+
+    def keep(self, state: Mapping[str, Any], ended: int | None) -> None:
+        """Writes the state in a thread, and waits for that a moment. Drops the state while an earlier one has no answer. `ended`:
+        the last round that published something and ended."""
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = Thread(target=self._keep, args=(state, ended), name="state keeper", daemon=True)
+            self._thread.start()
+        self._thread.join(KEEP_SECONDS)
+
+    def _keep(self, state: Mapping[str, Any], ended: int | None) -> None:
+        try:
+            with self._silent.asking(REGISTRY):
+                self._registry.runs.keep_report(self._lease, state, ended)
+            self._troubles.end(REGISTRY)
+        except RegistryUnreachable as away:
+            text = f"{away}; the job publishes nothing until it knows that its lease holds"
+            self._troubles.begin(REGISTRY, text, cure_of(REGISTRY))
+        except Exception:  # rounds report it
+            return
+
 
 EVERY_SECONDS = 5.0
 LOOKS_PER_LINE = 2
@@ -57,26 +129,19 @@ class LastBatch:
     documents: int
 
 
-class MonitoredJob(Protocol):
-    """A job, as the monitor reads it (`processor.job.run.job`)."""
+class MonitoredJob(WorkingJob, Protocol):
+    """A job, as the monitor reads it."""
 
     driver: Driver
     lease: Lease
-    steward: Steward | None
+    follower: RegistryFollower | None
     renewal: LeaseRenewal
-    troubles: Troubles
     topics: SourceTopics
     moves: EntityMoves | None
     positions: dict[Partition, int]
     doing: str
     ended: bool
     last_batch: LastBatch | None
-
-    @property
-    def settings(self) -> Settings: ...
-
-    @property
-    def work(self) -> int | None: ...
 
     @property
     def paused(self) -> bool: ...
@@ -164,7 +229,7 @@ class JobMonitor:
     def state(self, lags: Mapping[str, TopicLag]) -> dict[str, Any]:
         """The state of the run, as JSON values. Times are in seconds since 1970."""
         job, driver, now = self._job, self._job.driver, self._clock()
-        steward, snapshot = job.steward, job.steward.snapshot if job.steward else None
+        follower, snapshot = job.follower, job.follower.snapshot if job.follower else None
         events, documents = self._rates_until(now)
         backlog = sum(len(roots) for roots in list(driver.progress.backlog.waiting.values()))
         backlog += len(driver.progress.backlog.own)
@@ -202,8 +267,8 @@ class JobMonitor:
                 for one in driver.progress.absent.found(driver.plan)
             },
             "waiting_products": [product.name for product in snapshot.waiting] if snapshot else [],
-            "refused_version": steward.refused if steward else 0,
-            "refusal": steward.refusal if steward else "",
+            "refused_version": follower.refused if follower else 0,
+            "refusal": follower.refusal if follower else "",
             "dead_letters": driver.tally[Count.DEAD_LETTERS],
             "last_dead_letter": driver.last_letter,
             "oldest_unpublished": self._oldest_unpublished(lags, now),

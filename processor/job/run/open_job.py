@@ -1,68 +1,90 @@
-"""Opens a job: takes the lease, binds table and checkpoint to the registry, creates the topics, and fences earlier runs.
+"""Opens a job: takes the lease, binds table and checkpoint to the registry, creates the topics, makes driver and workers, and
+fences earlier runs.
 
 `prepare_job` does all but the last: a run whose store fails only then keeps its lease, and shows what it waits for.
 """
 
 import threading
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
-from processor.engine.plan.dead_letter_topic import check_dead_letter_topic
-from processor.engine.plan.plan import Plan
-from processor.engine.rounds.job_event import JobEvent, Report
-from processor.engine.rounds.troubles import Troubles
-from processor.environment.settings.resolve import resolve_tables
-from processor.environment.settings.settings import Settings, statestore_version
+from pyspark.sql import SparkSession
+
+from processor.engine.plan.plan import Plan, check_dead_letter_topic
+from processor.engine.plan.planning import check_after, plan_of, requirements_of
+from processor.engine.protocol.ledger import Run
+from processor.engine.rounds.clock import SystemClock
+from processor.engine.rounds.driver import Driver, make_driver
+from processor.engine.rounds.events import JobEvent, Report, Troubles
+from processor.engine.rounds.registry_follower import RegistryFollower
+from processor.engine.rounds.round import PublishSetup
+from processor.environment.settings.resolve import open_registry, resolve_tables
+from processor.environment.settings.settings import Settings, owner_name, statestore_version
 from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
-from processor.job.kafka.check_access import check_access
-from processor.job.kafka.open_schemas import open_schemas
-from processor.job.run.binding import (
-    adopt_name,
-    adopt_table,
-    bind_parts,
-    check_parts,
-    fence_other_jobs,
-)
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.client import check_access
+from processor.job.kafka.schemas import SchemaRegistration, open_schemas
+from processor.job.run.binding import Parts, check_new_registry, find_lost_writes
 from processor.job.run.checkpoint import Checkpoint
-from processor.job.run.failures import stops_cleanly
-from processor.job.run.find_lost_writes import find_lost_writes
+from processor.job.run.dead_letters import letter_bytes
+from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.job import Job
-from processor.job.run.lease import LeaseRenewal, take_lease, take_table
-from processor.job.run.make_job import make_job
+from processor.job.run.lease import LeaseRenewal, lease_check, take_lease
+from processor.job.run.outages import stops_cleanly
+from processor.job.run.product_topics import ProductTopics, PublishPreparation
 from processor.job.run.source import spark_session
+from processor.job.run.spark_executor import SparkExecutor
+from processor.job.run.transaction_feed import transaction_feed
+from processor.language.product.product import Definitions
 from registry.errors import RegistryBusy, RegistryUnreachable
-from registry.model import Lease
+from registry.model import Progress
 from registry.repository import Registry
 from statestore.store import FencingToken, Store
 
 
-def open_job(
-    settings: Settings,
-    plan: Plan,
-    registry: Registry,
-    *,
-    owner: str,
-    take_over: bool,
-    jars: list[Path],
-    report: Report,
-    adopt: bool = False,
-    stopping: threading.Event | None = None,
-    troubles: Troubles | None = None,
-) -> Job:
-    """Prepares a job, and begins it: the job is ready to stream. Raises as `prepare_job`, and for what fails at the begin."""
-    job = prepare_job(
-        settings,
-        plan,
-        registry,
-        owner=owner,
-        take_over=take_over,
-        jars=jars,
-        report=report,
-        adopt=adopt,
-        stopping=stopping,
-        troubles=troubles,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What a run is asked to do, and by what."""
+
+    settings: Settings
+    plan: Plan
+    """Of the registry at the start. The run takes later versions itself."""
+    registry: Registry
+    report: Report
+    owner: str = field(default_factory=owner_name)
+    """The name of the run in its lease."""
+    take_over: bool = False
+    """Takes the lease of a run that still holds it."""
+    adopt: bool = False
+    """The operator means to rename the job, to build the state again in an empty table, or to go on with a restored one."""
+    jars: Sequence[Path] = ()
+    """Of a Spark session on this machine."""
+    stopping: threading.Event = field(default_factory=threading.Event)
+    """An operator stops the job by setting it, before it is open or later."""
+    troubles: Troubles | None = None
+    """What the job waits for, of a process whose job opens again."""
+
+
+def prepare_plan(settings: Settings, definitions: Definitions | None) -> Plan:
+    """Applies the definitions, if any, and returns the plan of the registry."""
+    with open_registry(settings) as registry:
+        check_new_registry(settings, registry)
+        registry.migrate(settings.slots)
+        if definitions is not None:
+            required, check = requirements_of(definitions), check_after(definitions, settings.dead_letter_topic)
+            registry.apply(required, who=owner_name(), why="run", check=check)
+        plan = plan_of(registry.snapshot())
+    check_dead_letter_topic(plan, settings.dead_letter_topic)
+    return plan
+
+
+def open_job(request: RunRequest) -> Job:
+    """Prepares a job, and begins it: the job is ready to stream. Raises what `prepare_job` raises, or what `Job.begin` raises."""
+    job = prepare_job(request)
     try:
         with stops_cleanly(job.stopping):
             job.begin()
@@ -72,63 +94,39 @@ def open_job(
     return job
 
 
-def prepare_job(
-    settings: Settings,
-    plan: Plan,
-    registry: Registry,
-    *,
-    owner: str,
-    take_over: bool,
-    jars: list[Path],
-    report: Report,
-    adopt: bool = False,
-    stopping: threading.Event | None = None,
-    troubles: Troubles | None = None,
-) -> Job:
+def prepare_job(request: RunRequest) -> Job:
     """Takes the lease and makes a job that has yet to begin (`Job.begin`). Creates the topics to publish to where they are
-    missing, and the table at the first start of the registry's first job. `adopt`: the operator means to rename the job, to build
-    the state again in an empty table, or to go on with a restored one. An operator stops the job by setting `stopping`, here or
-    later. `troubles`: what the job waits for, of a process whose job opens again.
+    missing, and the table at the first start of the registry's first job.
 
     Raises:
-        ForeignPart: table, job name and checkpoint do not belong to this registry; nothing is written.
+        OwnedByAnother: table, job name and checkpoint do not belong to this registry; nothing is written.
         Stopped: an operator stopped the job before it was open.
     """
-    check_dead_letter_topic(plan, settings.dead_letter_topic)
-    stopping, troubles = stopping or threading.Event(), troubles or Troubles(report)
-    settings = resolve_tables(settings)
+    check_dead_letter_topic(request.plan, request.settings.dead_letter_topic)
+    request = replace(request, settings=resolve_tables(request.settings))
+    settings, registry, report = request.settings, request.registry, request.report
     open_schemas(settings.schema_registry)
     check_access(settings.bootstrap_servers, dict(settings.kafka))
-    with stops_cleanly(stopping), ExitStack() as failing:
+    with stops_cleanly(request.stopping), ExitStack() as failing:
         store = open_store(settings, RetryBudget.JOB)
         failing.callback(store.close)
-        check_parts(settings, registry, store, None, adopt=adopt)
-        lost = find_lost_writes(settings, plan, registry, store)
-        check_parts(settings, registry, store, None, adopt=adopt, lost=lost)
-        report(start_event(settings, plan))
-        spark = spark_session(settings, jars)
-        checkpoint = Checkpoint(spark=spark, path=settings.checkpoint) if settings.checkpoint else None
-        check_parts(settings, registry, store, checkpoint, adopt=adopt, lost=lost)
-        if adopt:
-            adopt_name(settings, registry, take_over=take_over)
-        lease = take_lease(registry, settings, owner, take_over=take_over, stopping=stopping, report=report)
+        lost = find_lost_writes(settings, request.plan, registry, store)
+        parts = Parts(settings=settings, registry=registry, store=store, adopt=request.adopt, lost=lost)
+        parts.check()  # before the start of Spark, which takes seconds
+        report(start_event(settings, request.plan))
+        spark = spark_session(settings, request.jars)
+        if settings.checkpoint:
+            parts = replace(parts, checkpoint=Checkpoint(spark=spark, path=settings.checkpoint))
+            parts.check()  # before the first write
+        if request.adopt:
+            parts.adopt_name(take_over=request.take_over)
+        lease = take_lease(
+            registry, settings, request.owner, take_over=request.take_over, stopping=request.stopping, report=report
+        )
         renewal = LeaseRenewal(settings, lease)
         renewal.start()
         try:
-            fence = _take_parts(settings, plan, registry, store, checkpoint, lease, report, adopt=adopt, lost=lost)
-            job = make_job(
-                settings,
-                plan,
-                registry,
-                store,
-                spark=spark,
-                lease=lease,
-                fence=fence,
-                renewal=renewal,
-                report=report,
-                stopping=stopping,
-                troubles=troubles,
-            )
+            job = _make_job(request, store, spark, renewal, parts.take(request.plan, lease, report))
             job.read_positions()
         except BaseException:
             renewal.stop()
@@ -140,30 +138,73 @@ def prepare_job(
     return job
 
 
-def _take_parts(
-    settings: Settings,
-    plan: Plan,
-    registry: Registry,
-    store: Store,
-    checkpoint: Checkpoint | None,
-    lease: Lease,
-    report: Report,
-    *,
-    adopt: bool,
-    lost: str,
-) -> FencingToken:
-    """Binds table and checkpoint to the registry, and creates the table where it is missing. Returns the right to write."""
-    if altered := store.create(registry.snapshot().slots):
-        report(JobEvent(what="table", text=altered))
-    check_parts(settings, registry, store, checkpoint, adopt=adopt, lost=lost)  # again, as the run before left them
-    fence = take_table(registry, lease, store)  # before the first write
-    if adopt:
-        adopt_table(settings, plan, registry, store, lost=lost)
-        fence = take_table(registry, lease, store)  # the registry may have a new identity
-    check_parts(settings, registry, store, checkpoint)
-    bind_parts(settings, registry, store, checkpoint)
-    fence_other_jobs(settings, registry)
-    return fence
+def _make_job(
+    request: RunRequest, store: Store, spark: SparkSession, renewal: LeaseRenewal, fence: FencingToken
+) -> Job:
+    """The job, which has yet to begin. Creates the topic of dead letters, and starts the workers."""
+    settings, registry, report, lease = request.settings, request.registry, request.report, renewal.lease
+    admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
+    admin.ensure([settings.dead_letter_topic], partitions=1, compacted=False)
+    preparation = PublishPreparation(
+        settings=settings,
+        store=store,
+        configs=ProductTopics(admin=admin, store=store, report=report).look,
+        registration=SchemaRegistration(access=settings.schema_registry),
+        letter_bytes=letter_bytes(admin, settings),
+        report=report,
+    )
+    executor = SparkExecutor(spark=spark, settings=settings, lease=lease, fence=fence)
+    executor.start_workers(preparation.letter_bytes)
+    driver = make_driver(
+        settings=settings,
+        plan=request.plan,
+        store=store,
+        executor=executor,
+        clock=SystemClock(),
+        run=Run(number=lease.generation),
+        check_lease=lease_check(registry, lease, request.stopping),
+        report=report,
+        setup=PublishSetup(letter_bytes=preparation.letter_bytes),
+        transactions=transaction_feed(settings, open_schemas(settings.schema_registry), report),
+    )
+    moves = EntityMoves(registry=registry, admin=admin, now=driver.clock.now, report=report)
+    follower = RegistryFollower(
+        driver=driver,
+        registry=registry,
+        lease=lease,
+        prepare=partial(_prepare, settings, admin, preparation),
+        fit=moves.fit,
+        keep_progress=partial(_keep_progress, registry, driver),
+    )
+    return Job(
+        driver=driver,
+        spark=spark,
+        registry=registry,
+        admin=admin,
+        lease=lease,
+        renewal=renewal,
+        follower=follower,
+        moves=moves,
+        stopping=request.stopping,
+        troubles=request.troubles or Troubles(report),
+    )
+
+
+def _prepare(settings: Settings, admin: Admin, preparation: PublishPreparation, plan: Plan) -> PublishSetup:
+    """Makes the topics and the schemas of a plan's products ready."""
+    check_dead_letter_topic(plan, settings.dead_letter_topic)
+    topics = [p.product.topic for p in plan.products.values()]
+    admin.ensure(topics, partitions=settings.partitions, compacted=True)
+    return preparation.setup(plan)
+
+
+def _keep_progress(registry: Registry, driver: Driver, progress: Sequence[Progress]) -> None:
+    """Shows how far the walks are, and how many rows the last statistics counted."""
+    taken = registry.statistics.last()
+    rows = {one.entity: one.rows for one in taken.entities} if taken else {}
+    roots = {name: product.product.root for name, product in driver.plan.products.items()}
+    entities = [(one, one.walk.split()[1]) for one in progress]
+    registry.keep_progress([replace(one, of=one.of * rows.get(roots.get(name, name), 0)) for one, name in entities])
 
 
 def start_event(settings: Settings, plan: Plan) -> JobEvent:

@@ -1,33 +1,129 @@
-"""Runs an open job to its end: streams, or replays dead letters; then gives the lease back. After an outage a streaming job rests
-instead, and keeps the lease."""
+"""Runs a job until it has ended: opens it, streams, opens it again after an outage, and notes in the registry how it ended.
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from time import sleep
+    1. The run fails, ends its stream, and rests: it keeps the lease, and its monitor continues.
+    2. The job waits, longer after each failure in a row, until the registry, the broker and the table answer.
+    3. The run gives the lease back, and the job opens again.
+
+Opening again is a start like any other: a new generation of the lease, producers fenced, open changes reloaded, W waited. So the
+job continues as the next process would after a crash. A job that has never been open ends at its first failure.
+
+The registry keeps how a run ended for `statestore status`: the process may be gone when somebody asks. A job that runs again
+forgets it. Does not: note the end of a process that a signal kills, or whose registry does not answer. The log has that error,
+and `status` says that the run did not note its end.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from itertools import chain, repeat
+from threading import Event
+from time import monotonic, sleep
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.engine.protocol.epochs import read_epochs
 from processor.engine.protocol.replays import ReplayReport
-from processor.engine.rounds.job_event import JobEvent
-from processor.errors import Outage, StatestoreError, Stopped, StreamOutdated
-from processor.job.run.dead_letter_topic import portions, with_whole_record
-from processor.job.run.failures import (
+from processor.engine.rounds.events import JobEvent, Report
+from processor.engine.rounds.operators import LiveReplays
+from processor.environment.settings.resolve import open_registry
+from processor.environment.settings.settings import Settings
+from processor.environment.stores.kinds import open_store
+from processor.errors import BoundaryError, CheckpointError, Fenced, Outage, StatestoreError, Stopped, StreamOutdated
+from processor.job.run.dead_letters import portions, read_requested, with_whole_record
+from processor.job.run.feed import Feed
+from processor.job.run.job import Job
+from processor.job.run.open_job import RunRequest, prepare_job
+from processor.job.run.outages import (
     EXPECTED,
     SIGNAL_SECONDS,
     UNREPORTED,
+    OutageWait,
     error_line,
-    failure_reason,
     is_stop,
     outage_of,
+    places,
     stops_cleanly,
 )
-from processor.job.run.job import Job
-from processor.job.run.requested_letters import live_replays
+from processor.job.run.source_topics import ANSWER_SECONDS, check_topics
+from processor.job.run.worker import lease_lost
 from processor.values.dead_letters import DeadLetter
-from registry.errors import RegistryError
+from registry.errors import LeaseLost, RegistryError, RegistryMissing
+from registry.model import How
+from statestore.errors import FencedWrite, StoreError
+
+LOST = (Fenced, LeaseLost, FencedWrite)
+
+
+@contextmanager
+def noted_end(settings: Settings, owner: str, stopping: Event, report: Report) -> Iterator[None]:
+    """Notes how the run within the block ends. `owner`: its name in the lease; `stopping`: an operator stops it."""
+    try:
+        yield
+    except BaseException as failure:
+        _note(settings, owner, *end_of(failure), report)
+        raise
+    _note(settings, owner, "stopped" if stopping.is_set() else "finished", "", report)
+
+
+def end_of(failure: BaseException) -> tuple[How, str]:
+    """How a run ended that raised this, and the message for an operator."""
+    if isinstance(failure, Stopped | KeyboardInterrupt):
+        return "stopped", ""
+    expected = isinstance(failure, StatestoreError | RegistryError | StoreError)
+    text = str(failure) if expected else f"unexpected {type(failure).__name__}: {failure}"
+    return "lost" if isinstance(failure, LOST) else "failed", " ".join(text.split())
+
+
+def _note(settings: Settings, owner: str, how: How, text: str, report: Report) -> None:
+    try:
+        with open_registry(settings) as registry:
+            registry.runs.end(settings.job, owner, how, text)
+    except RegistryMissing:  # the run ended before there was a registry
+        pass
+    except RegistryError as error:
+        line = f"`statestore status` cannot say how this run ended, and its log can: {error}"
+        report(JobEvent(what="end not noted", text=line, level="warning"))
+
 
 ENDED_BY_ITSELF = "Spark ended the stream without an error, and the job reads its topics no longer: start the job again"
+
+
+def failure_reason(job: Job, failure: Exception) -> StatestoreError:
+    """The reason why the job failed: an Outage where a part does not answer the driver or a task. Where a topic is gone, is
+    another one, or lacks the next records, that is the reason: Spark's source may fail of it first."""
+    if outage := outage_of(failure, job.failed_work):
+        return outage
+    if isinstance(failure, StatestoreError) and not isinstance(failure, CheckpointError):
+        return failure
+    try:
+        job.topics.find_missing(job.readers)
+        left = job.moves.former if job.moves else {}  # nobody may record boundaries of a topic that an entity leaves
+        readers = {topic: entity for topic, entity in job.readers.items() if entity not in left}
+        check_topics(job.registry, job.admin, [(topic, 0) for topic in readers], readers)
+    except BoundaryError as boundary:
+        return boundary
+    except Exception as unanswered:
+        if outage := outage_of(unanswered, job.failed_work):
+            return outage
+        raise
+    if isinstance(failure, CheckpointError):
+        return failure
+    if lost := _lost_records(job):
+        return lost
+    return StatestoreError(f"{job.failed_work} failed: {error_line(failure)}")
+
+
+def _lost_records(job: Job) -> CheckpointError | None:
+    """Why the job cannot read on where its checkpoint says; None where it can, or where Spark no longer answers."""
+    try:
+        job.check_positions()
+    except CheckpointError as lost:
+        return lost
+    except Exception:  # py4j asks the JVM for the files of the checkpoint
+        return None
+    return None
 
 
 def begin_job(job: Job) -> None:
@@ -50,7 +146,7 @@ def run_job(job: Job, *, once: bool) -> None:
     itself is a failure: records would wait, and nobody would know. After an Outage the job rests, until somebody ends it."""
     query: StreamingQuery | None = None
     rests = False
-    job.replays = live_replays(job)
+    job.replays = _live_replays(job)
     try:
         while (query is None or _begins_again(job, query)) and _wait_for_topics(job, once):
             job.failure = None
@@ -119,6 +215,17 @@ def _wait_for_topics(job: Job, once: bool) -> bool:
     return not (job.waits or job.stopping.is_set())
 
 
+def _live_replays(job: Job) -> LiveReplays:
+    """The replays of an open job."""
+    return LiveReplays(
+        driver=job.driver,
+        requests=job.registry.replays,
+        lease=job.lease,
+        read=partial(read_requested, job.settings, job.registry),
+        whole=partial(with_whole_record, job.settings),
+    )
+
+
 def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayReport]:
     """Replays dead letters, a portion at a time, and gives the lease back. Settles the changes of a portion, S + W at least,
     before the next one. Yields each report once the documents are
@@ -178,7 +285,105 @@ def wait_for_end(query: StreamingQuery, seconds: int) -> bool:
 
 
 def keep_last_progress(job: Job) -> None:
-    """Shows operators how far the walks were when the job ended. The steward shows it once a second while the job runs."""
-    if job.steward is not None:
+    """Shows operators how far the walks were when the job ended. The follower shows it once a second while the job runs."""
+    if job.follower is not None:
         with suppress(RegistryError):
-            job.steward.keep_progress(job.driver.progress.walks.progress(job.driver.clock.date()))
+            job.follower.keep_progress(job.driver.progress.walks.progress(job.driver.clock.date()))
+
+
+WORKED_SECONDS = 60.0
+"""A run that ended a batch, or lived this long, has worked: the next failure is the first in a row."""
+
+
+def run_again(open_: Callable[[], Job], *, once: bool, stopping: Event) -> Job:
+    """Runs the job that `open_` opens until it has ended. Returns the last one, with the counts of all.
+
+    Raises:
+        Outage: a part did not answer for too long.
+        Stopped: an operator stopped the job between two runs.
+    """
+    tally, job = Counter[str](), open_()
+    settings = job.settings
+    wait = OutageWait(
+        troubles=job.troubles, stopping=stopping, seconds=settings.outage_seconds, places=places(settings)
+    )
+    while True:
+        began = monotonic()
+        try:
+            if not job.begun:
+                begin_job(job)
+            run_job(job, once=once)
+        except Outage as outage:
+            tally += job.driver.tally
+            if job.last_batch is not None or monotonic() - began > WORKED_SECONDS:
+                wait.forget()
+            wait.note(outage)
+            job = _open_later(job, open_, wait)
+        else:
+            job.driver.tally.update(tally)
+            return job
+
+
+def _open_later(rests: Job, open_: Callable[[], Job], wait: OutageWait) -> Job:
+    """Waits until the parts answer, ends the run that rests, and opens the next one."""
+    try:
+        while True:
+            wait.pause()
+            try:
+                _probe(rests)
+                rests.end()
+                job = open_()
+                wait.opened()
+                return job
+            except Exception as failure:
+                outage = outage_of(failure, "the start")
+                if outage is None:
+                    raise
+                wait.note(outage)
+    except BaseException:
+        rests.end()
+        raise
+
+
+def _probe(rests: Job) -> None:
+    """Asks the registry, the broker and the table whether they answer. Raises their errors, and Fenced when another run took the
+    lease."""
+    if rests.ended:  # a later start failed, and gave the lease back
+        rests.registry.binding()
+    else:
+        try:
+            rests.registry.renew(rests.lease)
+        except LeaseLost:
+            raise lease_lost(rests.lease) from None
+    rests.admin.names(ANSWER_SECONDS)
+    with closing(open_store(rests.settings)) as store:
+        store.describe()
+
+
+def run_to_end(
+    request: RunRequest, *, once: bool, opened: Callable[[Job | None], None], feed: Feed | None = None
+) -> Job:
+    """Runs the job until it has ended, or somebody sets `stopping`. Produces the records of `feed` once the job is open: a start
+    that is refused leaves the topics as they are. `opened`: takes None when a start begins, and then the job that is open. Raises
+    Stopped when the operator stops the job before it is open."""
+    waiting = [feed] if feed else []
+    # a later start takes over from no run: another job may have taken over meanwhile
+    requests = chain([request], repeat(replace(request, take_over=False, adopt=False)))
+
+    def open_() -> Job:
+        opened(None)
+        job = prepare_job(next(requests))
+        opened(job)
+        with suppress(RegistryError):  # the run itself waits for a registry that does not answer
+            request.registry.runs.begin(job.lease)
+        try:
+            while waiting:
+                waiting.pop().produce()
+        except BaseException:
+            job.end()
+            raise
+        return job
+
+    job = run_again(open_, once=once, stopping=request.stopping)
+    keep_last_progress(job)
+    return job

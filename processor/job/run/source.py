@@ -1,4 +1,4 @@
-"""The Spark side of reading: a session, the stream of Kafka records, and the offsets of a micro-batch.
+"""The Spark side of reading: a session with its jars, the stream of Kafka records, and the offsets of a micro-batch.
 
 The job reads the offsets of a batch from Spark's own offset log in the checkpoint. The log says where each partition of
 the batch starts, also when Spark tries the batch again. Rule 3 needs exactly that.
@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
 from processor.engine.protocol.epochs import Partition
+from processor.environment.programs.downloads import ShowProgress, find_java, spark_kafka_jars
 from processor.environment.settings.kafka import SPARK_REDACTION, for_java
 from processor.environment.settings.settings import Settings
 from processor.job.run.checkpoint import START, Checkpoint
@@ -171,3 +172,12 @@ def in_ranges(batch: DataFrame, piece: OffsetRanges) -> DataFrame:
         for (topic, partition), (start, end) in piece.ranges.items()
     ]
     return batch.where(" or ".join(conditions))
+
+
+def session_jars(settings: Settings, progress: ShowProgress, *, embedded: bool) -> list[Path]:
+    """The jars of the connector to Kafka; the first call fetches them. None, unless the session runs on this machine. Raises
+    PartError without Java."""
+    if not embedded and not is_local(settings):
+        return []
+    find_java()  # Spark's own message of a missing Java names no cure
+    return sorted(spark_kafka_jars(progress).glob("*.jar"))

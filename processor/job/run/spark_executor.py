@@ -13,7 +13,7 @@ from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
 from processor.engine.protocol.epochs import Epochs
-from processor.engine.protocol.overlay import SegmentGroup
+from processor.engine.protocol.segments import SegmentGroup
 from processor.engine.rounds.round import SMALL, LaneResult, Round, Stage, StageResult, size_of
 from processor.environment.settings.settings import Settings
 from processor.job.run.worker import (
@@ -33,7 +33,7 @@ from statestore.store import FencingToken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFrame:
-    """The records of a micro-batch: work for the write stage. `records`: at most so many. `epochs`: of its topics."""
+    """The records of a micro-batch: work for the write stage. `records`: the most that it has. `epochs`: of its topics."""
 
     frame: DataFrame
     records: int
@@ -55,7 +55,7 @@ class SparkExecutor:
     sent: dict[int, Any] = field(default_factory=dict)
 
     def start_workers(self, letter_bytes: int | None) -> None:
-        """Starts Spark's Python workers and their clients while the driver goes on, so that the first round need not wait for
+        """Starts Spark's Python workers and their clients while the driver works, so that the first round need not wait for
         them. A failure shows in that round."""
         context = self.spark.sparkContext
         cores = context.defaultParallelism

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final
 
-from processor.engine.rounds.job_event import JobEvent, Report
+from processor.engine.rounds.events import JobEvent, Report
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
-from processor.job.kafka.timed_reader import TimedReader
+from processor.job.kafka.reader import TimedReader
 from processor.values.framing import FramedReader, bare_value
 from processor.values.record import Record
 from processor.values.source_transaction import TransactionEnd, read_transaction_end
@@ -37,24 +37,12 @@ PARTITION_SECONDS: Final = 60.0
 """Between two looks for new partitions of a topic."""
 
 
-class EndsReader(Protocol):
-    """`processor.job.kafka.timed_reader`: reads a topic on from a moment."""
-
-    def begin(self, at: float, before: int = 0) -> None: ...
-
-    def grown(self) -> bool: ...
-
-    def read(self, most: int, seconds: float) -> list[Record]: ...
-
-    def close(self) -> None: ...
-
-
 @dataclass(slots=True, kw_only=True)
 class _ReadTopic:
     """A topic that the feed reads. `began`: where, on Kafka's clock. On the clock of the process: when the driver last asked, and
     when to look for new partitions."""
 
-    reader: EndsReader
+    reader: TimedReader
     began: float
     asked: float
     next_look: float
@@ -65,7 +53,7 @@ class KafkaTransactionFeed:
     """The feed of a job. `open_reader`: makes the reader of a topic. `unreadable`: records of each topic that are neither a
     begin nor an end."""
 
-    open_reader: Callable[[str], EndsReader]
+    open_reader: Callable[[str], TimedReader]
     schemas: FramedReader
     report: Report
     now: Callable[[], float] = monotonic
@@ -97,7 +85,7 @@ class KafkaTransactionFeed:
         for topic in list(self._topics):
             self._drop(topic)
 
-    def _place(self, topic: str, at: float) -> EndsReader:
+    def _place(self, topic: str, at: float) -> TimedReader:
         """The reader of the topic, which has begun at this time or before. It begins again where nobody asked for a while: nobody
         needs the ends between."""
         now, known = self.now(), self._topics.get(topic)

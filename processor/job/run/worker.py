@@ -2,8 +2,13 @@
 
 Only plain data crosses to a worker. A worker makes its clients once, after the fork. It makes a new
 producer for each attempt of a lane, because a new producer fences the earlier ones.
+
+PySpark's worker calls `importlib.invalidate_caches()` before each task. Below 3.12, Python then reads the directory of each
+archive on its path again: pyspark.zip, py4j and the connector's jars, 0.1 s of CPU a task (CPython gh-103200, SPARK-54744).
+So a worker keeps these directories.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -11,31 +16,39 @@ from functools import lru_cache, partial
 from itertools import chain
 from time import perf_counter, time
 from typing import Any
+from zipimport import zipimporter
 
-from processor.engine.plan.touch import Root
+from processor.engine.plan.step import Root
 from processor.engine.protocol.epochs import Epochs
-from processor.engine.protocol.overlay import Overlay, SegmentGroup
-from processor.engine.protocol.segment import Segment
-from processor.engine.rounds.freshness import RootTimes, count_ages, oldest
-from processor.engine.rounds.keep_changes import hold_back
+from processor.engine.protocol.segments import Overlay, Segment, SegmentGroup
 from processor.engine.rounds.publish_stage import lane_of, publish_lane
-from processor.engine.rounds.round import SMALL, LaneResult, Round, Stage, StageResult
-from processor.engine.rounds.spending import spending
-from processor.engine.rounds.stage_times import stage_time
+from processor.engine.rounds.round import SMALL, LaneResult, Round, Stage, StageResult, hold_back
+from processor.engine.rounds.round_counts import RootTimes, count_ages, oldest, spending, stage_time
 from processor.engine.rounds.step_runner import StepRunner, tune_garbage_collector
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
 from processor.errors import Fenced, TransactionTimedOut
-from processor.job.kafka.message_limits import ask_limit
-from processor.job.kafka.open_schemas import open_avro_writer, open_schemas
+from processor.job.kafka.admin import ask_limit
 from processor.job.kafka.outbox import BATCH_BYTES, KafkaOutbox, TransactionalOutbox
-from processor.job.run.zip_imports import keep_zip_directories
+from processor.job.kafka.schemas import open_avro_writer, open_schemas
 from processor.values.record import Record
 from registry.model import Lease
 from registry.repository import Registry
 from statestore.store import FencingToken, Store
+
+
+def keep_zip_directories() -> None:
+    """Lets this process keep the directories of its archives. The archives of a running job never change, and a new
+    archive has a new importer. Spark reuses its workers, so only the first task of each reads the archives."""
+    if sys.version_info < (3, 12):
+        zipimporter.invalidate_caches = _keep  # type: ignore[assignment, method-assign]
+
+
+def _keep(_: zipimporter) -> None:
+    """Keeps what the importer knows."""
+
 
 ReadPieces = Callable[[Iterable[Any]], Iterable[Any]]
 """Turns the elements of a Spark partition into pieces of work."""

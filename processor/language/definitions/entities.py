@@ -38,7 +38,7 @@ from processor.values.entity import (
 from processor.values.envelopes.delete_flags import flag_text
 from processor.values.envelopes.kinds import FORMATS
 from processor.values.placeholders import PLACEHOLDER, placeholder_of
-from statestore.column_values import MAX_COLUMNS
+from statestore.values import MAX_COLUMNS
 
 Choice = TypeVar("Choice", bound=str)
 KEEP, TRANSACTIONS, UNAVAILABLE, DECIMALS = "keep", "transactions", "unavailable", "decimals"

@@ -50,7 +50,7 @@ from processor.language.product.product import (
     expressions,
 )
 from processor.values.entity import ColumnType, Compare, Entity, united
-from registry.text import column_of
+from registry.model import column_of
 
 _EXPRESSION = "name a column, e.g. `title`, or write an expression, e.g. `upper(title)`"
 _DIRECTION = re.compile(

@@ -16,8 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from processor.environment.settings import schema_registry
-from processor.environment.settings.kafka import MECHANISMS, NAMES, PROTOCOLS
+from processor.environment.settings.kafka import MECHANISMS, NAMES, PROTOCOLS, SCHEMA_REGISTRY_NAMES
 from processor.environment.settings.settings import FORMER, GROUPS
 from processor.language.definitions.shape import (
     ENTITY,
@@ -90,7 +89,7 @@ def settings_schema() -> JsonSchema:
     found |= {old: _setting(settings[new]) | {"description": f"now `{new}`"} for old, new in FORMER.items()}
     kafka = "How the clients of Kafka connect; [kafka.librdkafka] and [kafka.java] are for one client."
     registry = "The registry of schemas of records, and how a client proves who it is."
-    found |= {"kafka": _table(kafka, NAMES), "schema_registry": _table(registry, schema_registry.NAMES)}
+    found |= {"kafka": _table(kafka, NAMES), "schema_registry": _table(registry, SCHEMA_REGISTRY_NAMES)}
     return {
         "$schema": DRAFT,
         "title": "statestore: the settings file",

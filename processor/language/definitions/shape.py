@@ -23,7 +23,7 @@ from processor.values.entity import (
     TypeName,
 )
 from processor.values.envelopes.kinds import FORMATS
-from statestore.column_values import MAX_COLUMNS
+from statestore.values import MAX_COLUMNS
 
 JsonSchema = dict[str, Any]
 

@@ -23,7 +23,7 @@ from processor.language.product.expressions.functions import FOLDS
 from processor.values.entity import ColumnType, Compare, Entity
 from processor.values.record import Value
 from processor.values.values import round_to_microseconds
-from registry.text import column_of
+from registry.model import column_of
 from statestore import keys
 
 _WORDS = "|".join(map(re.escape, FOLDS))

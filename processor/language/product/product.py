@@ -20,7 +20,7 @@ from processor.language.product.expressions.expression import (
 )
 from processor.language.product.join_fields import array_of, type_of, typed_field
 from processor.values.entity import Compare, Entity
-from registry.text import column_of
+from registry.model import column_of
 
 AT_MOST: Final = 60.0
 """The default of `Gate.at_most`, in seconds: most source transactions end within a few, and a consumer that sees nothing

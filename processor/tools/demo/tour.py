@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from processor.engine.plan.access import SlotRead
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.publish_stage import encoded_document
@@ -22,9 +21,9 @@ from processor.text import table_lines
 from processor.values import canonical_json
 from processor.values.record import Record, Value
 from processor.values.recorded_topics import read_records
+from registry.model import SlotPath
 from statestore import keys
-from statestore.item_attributes import entity_of_item, key_of_item, readable_attributes
-from statestore.items import read_row
+from statestore.items import entity_of_item, key_of_item, read_row, readable_attributes
 from statestore.store import Store
 
 SAMPLE: Final = Path(__file__).parent / "sample"
@@ -88,12 +87,12 @@ def describe_event(record: Record, plan: Plan, store: Store) -> Iterator[str]:
     yield from _attributes(store.get([key])[key])
     product = plan.products["user_profile"]
     node = next(n for n in product.nodes if n.join.name == "starred_repos")
-    assert isinstance(node.down, SlotRead)
+    assert isinstance(node.down, SlotPath)
     query = plan.query("star", node.down, star["username"])
     found = Counter(map(entity_of_item, store.query(query)))
     yield f"3. The one query for all joins with the same slot and value: {query.slot} = '{query.value}'"
     yield "     " + ", ".join(f"{n} {name}" for name, n in sorted(found.items()))
-    (root,) = store.query(plan.query("user", SlotRead(slot=_slot(plan, "user", "username")), star["username"]))[:1]
+    (root,) = store.query(plan.query("user", SlotPath(slot=_slot(plan, "user", "username")), star["username"]))[:1]
     (body,) = StepRunner(store=store).run([encoded_document(plan, product, key_of_item(root).sk, Counter())])
     yield f"4. The document: topic {product.product.topic}, key {body.key}"
     yield from readable_lines(canonical_json.loads(body.value or b"null"))

@@ -29,9 +29,9 @@ from statestore.store import Store
 from statestore.table import TableState
 
 if TYPE_CHECKING:
-    from processor.job.kafka.cluster_probe import ClusterProbe
+    from processor.job.kafka.admin import ClusterProbe
     from registry.repository import Registry
-    from statestore.postgres.durability import Durability
+    from statestore.postgres.table import Durability
 
 
 class CheckContext:
@@ -74,7 +74,7 @@ class CheckContext:
     @cached_property
     def kafka(self) -> "ClusterProbe":
         """Raises SettingError, KafkaError where no broker takes the settings."""
-        from processor.job.kafka.cluster_probe import ClusterProbe
+        from processor.job.kafka.admin import ClusterProbe
 
         return ClusterProbe(self.settings.bootstrap_servers, dict(resolve_kafka(self.settings.kafka)))
 

@@ -34,7 +34,7 @@ from processor.values.values import DEBEZIUM
 from statestore.errors import StoreError
 
 if TYPE_CHECKING:
-    from processor.job.kafka.cluster_probe import TopicState
+    from processor.job.kafka.admin import TopicState
 
 CHECKS = Checks()
 SAMPLE = 50

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from processor.engine.plan.dead_letter_topic import check_dead_letter_topic
+from processor.engine.plan.plan import check_dead_letter_topic
 from processor.environment.stores.postgres import commit_findings, release_finding
 from processor.finding import (
     Checks,

@@ -10,7 +10,7 @@ from processor.finding import Checks, DoctorCheck, Finding, failure, ok
 from processor.tools.doctor.context import POSTGRES, CheckContext
 from processor.tools.doctor.registry import existing_registry
 from statestore.errors import NewerFormat, StoreError
-from statestore.item_format import FORMAT, check_format
+from statestore.items import FORMAT, check_format
 from statestore.keys import Key, partitions
 from statestore.store import Delete, Equals, Item, Query, Write
 from statestore.table import slot_names, too_few

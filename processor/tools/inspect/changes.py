@@ -7,8 +7,8 @@ from itertools import groupby, zip_longest
 from typing import Any, Literal
 
 from processor.text import shortened
-from registry.edits.advance import WHY
 from registry.edits.edit import Edit, find_product
+from registry.edits.operations import WHY
 from registry.model import HistoryEntry, ProductEntry, Snapshot
 
 LONGEST = 60

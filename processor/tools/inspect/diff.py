@@ -24,13 +24,9 @@ from math import ceil
 from random import Random
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from processor.engine.plan.access import Access, EdgeRead, KeyRead, SlotRead
-from processor.engine.plan.declared_columns import declared_columns
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
-from processor.engine.plan.root_key import root_message_key
+from processor.engine.plan.plan import JoinPlan, Plan, ProductPlan, merge, root_message_key
+from processor.engine.plan.row_image import declared_columns
 from processor.engine.plan.step import Lookup, Request, Step
-from processor.engine.plan.tree import merge
 from processor.engine.protocol.assemble import assemble_tree, shown_rows
 from processor.engine.protocol.ledger import NO_DOCUMENT, group_key, group_partition, read_entry
 from processor.engine.rounds.round import CHUNK
@@ -43,13 +39,12 @@ from processor.tools.inspect.prices import Prices
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.record import Value
-from registry.model import Snapshot, reads
-from statestore.attribute_values import item_size
-from statestore.item_attributes import key_of_item
-from statestore.items import DELETED, slot_name
+from registry.model import EdgePath, KeyPath, PlannedPath, SlotPath, Snapshot, reads
+from statestore.items import DELETED, key_of_item, slot_name
 from statestore.keys import Key
-from statestore.metered import READ_BYTES
+from statestore.memory import READ_BYTES
 from statestore.store import Query, Store
+from statestore.values import item_size
 
 DifferenceKind = Literal[
     "new document",
@@ -214,7 +209,7 @@ def _keeping(join: Join) -> Join:
 
 
 T = TypeVar("T")
-EntityAccess = tuple[str, Access]
+EntityAccess = tuple[str, PlannedPath]
 """An entity, and a slot (pinned) or edges of its rows."""
 
 
@@ -238,9 +233,9 @@ class UnfilledRows:
 
 def filled_accesses(stored: Snapshot, live: Plan) -> frozenset[EntityAccess]:
     """The slots that serve, and the edges that live products read."""
-    slots = {(one.entity, SlotRead(slot=one.slot)) for one in stored.assignments if reads(one.state)}
+    slots = {(one.entity, SlotPath(slot=one.slot)) for one in stored.assignments if reads(one.state)}
     sides = chain.from_iterable(node.sides() for product in live.products.values() for node in product.nodes)
-    return frozenset(slots | {(entity, access) for entity, access, _ in sides if isinstance(access, EdgeRead)})
+    return frozenset(slots | {(entity, access) for entity, access, _ in sides if isinstance(access, EdgePath)})
 
 
 def scan_unfilled(
@@ -248,12 +243,12 @@ def scan_unfilled(
 ) -> UnfilledRows:
     """The rows of the entities whose slots or edges these products need and `filled` lacks. Reads all rows of these entities."""
     found = UnfilledRows()
-    wanted: dict[str, dict[SlotRead | EdgeRead, JoinPlan]] = {}
+    wanted: dict[str, dict[SlotPath | EdgePath, JoinPlan]] = {}
     for node in chain.from_iterable(product.nodes for product in products):
         access, entity = _pinned(node.down), node.join.entity
-        if not isinstance(access, KeyRead) and (entity, access) not in filled:
+        if not isinstance(access, KeyPath) and (entity, access) not in filled:
             wanted.setdefault(entity, {})[access] = node
-            if isinstance(access, SlotRead):
+            if isinstance(access, SlotPath):
                 found.entities.setdefault(slot_name(access.slot), set()).add(entity)
     for entity, nodes in wanted.items():
         for key, columns in _rows(plan, entity, store):
@@ -282,8 +277,8 @@ def _completed(answer: Any, rows: Collection[Key], items: Mapping[Key, Any]) -> 
     return apply_overlay(answer, {key: items[key] for key in rows}) if rows else answer
 
 
-def _pinned(access: Access) -> Access:
-    return replace(access, pinned=True) if isinstance(access, SlotRead) else access
+def _pinned(access: PlannedPath) -> PlannedPath:
+    return replace(access, pinned=True) if isinstance(access, SlotPath) else access
 
 
 def _rows(plan: Plan, entity: str, store: Store) -> Iterator[tuple[Key, Mapping[str, Any]]]:
@@ -346,7 +341,7 @@ class DocumentMaker:
 
 
 def _metered(step: Step[Any], spend: Callable[[float], object]) -> Step[Any]:
-    """The step. `spend` gets the read units of each request, as `statestore.metered` counts them."""
+    """The step. `spend` gets the read units of each request, as `statestore.memory` counts them."""
     try:
         asked = next(step)
         while True:

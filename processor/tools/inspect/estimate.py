@@ -28,26 +28,29 @@ from math import ceil, inf
 from random import Random
 from typing import NamedTuple
 
-from processor.engine.plan.access import Access, EdgeRead, SlotRead
-from processor.engine.plan.declared_columns import declared_columns, held_undeclared
-from processor.engine.plan.plan import EntityPlan, Plan
-from processor.engine.plan.planning import join_of
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
+from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan, RootTree
+from processor.engine.plan.row_image import declared_columns, held_undeclared
 from processor.engine.plan.step import Lookup
-from processor.engine.plan.tree import RootTree
 from processor.engine.protocol.ledger import group_partition
 from processor.tools.inspect.price import WORLD, Cost, Event, World
 from processor.values.record import Value
-from registry.model import Direction, EntityStatistics, JoinSpec, JoinStatistics, Statistics
-from registry.text import column_of
+from registry.model import (
+    Direction,
+    EdgePath,
+    EntityStatistics,
+    JoinSpec,
+    JoinStatistics,
+    PlannedPath,
+    SlotPath,
+    Statistics,
+    column_of,
+)
 from statestore import keys
-from statestore.attribute_values import item_size
-from statestore.column_values import pack_values
-from statestore.item_attributes import entry_size
-from statestore.items import DELETED
+from statestore.items import DELETED, entry_size
 from statestore.keys import Key
-from statestore.metered import READ_BYTES, WRITE_BYTES
+from statestore.memory import READ_BYTES, WRITE_BYTES
 from statestore.store import Item, Query, Store
+from statestore.values import item_size, pack_values
 
 MapCounts = Callable[[Callable[[Query | str], int], Iterable[Query | str]], Iterable[int]]
 """The function `map`, or the method `map` of a pool of threads."""
@@ -94,7 +97,7 @@ def take_statistics(
             )
         )
         rows[name] = [columns for item in items if (columns := declared_columns(item, entity)) is not None]
-    nodes = {join_of(node): node for product in plan.products.values() for node in product.nodes}
+    nodes = {node.spec: node for product in plan.products.values() for node in product.nodes}
     sides = [side for join, node in nodes.items() for side in _sides(plan, join, node, rows) if side.asking]
     found = _counts(
         store, (asked.request for side in sides for asked in (*side.requests(), *side.answering)), map_counts
@@ -134,13 +137,13 @@ def _sides(
     for direction, (asked, access, _), (asker, *_), of, by in zip(
         directions, sides, reversed(sides), keys_of, reversed(keys_of), strict=True
     ):
-        alone = replace(access, pinned=True) if isinstance(access, SlotRead) else access
+        alone = replace(access, pinned=True) if isinstance(access, SlotPath) else access
         answering = [_key_requests(plan, asked, alone, of(row)) for row in rows[asked]]
         asking = [_key_requests(plan, asked, alone, by(row)) for row in rows[asker]]
         yield _Side(join, direction, asking, list(chain.from_iterable(answering)))
 
 
-def _key_requests(plan: Plan, asked: str, access: Access, found: Iterable[str | None]) -> list[_KeyRequest]:
+def _key_requests(plan: Plan, asked: str, access: PlannedPath, found: Iterable[str | None]) -> list[_KeyRequest]:
     return [_KeyRequest(key, plan.request(asked, access, key)) for key in dict.fromkeys(found) if key is not None]
 
 
@@ -202,7 +205,7 @@ class StatisticsIndex:
 
     def mean(self, node: JoinPlan, direction: Direction) -> float:
         """The mean rows that a join finds; 1 without statistics."""
-        join = self.joins.get((join_of(node), direction))
+        join = self.joins.get((node.spec, direction))
         return 1.0 if join is None else join.mean
 
 
@@ -282,12 +285,12 @@ def _fan(tree: RootTree, index: StatisticsIndex) -> _Fan:
         below.append(asked * index.mean(node, "down"))
         name = node.join.entity
         row = index.bytes(name) / READ_BYTES
-        if isinstance(node.down, SlotRead):
+        if isinstance(node.down, SlotPath):
             entry = index.entry_bytes(name) / READ_BYTES
             reads.append((place.users, _Reads(max(asked, below[-1] * entry), 0.5, inf, 0.5)))
         else:
             reads.append((place.users, _Reads(max(asked, below[-1]), max(1.0, row), index.rows(name), 1)))
-        if isinstance(node.down, EdgeRead):
+        if isinstance(node.down, EdgePath):
             reads.append((place.users, _Reads(asked, 1, inf, 1)))
     return _Fan(above, reads)
 
@@ -342,7 +345,7 @@ def _route(tree: RootTree, place: int | None) -> tuple[JoinSpec, ...]:
     joins: list[JoinSpec] = []
     while place is not None:
         node = tree.nodes[place].join
-        joins.append(join_of(node))
+        joins.append(node.spec)
         place = node.parent
     return tuple(joins)
 

@@ -14,11 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from processor.engine.plan.access import Access, EdgeRead, KeyRead, SlotRead
-from processor.engine.plan.plan import EntityPlan, Plan
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
+from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan, product_names
 from processor.engine.plan.step import Lookup, Step
-from processor.engine.plan.tree_text import product_names
 from processor.engine.protocol.assemble import assemble
 from processor.language.definitions.describe import describe_gate, write_expression
 from processor.language.product.document import CompiledJoin, CompiledLevel, Match, Renderer
@@ -35,10 +32,10 @@ from processor.language.product.expressions.expression import (
 from processor.language.product.product import OPEN, Columns
 from processor.text import first_of
 from processor.tools.inspect.rows import EmptyColumn, FormerTopics, Origin, absence_text, empty_columns, origin_of
-from registry.text import column_of
+from registry.model import EdgePath, KeyPath, PlannedPath, SlotPath, column_of
 from statestore import keys
 from statestore.items import DELETED
-from statestore.keys import Key, edge_partition, index_rows, partition, partition_prefix
+from statestore.keys import Key, edge_partition, field_names, index_rows, partition, partition_prefix
 from statestore.store import Item, Query
 
 
@@ -185,18 +182,18 @@ def _users(plan: Plan, product: ProductPlan, index: int) -> tuple[str, ...]:
 
 
 def _path_up(plan: Plan, node: JoinPlan) -> AccessPath:
-    if node.parent is None and isinstance(node.up, KeyRead):
+    if node.parent is None and isinstance(node.up, KeyPath):
         return AccessPath(request="", by=f"the key of the {node.above} is known")
     return _access_path(plan, node.above, node.up, node.join.entity, node.child_columns)
 
 
-def _access_path(plan: Plan, entity: str, access: Access, asker: str, columns: Columns) -> AccessPath:
+def _access_path(plan: Plan, entity: str, access: PlannedPath, asker: str, columns: Columns) -> AccessPath:
     """The request for the rows of `entity` that join the values of `columns` of the entity `asker`."""
     value = "#".join(f"<{asker}.{column}>" for column in columns)
-    if isinstance(access, KeyRead):
+    if isinstance(access, KeyPath):
         return AccessPath(request="BatchGetItem", by=f"PK = '{_partition_text(plan, entity)}' AND SK = {value}")
-    if isinstance(access, EdgeRead):
-        edges = f"PK = '{edge_partition(entity, access.fields, '')}' + {value}"
+    if isinstance(access, EdgePath):
+        edges = f"PK = '{edge_partition(entity, field_names(access.fields), '')}' + {value}"
         return AccessPath(request="Query of edges, BatchGetItem", by=edges)
     query = plan.query(entity, access, "")
     by = f"{query.slot} = {value}{pin_text(query.entity)}"
@@ -215,7 +212,7 @@ def _partition_text(plan: Plan, entity: str) -> str:
 
 def _request_key(node: JoinPlan) -> tuple[object, ...]:
     """A value that is equal for two siblings if they send the same request."""
-    own = None if isinstance(node.down, SlotRead) and not node.down.pinned else node.join.entity
+    own = None if isinstance(node.down, SlotPath) and not node.down.pinned else node.join.entity
     return node.down, own, node.parent_columns
 
 
@@ -226,8 +223,8 @@ def _requests(product: ProductPlan) -> Counter[str]:
     while any(level):
         distinct = {(n, _request_key(product.nodes[i])) for n, siblings in enumerate(level) for i in siblings}
         accesses = [access for _, (access, *_) in distinct]
-        found["Query"] += sum(not isinstance(access, KeyRead) for access in accesses)
-        found["BatchGetItem"] += any(not isinstance(access, SlotRead) for access in accesses)
+        found["Query"] += sum(not isinstance(access, KeyPath) for access in accesses)
+        found["BatchGetItem"] += any(not isinstance(access, SlotPath) for access in accesses)
         level = [product.nodes[i].below for siblings in level for i in siblings]
     return found
 
@@ -393,7 +390,7 @@ def _why_absent(item: Item | None, entity: EntityPlan, root: str, topics: Former
 def _keys_below(plan: Plan, product: ProductPlan, match: Match, nodes: tuple[int, ...]) -> Iterator[Key]:
     """The keys of all found rows below a row, and those of key reads that found none."""
     for node in (product.nodes[index] for index in nodes):
-        if isinstance(node.down, KeyRead):
+        if isinstance(node.down, KeyPath):
             yield from (plan.entities[node.join.entity].key(key) for key in _asked_keys(node, match))
         for row in match.found[node.join.name]:
             yield _key_of(plan.entities[node.join.entity], row)

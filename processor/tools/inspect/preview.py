@@ -17,29 +17,34 @@ from decimal import Decimal
 from math import ceil
 from typing import NamedTuple
 
-from processor.engine.plan.access import Access, SlotRead
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.planning import check_dropped, join_of, plan_after, plan_of, requirements_of
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
-from processor.engine.plan.tree_text import shared_tree_lines
+from processor.engine.plan.plan import JoinPlan, Plan, ProductPlan, shared_tree_lines
+from processor.engine.plan.planning import check_dropped, plan_after, plan_of, requirements_of
 from processor.environment.settings.settings import Settings
 from processor.errors import PlanError
 from processor.language.definitions.problems import DefinitionError
 from processor.language.product.product import Definitions
+from processor.tools.inspect.board import board_json, joined_by, shown_value
 from processor.tools.inspect.changes import PlannedEntry, planned_entries
 from processor.tools.inspect.estimate import Estimate, StatisticsIndex, estimate_events, index_statistics
 from processor.tools.inspect.price import UNREAD, Cost, GatePrice, columns_of, price_events, price_gates
 from processor.tools.inspect.prices import Prices
 from processor.values.record import MAX_MESSAGE_BYTES
-from registry.board import board_json
-from registry.edits.advance import completed
 from registry.edits.apply import apply
-from registry.edits.edit import Edit, edited, joined_by, plan_id
-from registry.edits.operations import remove
-from registry.model import Assignment, EntityEntry, JoinStatistics, Need, Requirements, Snapshot, Statistics
-from registry.text import column_of
+from registry.edits.edit import Edit, edited, plan_id
+from registry.edits.operations import completed, remove
+from registry.model import (
+    Assignment,
+    EntityEntry,
+    JoinStatistics,
+    PlannedPath,
+    Requirements,
+    SlotPath,
+    Snapshot,
+    Statistics,
+    column_of,
+)
 from statestore.items import slot_name
-from statestore.metered import WRITE_BYTES
+from statestore.memory import WRITE_BYTES
 from statestore.store import MAX_ITEM_BYTES
 
 BACKFILL_UNITS = 1_000
@@ -171,7 +176,7 @@ NEAR_LIMIT = 0.75
 
 def size_warnings(plan: Plan, index: StatisticsIndex) -> Iterator[str]:
     """A warning for each value, document and row that is too large by these statistics, or nearly so."""
-    nodes = {join_of(node): node for product in plan.products.values() for node in product.nodes}
+    nodes = {node.spec: node for product in plan.products.values() for node in product.nodes}
     for node in nodes.values():
         yield from _hot_values(node, index)
     for product in plan.products.values():
@@ -184,7 +189,7 @@ def size_warnings(plan: Plan, index: StatisticsIndex) -> Iterator[str]:
 
 
 def _hot_values(node: JoinPlan, index: StatisticsIndex) -> Iterator[str]:
-    join, child = join_of(node), node.join.entity
+    join, child = node.spec, node.join.entity
     down, up = index.joins.get((join, "down")), index.joins.get((join, "up"))
     if down is not None and down.most >= HOT_ROWS:
         yield f"join {_found_rows(down, child)}: a document reads them all, and {_write_limit(node.down)}"
@@ -194,12 +199,12 @@ def _hot_values(node: JoinPlan, index: StatisticsIndex) -> Iterator[str]:
 
 
 def _found_rows(found: JoinStatistics, entity: str) -> str:
-    return f"{found.join}: {found.shown_value} finds {found.most:,} rows of {entity}"
+    return f"{found.join}: {shown_value(found)} finds {found.most:,} rows of {entity}"
 
 
-def _write_limit(access: Access) -> str:
+def _write_limit(access: PlannedPath) -> str:
     """The write limit of rows that hold one value."""
-    where = f"one key of {slot_name(access.slot)}" if isinstance(access, SlotRead) else "one partition of edges"
+    where = f"one key of {slot_name(access.slot)}" if isinstance(access, SlotPath) else "one partition of edges"
     return f"all are in {where}, which takes about 1,000 writes a second"
 
 
@@ -225,11 +230,11 @@ def _large_document(product: ProductPlan, index: StatisticsIndex) -> Iterator[st
     largest, cause = document, ""
     for number, path in enumerate(product.paths()):
         node = product.nodes[number]
-        found = index.joins.get((join_of(node), "down"))
+        found = index.joins.get((node.spec, "down"))
         if found is not None and _visible(product, number):
             size = document + (_shown_rows(node, found.most) - _shown_rows(node, means[number])) * rows[number]
             if size > largest:
-                largest, cause = size, f" ({path} of {found.shown_value}: {found.most:,} rows)"
+                largest, cause = size, f" ({path} of {shown_value(found)}: {found.most:,} rows)"
     if largest > KAFKA_BYTES:
         size_text = f"{product.product.name}: a document may have about {largest / 2**20:,.1f} MiB{cause}"
         limits = f"Kafka takes 1 MiB by default, the topics that the job makes {MAX_MESSAGE_BYTES >> 20} MiB"
@@ -367,7 +372,7 @@ def _unnamed(stored: Snapshot, definitions: Definitions) -> Iterator[str]:
 
 def _slots(after: Snapshot, change: Edit, wanted: Requirements, plan: Plan) -> Iterator[SlotPreview]:
     together, strangers = _together(plan), _strangers(plan)
-    requested = {path for paths in wanted.paths for path in (paths.down, paths.up)}
+    requested = {path for access in wanted.paths for path in access.paths()}
     board = board_json(after)["entities"]
     served = {(e["entity"], a["slot"]): tuple(a["serves"]) for e in board for a in e["assignments"]}
     for assignment in after.assignments:
@@ -387,7 +392,7 @@ def _slots(after: Snapshot, change: Edit, wanted: Requirements, plan: Plan) -> I
 def _state(assignment: Assignment, change: Edit, requested: Collection[object], served: bool) -> str:
     if assignment in change.assignments:
         return "new"
-    if Need(entity=assignment.entity, columns=assignment.columns) in requested:
+    if assignment.index in requested:
         return "reused"
     return "kept" if served else "unused"
 
@@ -399,7 +404,7 @@ def _together(plan: Plan) -> dict[tuple[str, int], frozenset[str]]:
         for level in (product.top, *(node.below for node in product.nodes)):
             groups: dict[tuple[int, tuple[str, ...]], set[str]] = {}
             for node in (product.nodes[index] for index in level):
-                if isinstance(node.down, SlotRead) and not node.down.pinned:
+                if isinstance(node.down, SlotPath) and not node.down.pinned:
                     groups.setdefault((node.down.slot, node.parent_columns), set()).add(node.join.entity)
             for (slot, _), entities in groups.items():
                 for entity in entities:
@@ -411,7 +416,7 @@ def _strangers(plan: Plan) -> dict[tuple[str, int], set[str]]:
     """(entity, slot) -> the entities because of which its queries of that slot are pinned, though siblings ask for the same."""
     found: dict[tuple[str, int], set[str]] = {}
     for node in (node for product in plan.products.values() for node in product.nodes):
-        if isinstance(node.down, SlotRead) and node.down.strangers:
+        if isinstance(node.down, SlotPath) and node.down.strangers:
             found.setdefault((node.join.entity, node.down.slot), set()).update(node.down.strangers)
     return found
 

@@ -31,19 +31,15 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from processor.counts import REQUEST, Count
-from processor.engine.plan.plan import EntityPlan, Plan
-from processor.engine.plan.product_plan import JoinPlan, ProductPlan
-from processor.engine.protocol.held_portion import Held, SeenPlace, SeenRecords, make_portions
+from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan
+from processor.engine.protocol.gate_items import Held, ReleaseNotes, SeenPlace, SeenRecords, make_portions, ranges_of
+from processor.engine.protocol.gates import tables_of, topics_of
 from processor.engine.protocol.ledger import Mark
 from processor.engine.protocol.publish import invalidate
-from processor.engine.protocol.ranges import ranges_of
-from processor.engine.protocol.release_notes import ReleaseNotes
-from processor.engine.protocol.seen_transactions import tables_of, topics_of
 from processor.engine.rounds.clock import VirtualClock
-from processor.engine.rounds.row_reads import RowReads
+from processor.engine.rounds.round_counts import RowReads, UpdateCounts
 from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.trial import MemoryOutbox, Trial
-from processor.engine.rounds.update_counts import UpdateCounts
 from processor.environment.settings.settings import Settings
 from processor.language.product.expressions.expression import Column, Expression, Path, node_of, references
 from processor.language.product.join_fields import parse_compared, parse_element, type_of
@@ -52,10 +48,10 @@ from processor.values import canonical_json
 from processor.values.entity import ColumnType, Entity, parse_type
 from processor.values.envelopes.kinds import row_value
 from processor.values.record import Record, Value
+from registry.model import column_of
 from registry.slots import equal_groups
-from registry.text import column_of
 from statestore import keys
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 from statestore.store import Delete, Store
 
 UNREAD = "update of nothing that is used"

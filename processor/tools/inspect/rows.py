@@ -9,10 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from processor.engine.plan.access import Access
-from processor.engine.plan.declared_columns import declared_columns, held_undeclared, undeclared_columns
-from processor.engine.plan.plan import EntityPlan, Plan
-from processor.engine.plan.product_plan import JoinPlan
+from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan
+from processor.engine.plan.row_image import declared_columns, held_undeclared, undeclared_columns
 from processor.engine.plan.step import Step
 from processor.engine.protocol.ledger import NO_DOCUMENT, message_key, read_entry
 from processor.language.product.product import Columns
@@ -20,13 +18,11 @@ from processor.text import table_lines
 from processor.values import canonical_json
 from processor.values.record import Record
 from processor.values.recorded_topics import NO_TIMESTAMP
-from registry.model import EpochBoundary
+from registry.model import EpochBoundary, PlannedPath
 from statestore import keys
-from statestore.item_attributes import entity_of_item, key_of_item, version_of_item
-from statestore.items import read_row, slot_name
+from statestore.items import decode_version, entity_of_item, key_of_item, read_row, slot_name, version_of_item
 from statestore.keys import Key
 from statestore.store import Item, Page, Store
-from statestore.versions import decode_version
 
 FormerTopics = Mapping[tuple[str, int], str]
 """(entity, epoch) -> the topic that the entity read in this epoch. Without an entry, the entity's own topic."""
@@ -204,7 +200,7 @@ class _Side(NamedTuple):
 
     entity: str
     columns: Columns
-    access: Access
+    access: PlannedPath
     keys: tuple[str, ...]
     node: JoinPlan
     below: bool

@@ -32,15 +32,13 @@ from random import Random
 from time import time
 from typing import Any, Final, NamedTuple, Protocol
 
-from processor.engine.plan.declared_columns import declared_row
-from processor.engine.plan.plan import EntityPlan, Plan
-from processor.engine.plan.product_plan import ProductPlan
-from processor.engine.plan.root_key import root_of
-from processor.engine.plan.touch import Root, Touch
+from processor.engine.plan.plan import EntityPlan, Plan, ProductPlan, root_of
+from processor.engine.plan.row_image import declared_row
+from processor.engine.plan.step import Root, Touch
 from processor.engine.protocol.find_roots import find_roots, resume
+from processor.engine.protocol.gates import stored_roots
 from processor.engine.protocol.ledger import NO_DOCUMENT, hash_of
 from processor.engine.protocol.open_changes import stored_overlay
-from processor.engine.protocol.stored_roots import stored_roots
 from processor.engine.rounds.publish_stage import VERSION_HEADER, encoded_document
 from processor.engine.rounds.round import CHUNK
 from processor.engine.rounds.step_runner import StepRunner

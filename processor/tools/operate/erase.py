@@ -33,25 +33,23 @@ from time import monotonic, sleep
 from typing import Literal, NamedTuple
 
 from processor.counts import Count
-from processor.engine.plan.plan import Plan
-from processor.engine.plan.product_plan import LedgerPlace
-from processor.engine.plan.root_key import root_of
+from processor.engine.plan.plan import LedgerPlace, Plan, root_of
 from processor.engine.protocol.erasures import Erasure
 from processor.engine.protocol.ledger import NO_DOCUMENT, group_key, read_entry
 from processor.engine.protocol.replays import forget_letter
-from processor.engine.rounds.eraser import Eraser
-from processor.engine.rounds.shown_keys import shown_keys
+from processor.engine.rounds.decoding import shown_keys
+from processor.engine.rounds.operators import Eraser
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError, Stopped
 from processor.job.kafka.admin import Admin
-from processor.job.kafka.open_schemas import open_schemas
 from processor.job.kafka.outbox import TRANSACTION_SECONDS, KafkaOutbox
 from processor.job.kafka.reader import read_topic
-from processor.job.landing.landing_states import LandingState, landing_states
-from processor.job.run.failures import failure_reason, is_stop
+from processor.job.kafka.schemas import open_schemas
+from processor.job.landing.states import LandingState, landing_states
 from processor.job.run.job import Job
-from processor.job.run.run_job import finish_background_work, keep_last_progress
-from processor.job.run.topic_epochs import check_topics
+from processor.job.run.outages import is_stop
+from processor.job.run.run_job import failure_reason, finish_background_work, keep_last_progress
+from processor.job.run.source_topics import check_topics
 from processor.values import canonical_json
 from processor.values.dead_letters import rejected_record
 from processor.values.decimal_forms import NO_FORMS, ColumnForms
@@ -60,12 +58,10 @@ from processor.values.framing import FramedReader, is_framed, schema_ids
 from processor.values.reasons import OF_DOCUMENTS
 from processor.values.record import Message, Record, Rejected, Value
 from registry.edits.history import past_products
-from registry.model import HistoryEntry
-from registry.text import json_text
+from registry.model import HistoryEntry, json_text
 from statestore import keys
-from statestore.items import Row
+from statestore.items import Row, encode_version
 from statestore.store import Store
-from statestore.versions import encode_version
 
 SHORTEST_TEXT = 6
 """Fewer characters of a key are in the bytes of too many other records by chance."""
@@ -318,7 +314,7 @@ def obstacles(job: Job) -> tuple[str, ...]:
     """Why walks, products and steps stopped in this run."""
     walks = (f"{' '.join(walk)} stopped: {reason}" for walk, reason in job.driver.progress.walks.stuck.items())
     products = (f"product {name} stopped: {reason}" for name, reason in job.driver.progress.backlog.stopped.items())
-    steps = (job.steward.obstacle,) if job.steward is not None and job.steward.obstacle else ()
+    steps = (job.follower.obstacle,) if job.follower is not None and job.follower.obstacle else ()
     return (*walks, *products, *steps)
 
 

@@ -20,12 +20,12 @@ from processor.values.record import Record, Value
 from statestore import keys
 
 if TYPE_CHECKING:
-    from processor.job.landing.landing_states import LandingState
+    from processor.job.landing.states import LandingState
     from processor.tools.operate.erase import ErasureReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Occasion:
+class ErasureContext:
     """Who erased which row when. `references`: the rows of other entities that joined with it. `shows_key`: whether the
     certificate has the key itself."""
 
@@ -44,7 +44,7 @@ class Occasion:
         return erasure_key(self.entity.name, keys.encode(tuple(self.key.values())) or "").sk
 
 
-def make_certificate(occasion: Occasion, report: "ErasureReport") -> dict[str, Any]:
+def make_certificate(occasion: ErasureContext, report: "ErasureReport") -> dict[str, Any]:
     """The certificate as plain JSON values."""
     settings, source = occasion.settings, occasion.entity.entity
     return {
@@ -93,7 +93,7 @@ def certificate_lines(certificate: Mapping[str, Any]) -> Iterator[str]:
         yield f"Not done: {reason}"
 
 
-def _removed(occasion: Occasion, report: "ErasureReport") -> Iterator[dict[str, Any]]:
+def _removed(occasion: ErasureContext, report: "ErasureReport") -> Iterator[dict[str, Any]]:
     table, before = f"table {occasion.settings.table}", report.before
     if before is None:
         yield {"where": table, "what": "no row was stored", "count": 0}

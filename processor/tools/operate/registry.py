@@ -34,21 +34,19 @@ from processor.engine.protocol.erasures import read_erasure
 from processor.engine.protocol.identity import IDENTITY, identity_in, replace_identity, unfinished
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
-from processor.errors import BoundaryError, ForeignPart, StatestoreError
+from processor.errors import BoundaryError, OwnedByAnother, StatestoreError
 from processor.job.kafka.admin import Admin
-from processor.job.run.binding import check_parts
-from processor.job.run.forget_progress import forget_progress, messages_in
+from processor.job.run.binding import Parts, forget_progress, messages_in
 from processor.job.run.lease import LeaseRenewal, lease_check, take_table
-from processor.job.run.topic_epochs import boundaries_of
+from processor.job.run.source_topics import boundaries_of
 from processor.language.product.product import Definitions
 from registry.model import Applied
 from registry.repository import Registry
 from registry.repository.registry import Check
 from statestore.copy_items import CopyCounts, CopyStep, ReportStep, copy_items
-from statestore.items import read_row
+from statestore.items import decode_version, read_row
 from statestore.keys import partitions
 from statestore.store import Store
-from statestore.versions import decode_version
 
 if TYPE_CHECKING:
     from registry.repository import Registry
@@ -75,15 +73,17 @@ def rebuild_registry(
     """Makes the registry that of the table. `check`: as for `Registry.apply`.
 
     Raises:
-        ForeignPart: there is no table, or a job has run with the registry, or the registry has definitions already.
+        OwnedByAnother: there is no table, or a job has run with the registry, or the registry has definitions already.
         BoundaryError: an entity whose rows are in the table, or may be erased, has no topic.
     """
     table = store.describe()
     if table is None:
-        raise ForeignPart(f"there is no table {settings.table}: give the table of the lost registry (--table)")
+        raise OwnedByAnother(f"there is no table {settings.table}: give the table of the lost registry (--table)")
     registry.migrate(table.slots)
     if registry.binding().job:
-        raise ForeignPart(f"a job has run with the registry {settings.registry_schema}: give a new --registry-schema")
+        raise OwnedByAnother(
+            f"a job has run with the registry {settings.registry_schema}: give a new --registry-schema"
+        )
     stored = {name: read_entity(store, name, entity.shards) for name, entity in definitions.entities.items()}
     for name, found in stored.items():
         report(f"{name}: {found.rows:,} rows, epochs up to {found.epoch}, layouts up to {found.layout}")
@@ -91,7 +91,7 @@ def rebuild_registry(
     registry.raise_version(highest)
     applied = registry.apply(requirements_of(definitions), who=who, why="the registry was lost", check=check)
     if any(0 < entity.layout <= highest for entity in registry.snapshot().entities):
-        raise ForeignPart(f"the registry {settings.registry_schema} has definitions: give a new --registry-schema")
+        raise OwnedByAnother(f"the registry {settings.registry_schema} has definitions: give a new --registry-schema")
     _record_epochs(settings, definitions, registry, store, stored)
     forget_progress(plan_of(registry.snapshot()), store, messages_in(settings))
     return applied
@@ -128,8 +128,8 @@ def _record_epochs(
 def copy_state(source: Settings, target: Settings, registry: Registry, *, owner: str, report: ReportStep) -> CopyCounts:
     """Copies the table of `source` to that of `target`. `owner`: of the lease; `report` gets each step.
 
-    Raises LeaseHeld while a job lives, ForeignPart for a table that does not belong to the registry, StatestoreError where there
-    is nothing to copy, the errors of both stores, and Fenced when a job takes over.
+    Raises LeaseHeld while a job lives, OwnedByAnother for a table that does not belong to the registry, StatestoreError where
+    there is nothing to copy, the errors of both stores, and Fenced when a job takes over.
     """
     if source.place == target.place:
         raise StatestoreError(
@@ -139,7 +139,8 @@ def copy_state(source: Settings, target: Settings, registry: Registry, *, owner:
         binding = registry.binding()
         if not binding.table:
             raise StatestoreError("no job has run with this registry: there is nothing to copy")
-        check_parts(source, registry, former, None)
+        parts = Parts(settings=source, registry=registry, store=former)
+        parts.check()
         check_target(target, new, binding.identity)
         lease = registry.take_lease(
             source.job, owner, source.lanes, take_over=False, expires_after=source.lease_seconds
@@ -152,7 +153,7 @@ def copy_state(source: Settings, target: Settings, registry: Registry, *, owner:
             report(step)
 
         try:
-            check_parts(source, registry, former, None)  # another copy may have ended before the lease
+            parts.check()  # another copy may have ended before the lease
             new.create(registry.snapshot().slots)
             for store in (former, new):
                 take_table(registry, lease, store)
@@ -168,11 +169,11 @@ def copy_state(source: Settings, target: Settings, registry: Registry, *, owner:
 
 
 def check_target(target: Settings, store: Store, identity: str) -> None:
-    """Raises ForeignPart for a table with items, unless it is an earlier copy, or the former table, of the same registry."""
+    """Raises OwnedByAnother for a table with items, unless it is an earlier copy, or the former table, of the same registry."""
     if store.describe() is None:
         return
     found = identity_in(store.get([IDENTITY]).get(IDENTITY))
     if found not in (identity, unfinished(identity)) and store.scan(None, 1).items:
-        raise ForeignPart(
+        raise OwnedByAnother(
             f"the table {target.place} is foreign: it holds items of something else. Give an empty table, or a new name"
         )

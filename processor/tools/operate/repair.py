@@ -15,24 +15,20 @@ from functools import partial
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.ledger import Run
 from processor.engine.rounds.clock import SystemClock
-from processor.engine.rounds.driver import Driver
-from processor.engine.rounds.executor import InProcessExecutor
+from processor.engine.rounds.driver import Driver, make_driver
 from processor.engine.rounds.follow_up_stages import RootToRepair
-from processor.engine.rounds.make_driver import make_driver
 from processor.engine.rounds.round import Round
+from processor.engine.rounds.round_runner import InProcessExecutor
 from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
-from processor.job.kafka.admin import Admin
-from processor.job.kafka.document_schemas import SchemaRegistration
-from processor.job.kafka.message_limits import ask_limit
-from processor.job.kafka.open_schemas import open_avro_writer
+from processor.job.kafka.admin import Admin, ask_limit
 from processor.job.kafka.outbox import BATCH_BYTES, TransactionalOutbox
-from processor.job.run.binding import check_parts, fence_other_jobs
-from processor.job.run.dead_letter_topic import letter_bytes
-from processor.job.run.find_lost_writes import find_lost_writes
+from processor.job.kafka.schemas import SchemaRegistration, open_avro_writer
+from processor.job.run.binding import Parts, fence_other_jobs, find_lost_writes
+from processor.job.run.dead_letters import letter_bytes
 from processor.job.run.lease import LeaseRenewal, lease_check, take_table
-from processor.job.run.publish_preparation import PublishPreparation
+from processor.job.run.product_topics import PublishPreparation
 from processor.job.run.worker import begin_attempt, transactional_id
 from registry.model import Lease
 from registry.repository import Registry
@@ -56,7 +52,7 @@ class Repair:
         """Publishes the documents of these roots, whatever the ledger has; returns the counts."""
         settings = self.settings
         lost = find_lost_writes(settings, self.plan, self.registry, self.store)
-        check_parts(settings, self.registry, self.store, None, lost=lost)
+        Parts(settings=settings, registry=self.registry, store=self.store, lost=lost).check()
         lease = self.registry.take_lease(
             settings.job, self.owner, settings.lanes, take_over=False, expires_after=settings.lease_seconds
         )

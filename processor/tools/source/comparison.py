@@ -21,7 +21,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from processor.engine.plan.declared_columns import declared_row
+from processor.engine.plan.row_image import declared_row
 from processor.engine.protocol.erasures import erasure_key
 from processor.errors import SettingError
 from processor.tools.source.compared_table import ComparedTable, comparable_value, source_value

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from processor.language.product.join_fields import parse_compared, parse_element
 from processor.values.entity import Compare, DeleteFlag, Entity, parse_type
-from statestore.column_values import MAX_COLUMNS
+from statestore.values import MAX_COLUMNS
 
 T = TypeVar("T")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]")

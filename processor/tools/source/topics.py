@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from processor.engine.protocol.decode import read_part
 from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import Settings
-from processor.job.kafka.open_schemas import open_client, open_schemas
+from processor.job.kafka.schemas import open_client, open_schemas
 from processor.tools.source.column_types import SeenValues, schema_column
 from processor.tools.source.draft import DraftColumn, DraftEntity, fit_limits, guess_references, short_names
 from processor.values import canonical_json

@@ -11,10 +11,9 @@ from statestore.errors import Terminal, Transient
 from statestore.items import Image, read_row
 from statestore.keys import Key
 from statestore.postgres import PostgresStore
-from statestore.postgres.bounds import bound_columns
-from statestore.postgres.turn_writes import item_columns, key_columns
-from statestore.row_writes import keep_indexed, merge_image, write_image
+from statestore.postgres.store import bound_columns, item_columns, key_columns
 from statestore.store import Query, Read, Write
+from statestore.writes import keep_indexed, merge_image, write_image
 from tests.contract.postgres.conftest import MakeStore
 from tests.contract.postgres_servers import execute
 

@@ -20,7 +20,7 @@ def from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.rest
 def test_every_way_ends_with_the_documents_of_sql() -> None:
-    from benchmarks.old_ways.measure import WAYS, measure_ways
+    from benchmarks.peers.old_ways.measure import WAYS, measure_ways
 
     costs = list(measure_ways(3, 9, 1_200, 60, batch=100))
     assert [(cost.way, cost.wrong) for cost in costs] == [(name, 0) for name in WAYS]
@@ -30,8 +30,8 @@ def test_every_way_ends_with_the_documents_of_sql() -> None:
 
 @pytest.mark.rest
 def test_a_way_that_never_looks_above_a_changed_row_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks.old_ways import measure
-    from benchmarks.old_ways.look_up_tables import LookUpTables, shared_table
+    from benchmarks.peers.old_ways import measure
+    from benchmarks.peers.old_ways.look_up_tables import LookUpTables, shared_table
 
     @contextmanager
     def blind(plan: Plan) -> Iterator[LookUpTables]:

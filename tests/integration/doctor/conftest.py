@@ -18,7 +18,7 @@ from processor.environment.programs.servers import start_kafka
 from processor.job.kafka.admin import Admin
 from processor.language.definitions.load import load
 from registry.repository import Registry
-from statestore.dynamodb import DynamoStore
+from statestore.dynamodb.store import DynamoStore
 from tests.integration.job.profile_definitions import profile_definitions
 
 NAMES = count()

@@ -10,7 +10,7 @@ import pytest
 
 from processor.cli.printing.output import to_records
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.segment import open_items
+from processor.engine.protocol.segments import open_items
 from processor.engine.rounds.clock import VirtualClock
 from processor.engine.rounds.trial import Trial, batches
 from processor.environment.settings.settings import Settings
@@ -20,7 +20,8 @@ from processor.tools.demo.tour import differing_keys
 from processor.tools.inspect.oracle import oracle
 from processor.values import canonical_json
 from processor.values.recorded_topics import read_records
-from statestore.dynamodb import DynamoStore, Patience
+from statestore.dynamodb.retries import Patience
+from statestore.dynamodb.store import DynamoStore
 from statestore.errors import Transient
 from tests.faulty.faults import ALL, Faults
 from tests.faulty.indexes import LateIndexes, Pages

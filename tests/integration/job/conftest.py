@@ -20,7 +20,7 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_of, requirements_of
 from processor.engine.protocol.epochs import Partition
 from processor.engine.protocol.replays import PARTITION, ended_replays, replay_key
-from processor.engine.rounds.job_event import no_report
+from processor.engine.rounds.events import no_report
 from processor.engine.rounds.trial import Trial
 from processor.environment.embedded import Addresses, embedded_parts
 from processor.environment.programs.downloads import spark_kafka_jars
@@ -30,7 +30,7 @@ from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.kafka.reader import read_topic
 from processor.job.run.job import Job
-from processor.job.run.open_job import open_job
+from processor.job.run.open_job import RunRequest, open_job
 from processor.job.run.run_job import run_job, run_replays
 from processor.language.definitions.load import load
 from processor.values.dead_letters import read_dead_letters, rejected_record
@@ -82,16 +82,17 @@ class Scene:
         self.plan = plan_of(self.registry.snapshot())
         changes |= {"checkpoint": ""} if self.plain else {}
         with plain_engine(self.positions) if self.plain else nullcontext():
-            job = open_job(
-                replace(self.settings, **changes),
-                self.plan,
-                self.registry,
+            request = RunRequest(
+                settings=replace(self.settings, **changes),
+                plan=self.plan,
+                registry=self.registry,
                 owner=owner,
                 take_over=take_over,
                 adopt=adopt,
                 jars=[] if self.plain else sorted(spark_kafka_jars().glob("*.jar")),
                 report=report or no_report,
             )
+            job = open_job(request)
             try:
                 yield job
             finally:

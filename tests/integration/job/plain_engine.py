@@ -15,10 +15,9 @@ from typing import Any
 from unittest.mock import patch
 
 import processor.job.run.job as job_module
-import processor.job.run.make_job as make_module
 import processor.job.run.open_job as open_module
 from processor.engine.protocol.epochs import Partition
-from processor.engine.protocol.overlay import SegmentGroup
+from processor.engine.protocol.segments import SegmentGroup
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin
@@ -42,7 +41,7 @@ def plain_engine(positions: dict[Partition, int]) -> Iterator[None]:
 
     with (
         patch.object(open_module, "spark_session", lambda *_: None),
-        patch.object(make_module, "SparkExecutor", PlainExecutor),
+        patch.object(open_module, "SparkExecutor", PlainExecutor),
         patch.object(job_module.Job, "_committed", lambda _: dict(positions)),
         patch.object(job_module, "read_stream", stream),
         patch.object(job_module, "offset_ranges", lambda *_: streams[-1].batch),

@@ -7,11 +7,10 @@ from threading import Event, Thread
 from typing import Any
 
 from processor.engine.plan.planning import plan_of
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Troubles
 from processor.environment.programs.downloads import spark_kafka_jars
-from processor.job.run.open_job import prepare_job
-from processor.job.run.run_again import run_again
+from processor.job.run.open_job import RunRequest, prepare_job
+from processor.job.run.run_job import run_again
 from tests.integration.job.running_job import wait_until
 
 Scene = Any  # conftest's
@@ -40,17 +39,17 @@ class Survivor:
 
     def _open(self) -> Any:
         scene = self._scene
-        job = prepare_job(
-            self._settings,
-            plan_of(scene.registry.snapshot()),
-            scene.registry,
+        request = RunRequest(
+            settings=self._settings,
+            plan=plan_of(scene.registry.snapshot()),
+            registry=scene.registry,
             owner="one",
-            take_over=False,
             jars=sorted(spark_kafka_jars().glob("*.jar")),
             report=self.events.append,
             stopping=self.stopping,
             troubles=self.troubles,
         )
+        job = prepare_job(request)
         self.jobs.append(job)
         return job
 

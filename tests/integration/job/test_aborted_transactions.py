@@ -7,8 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from processor.job.kafka.outbox import TransactionalOutbox
-from processor.job.kafka.reader import read_sample, read_topic
-from processor.job.kafka.topic_page import read_page
+from processor.job.kafka.reader import read_page, read_sample, read_topic
 from processor.values.record import Message
 from tests.support.sampled import sampled
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from processor.cli.printing.output import status_summary
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.environment.programs.servers import start_kafka
-from processor.job.run.outages.outside_parts import BROKER
+from processor.job.run.outages import BROKER
 from tests.integration.job.running_job import RunningJob, running, wait_until
 
 Scene = Any  # conftest's

@@ -18,7 +18,7 @@ from processor.engine.protocol.identity import replace_identity, unfinished
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings, setting_flags
 from processor.environment.stores.kinds import open_store
-from processor.errors import Fenced, ForeignPart, StatestoreError
+from processor.errors import Fenced, OwnedByAnother, StatestoreError
 from processor.tools.operate.registry import copy_state
 from registry.errors import LeaseHeld
 from registry.model import Lease
@@ -76,7 +76,7 @@ def test_a_copy_is_refused_while_a_job_lives(started: Scene) -> None:
 def test_a_copy_onto_a_table_of_something_else_is_refused(started: Scene) -> None:
     other = f"{started.settings.table}_other"
     put(replace(started.settings, store="postgres", table=other), Write(Key("TABLE#user", "1"), {"_f": 1}))
-    with pytest.raises(ForeignPart, match=f"postgres:{other} is foreign: it holds items of something else"):
+    with pytest.raises(OwnedByAnother, match=f"postgres:{other} is foreign: it holds items of something else"):
         copy(started, "postgres", table=other)
 
 
@@ -110,7 +110,7 @@ def test_a_copy_that_broke_off_is_no_table_for_a_job_and_is_repeated(started: Sc
     put(there, Write(Key("TABLE#user", "of the first try"), {"_f": 1}))
     for adopt in (False, True):
         with (
-            pytest.raises(ForeignPart, match=r"into it is not finished.* or run with --store dynamodb --table"),
+            pytest.raises(OwnedByAnother, match=r"into it is not finished.* or run with --store dynamodb --table"),
             started.opened(store="postgres", adopt=adopt),
         ):
             pass
@@ -128,7 +128,7 @@ def test_the_job_goes_on_with_the_copy_and_back_without_a_gap_or_a_repeat(
     for turn, back in enumerate(("dynamodb", "postgres", "dynamodb")):
         before, store = sequences(scene), scene.settings.store
         assert scene.run().published == 0, "no document is published again"
-        with pytest.raises(ForeignPart, match=f"is foreign: it is a copy of .*Run with --store {store} --table"):
+        with pytest.raises(OwnedByAnother, match=f"is foreign: it is a copy of .*Run with --store {store} --table"):
             scene.run(store=back)
         scene.produce(rows.star("ada", f"later{turn}"), rows.gone(rows.star("bob", f"repo{turn}")))
         assert scene.run().published == 2

@@ -11,8 +11,8 @@ import pytest
 from processor.engine.plan.planning import plan_of
 from processor.environment.settings.resolve import open_registry
 from processor.environment.stores.kinds import open_store
-from processor.errors import ForeignPart
-from processor.job.run.topic_epochs import record_boundary
+from processor.errors import OwnedByAnother
+from processor.job.run.source_topics import record_boundary
 from processor.language.definitions.load import load
 from processor.tools.operate.registry import rebuild_registry
 from registry.edits import operations
@@ -68,9 +68,9 @@ def test_a_job_goes_on_with_a_table_that_was_restored_to_an_earlier_moment(scene
     scene.run()
     scene.produce(rows.gone(rows.user(5, "eve")), partition=0)  # the copy never had this row
 
-    with pytest.raises(ForeignPart, match=rf"a copy of {scene.settings.table}, .* `statestore run --adopt`"):
+    with pytest.raises(OwnedByAnother, match=rf"a copy of {scene.settings.table}, .* `statestore run --adopt`"):
         scene.run(table=restored)
-    with pytest.raises(ForeignPart, match=r"checkpoint .* is foreign"):
+    with pytest.raises(OwnedByAnother, match=r"checkpoint .* is foreign"):
         scene.run(table=restored, adopt=True)
     former = scene.settings
     scene.settings = replace(former, table=restored, checkpoint=f"{former.checkpoint}-restored")
@@ -82,9 +82,9 @@ def test_a_job_goes_on_with_a_table_that_was_restored_to_an_earlier_moment(scene
     scene.produce(rows.star("bob", "repo10"), partition=0)
     assert scene.run().published == 2
     assert scene.documents() == scene.truth()
-    with pytest.raises(ForeignPart, match=r"table .* is foreign: it belongs to another registry"):
+    with pytest.raises(OwnedByAnother, match=r"table .* is foreign: it belongs to another registry"):
         scene.run(table=former.table, checkpoint=former.checkpoint)
-    with pytest.raises(ForeignPart, match=r"checkpoint .* is foreign"):
+    with pytest.raises(OwnedByAnother, match=r"checkpoint .* is foreign"):
         scene.run(checkpoint=former.checkpoint)
 
 
@@ -96,9 +96,9 @@ def test_a_table_that_was_restored_under_its_own_name_is_noticed(scene: Scene, r
     scene.run()
     restore(scene, before, scene.settings.table)
 
-    with pytest.raises(ForeignPart, match=r"table .* is foreign: it was restored, .* `statestore run --adopt`"):
+    with pytest.raises(OwnedByAnother, match=r"table .* is foreign: it was restored, .* `statestore run --adopt`"):
         scene.run()
-    with pytest.raises(ForeignPart, match=r"checkpoint .* is foreign"):
+    with pytest.raises(OwnedByAnother, match=r"checkpoint .* is foreign"):
         scene.run(adopt=True)
     assert sorted(items_now(scene), key=str) == sorted(before, key=str)
     scene.settings = replace(scene.settings, checkpoint=f"{scene.settings.checkpoint}-restored")
@@ -132,9 +132,9 @@ def test_a_new_registry_takes_over_the_table_of_a_lost_one(scene: Scene, rows: S
         new.produce(rows.star("bob", "repo10"), partition=0)
         assert new.run().published == 2
         assert new.documents() == new.truth()
-        with pytest.raises(ForeignPart, match="a job has run with the registry"):
+        with pytest.raises(OwnedByAnother, match="a job has run with the registry"):
             rebuild(settings, registry, scene)
-    with pytest.raises(ForeignPart, match="belongs to another registry"):
+    with pytest.raises(OwnedByAnother, match="belongs to another registry"):
         scene.run()
 
 

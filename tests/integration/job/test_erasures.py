@@ -18,11 +18,11 @@ import pytest
 
 from processor.cli.main import main
 from processor.engine.plan.planning import plan_of, requirements_of
-from processor.engine.protocol.packed_text import unpack
+from processor.engine.protocol.segments import unpack
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import setting_flags
 from processor.environment.stores.kinds import open_store
-from processor.job.run.topic_epochs import record_boundary
+from processor.job.run.source_topics import record_boundary
 from processor.language.definitions.load import load
 from processor.tools.operate.registry import rebuild_registry
 from registry.repository.registry import no_check

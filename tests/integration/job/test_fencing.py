@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.errors import Fenced
 from processor.job.kafka.outbox import TransactionalOutbox
 from processor.job.kafka.reader import read_topic

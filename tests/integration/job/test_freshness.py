@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.rounds.freshness import BUCKETS, read_freshness
+from processor.engine.rounds.round_counts import AGE_BUCKETS, read_freshness
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.values.record import Message
 
@@ -38,6 +38,6 @@ def test_each_published_document_counts_once_by_kafkas_time_of_its_oldest_record
     done = scene.run()
     assert done.tally["read"] == 5
     assert read_freshness(done.tally).count == done.published == 2  # ada's and bob's
-    assert done.tally[BUCKETS[-1]] == 1  # ada's
+    assert done.tally[AGE_BUCKETS[-1]] == 1  # ada's
     again = scene.run()
     assert read_freshness(again.tally).count == 0

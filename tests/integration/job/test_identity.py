@@ -12,9 +12,9 @@ from processor.cli.choices import stored_state
 from processor.engine.plan.planning import plan_of, requirements_of
 from processor.environment.settings.resolve import open_registry
 from processor.environment.stores.kinds import open_store
-from processor.errors import Fenced, ForeignPart
+from processor.errors import Fenced, OwnedByAnother
 from processor.job.kafka.outbox import TransactionalOutbox
-from processor.job.run.prepare_plan import prepare_plan
+from processor.job.run.open_job import prepare_plan
 from processor.job.run.worker import transactional_id
 from processor.language.definitions.load import load
 from processor.values.record import Message
@@ -41,7 +41,7 @@ def worked(new_scene: Callable[..., Scene], rows: SimpleNamespace) -> Scene:
 def refused(scene: Scene, message: str, **changes: Any) -> None:
     """A run with these settings is refused, and writes and publishes nothing."""
     before = scene.published(), scene.registry.binding(), items(scene)
-    with pytest.raises(ForeignPart, match=message):
+    with pytest.raises(OwnedByAnother, match=message):
         scene.run(**changes)
     assert (scene.published(), scene.registry.binding(), items(scene)) == before
 
@@ -67,20 +67,22 @@ def test_another_registry_does_not_write_the_table(worked: Scene) -> None:
         other.migrate(worked.settings.slots)
         other.apply(requirements_of(load(definitions(worked))), who="a test", why="")
         twin = replace(worked, registry=other, plan=plan_of(other.snapshot()))
-        with pytest.raises(ForeignPart, match=r"table .* is foreign: it belongs to another registry"):
+        with pytest.raises(OwnedByAnother, match=r"table .* is foreign: it belongs to another registry"):
             twin.run(checkpoint=f"{worked.settings.checkpoint}-other")
-        with pytest.raises(ForeignPart, match="it belongs to another registry"):
+        with pytest.raises(OwnedByAnother, match="it belongs to another registry"):
             twin.run(checkpoint=f"{worked.settings.checkpoint}-other", adopt=True)
         assert other.binding().job == ""
     another = replace(worked.settings, registry_schema=schema)
-    with pytest.raises(ForeignPart, match="no job has run with this registry"), stored_state(another):
+    with pytest.raises(OwnedByAnother, match="no job has run with this registry"), stored_state(another):
         pass
     assert (worked.published(), items(worked)) == before
 
 
 def test_a_mistyped_registry_schema_is_not_created(worked: Scene) -> None:
     typo = replace(worked.settings, registry_schema=f"{worked.settings.registry_schema}_typo")
-    with pytest.raises(ForeignPart, match=r"it belongs to a registry, and there is none in the schema .*_typo\. Give"):
+    with pytest.raises(
+        OwnedByAnother, match=r"it belongs to a registry, and there is none in the schema .*_typo\. Give"
+    ):
         prepare_plan(typo, load(definitions(worked)))
     with open_registry(typo) as registry, pytest.raises(RegistryMissing):
         registry.snapshot()
@@ -90,7 +92,7 @@ def test_a_reader_refuses_a_table_that_is_not_the_registrys(worked: Scene) -> No
     with stored_state(worked.settings) as (_, store):
         assert store.describe()
     other = stored_state(replace(worked.settings, table="nothing"))
-    with pytest.raises(ForeignPart, match=f"not the table of this registry {worked.settings.table}"), other:
+    with pytest.raises(OwnedByAnother, match=f"not the table of this registry {worked.settings.table}"), other:
         pass
 
 

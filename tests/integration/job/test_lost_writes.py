@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from processor.environment.stores.kinds import open_store
-from processor.errors import ForeignPart
+from processor.errors import OwnedByAnother
 from statestore.copy_items import copy_items
 from statestore.keys import Key
 from statestore.memory import MemoryStore
@@ -59,7 +59,7 @@ def behind(request: pytest.FixtureRequest, new_scene: Callable[..., Scene], rows
 def goes_on(scene: Scene) -> None:
     """An operator lets the job go on from the earlier moment."""
     before = scene.published()
-    with pytest.raises(ForeignPart, match=r"checkpoint .* is foreign"):
+    with pytest.raises(OwnedByAnother, match=r"checkpoint .* is foreign"):
         scene.run(adopt=True)
     assert scene.published() == before
     scene.lose_checkpoint()
@@ -71,7 +71,7 @@ def goes_on(scene: Scene) -> None:
 @pytest.mark.rest
 def test_a_table_without_its_last_writes_is_refused_until_an_operator_goes_on(behind: Scene) -> None:
     before = behind.published()
-    with pytest.raises(ForeignPart, match=WENT_BACK + r"the registry knows that round \d+ of run 2 ended" + CURE):
+    with pytest.raises(OwnedByAnother, match=WENT_BACK + r"the registry knows that round \d+ of run 2 ended" + CURE):
         behind.run()
     assert behind.published() == before
     goes_on(behind)
@@ -88,7 +88,7 @@ def test_a_table_in_postgres_that_lacks_rows_without_a_document_is_refused_too(
     scene.produce(rows.star("nobody", "repo"))
     assert scene.run().published == 0
     standby.takes_over()
-    with pytest.raises(ForeignPart, match=WENT_BACK + r"the registry knows that round \d+ of run 2 ended" + CURE):
+    with pytest.raises(OwnedByAnother, match=WENT_BACK + r"the registry knows that round \d+ of run 2 ended" + CURE):
         scene.run()
     goes_on(scene)
 
@@ -96,7 +96,7 @@ def test_a_table_in_postgres_that_lacks_rows_without_a_document_is_refused_too(
 @pytest.mark.rest
 def test_a_registry_that_went_back_with_the_table_is_no_excuse_because_the_topics_did_not(behind: Scene) -> None:
     edit_leases(behind, "ended_run = NULL, ended_round = NULL, generation = 1")
-    with pytest.raises(ForeignPart, match=WENT_BACK + r"topic .*profile, .* has message \d+ of a root" + CURE):
+    with pytest.raises(OwnedByAnother, match=WENT_BACK + r"topic .*profile, .* has message \d+ of a root" + CURE):
         behind.run()
     goes_on(behind)
 
@@ -110,7 +110,7 @@ def test_a_registry_that_alone_went_back_is_refused_with_the_way_to_a_new_one(
     scene.run()
     edit_leases(scene, "generation = 0, ended_run = NULL, ended_round = NULL")
     with pytest.raises(
-        ForeignPart, match=r"registry .* went back to an earlier moment: the table knows run 1, .*rebuild-reg"
+        OwnedByAnother, match=r"registry .* went back to an earlier moment: the table knows run 1, .*rebuild-reg"
     ):
         scene.run()
 
@@ -129,6 +129,6 @@ def test_a_running_job_publishes_nothing_over_a_table_that_went_back(
         standby.takes_over()
         scene.produce(rows.user(2, "bob"), partition=0)
         assert "the table went back to an earlier moment: run 1 ended round" in str(job.failure())
-    with pytest.raises(ForeignPart, match=WENT_BACK):
+    with pytest.raises(OwnedByAnother, match=WENT_BACK):
         scene.run()
     goes_on(scene)

@@ -11,7 +11,7 @@ import pyspark
 import pytest
 
 from benchmarks.job_process import run_command
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.job.run.run_job import run_job
 from tests.faulty.processes import write_settings
 from tests.support.other_spark import PYTHONS, NoPython, spark_python

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 
 from processor.errors import Outage
-from processor.job.run.outages import outage_wait
+from processor.job.run import outages
 from tests.contract.postgres_servers import crashing_postgres, execute
 from tests.faulty.proxy import WRITES, Answer, Relay, Request, proxy
 from tests.integration.job.running_job import wait_until
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outage_wait, "LONGEST_SECONDS", 1.0)
-    monkeypatch.setattr(outage_wait, "LONGEST_THROTTLED_SECONDS", 1.0)
+    monkeypatch.setattr(outages, "LONGEST_SECONDS", 1.0)
+    monkeypatch.setattr(outages, "LONGEST_THROTTLED_SECONDS", 1.0)
 
 
 @pytest.fixture(scope="module")

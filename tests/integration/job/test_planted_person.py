@@ -26,9 +26,8 @@ require_schema_packages()
 
 from processor.cli.main import main  # noqa: E402
 from processor.engine.plan.planning import plan_of, requirements_of  # noqa: E402
-from processor.engine.protocol.packed_text import unpack  # noqa: E402
 from processor.engine.protocol.replays import drop, note_keys, replay_key  # noqa: E402
-from processor.engine.protocol.segment import OpenChange  # noqa: E402
+from processor.engine.protocol.segments import OpenChange, unpack  # noqa: E402
 from processor.environment.settings.settings import Settings, setting_flags  # noqa: E402
 from processor.environment.stores.kinds import open_store  # noqa: E402
 from processor.job.kafka.reader import read_topic  # noqa: E402

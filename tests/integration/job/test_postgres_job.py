@@ -19,9 +19,7 @@ from processor.engine.protocol.identity import IDENTITY
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
-from processor.job.run import open_job
-from processor.job.run.binding import adopt_table, bind_parts
-from registry.repository import Registry
+from processor.job.run.binding import Parts
 from statestore.errors import FencedWrite
 from statestore.keys import Key
 from statestore.store import FencingToken, Write
@@ -155,11 +153,10 @@ def test_a_verb_that_is_done_or_refused_leaves_no_connection_open(
 def taken_over(settings: Settings, generation: int, then: Callable[..., None]) -> Callable[..., None]:
     """A step of a start, before which a run of this generation takes the table over."""
 
-    def step(of: Settings, *parts: Any, **more: Any) -> None:
-        registry = next(part for part in parts if isinstance(part, Registry))
+    def step(parts: Parts, *more: Any) -> None:
         with closing(open_store(settings)) as store:
-            store.take_over(FencingToken(registry.binding().identity, generation))
-        then(of, *parts, **more)
+            store.take_over(FencingToken(parts.registry.binding().identity, generation))
+        then(parts, *more)
 
     return step
 
@@ -168,7 +165,7 @@ def test_a_start_that_another_run_took_over_from_writes_no_identity(
     new_scene: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = new_scene(store="postgres")
-    monkeypatch.setattr(open_job, "bind_parts", taken_over(scene.settings, 2, bind_parts))
+    monkeypatch.setattr(Parts, "bind", taken_over(scene.settings, 2, Parts.bind))
     with pytest.raises(FencedWrite, match="a newer run than 1 took over"), scene.opened():
         pass
     with closing(open_store(scene.settings)) as store:
@@ -185,7 +182,7 @@ def test_a_start_that_another_run_took_over_from_forgets_no_progress_of_a_restor
     scene.settings = replace(scene.settings, table=f"{scene.settings.table}_restored")
     execute(scene.settings.registry, f"ALTER SCHEMA state_{scene.settings.job} RENAME TO state_{scene.settings.table}")
     scene.lose_checkpoint()
-    monkeypatch.setattr(open_job, "adopt_table", taken_over(scene.settings, 9, adopt_table))
+    monkeypatch.setattr(Parts, "adopt_table", taken_over(scene.settings, 9, Parts.adopt_table))
     with closing(open_store(scene.settings)) as store:
         before = store.scan(None, 1_000).items
         with pytest.raises(FencedWrite, match="a newer run than 2 took over"), scene.opened(adopt=True):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.run.job import Job
 from processor.job.run.lease import take_lease

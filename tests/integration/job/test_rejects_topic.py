@@ -64,6 +64,6 @@ def test_apply_refuses_topics_across_all_definitions_of_the_registry(
 
 
 def _prepare(settings: Any) -> None:
-    from processor.job.run.prepare_plan import prepare_plan
+    from processor.job.run.open_job import prepare_plan
 
     prepare_plan(settings, None)

@@ -13,9 +13,9 @@ from processor.engine.plan.planning import plan_of, requirements_of
 from processor.environment.settings.resolve import open_registry
 from processor.environment.stores.kinds import open_store
 from processor.language.definitions.load import load
-from statestore.dynamodb import DynamoStore
+from statestore.dynamodb.store import DynamoStore
 from statestore.errors import Terminal
-from statestore.item_format import FORMAT
+from statestore.items import FORMAT
 from statestore.keys import Key
 from tests.releases.release import DEFINITIONS, RELEASES, SETTINGS
 from tests.releases.restore import restore

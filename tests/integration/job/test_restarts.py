@@ -10,9 +10,8 @@ import pytest
 from sqlalchemy import text
 
 from processor.engine.protocol.ledger import run_key
-from processor.engine.rounds.job_event import JobEvent
-from processor.job.run import run_again
-from processor.job.run.outages import outage_wait
+from processor.engine.rounds.events import JobEvent
+from processor.job.run import outages, run_job
 from statestore.store import Delete, Equals
 from tests.faulty.points import AtPoint
 from tests.faulty.proxy import Answer, Relay, Request, proxy
@@ -125,7 +124,7 @@ class FailingWrites:
 def test_a_batch_that_the_store_fails_is_done_again_after_one_line(
     scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outage_wait, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(outages, "FIRST_SECONDS", 0.0)
     scene.produce(rows.user(1, "ada"), rows.star("ada", "repo"))
     failing, events = FailingWrites(), list[JobEvent]()
 
@@ -135,7 +134,7 @@ def test_a_batch_that_the_store_fails_is_done_again_after_one_line(
             failing.works.set()
 
     with proxy(scene.settings.endpoint, failing) as endpoint, ExitStack() as stack:
-        job = run_again.run_again(
+        job = run_job.run_again(
             lambda: stack.enter_context(scene.opened(endpoint=endpoint, report=report)), once=True, stopping=Event()
         )
     (line,) = [event.text for event in events if event.level == "warning"]

@@ -7,7 +7,7 @@ from time import monotonic, sleep, time
 import pytest
 from confluent_kafka import Producer
 
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.environment.embedded import Addresses
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin

@@ -8,7 +8,7 @@ import pytest
 
 from processor.cli.main import main
 from processor.environment.settings.settings import setting_flags
-from processor.errors import ForeignPart
+from processor.errors import OwnedByAnother
 from tests.contract.postgres_servers import crashing_postgres, execute
 from tests.integration.job.running_job import running, wait_until
 
@@ -60,12 +60,12 @@ def test_the_verbs_say_that_the_rows_are_lost(
 
 def test_the_next_start_refuses_the_emptied_table_until_it_is_built_again(crashed: Scene) -> None:
     before = crashed.published()
-    with pytest.raises(ForeignPart, match=RECIPE):
+    with pytest.raises(OwnedByAnother, match=RECIPE):
         crashed.run()
-    with pytest.raises(ForeignPart, match=r"checkpoint .* is foreign"):
+    with pytest.raises(OwnedByAnother, match=r"checkpoint .* is foreign"):
         crashed.run(adopt=True)
     crashed.lose_checkpoint()
-    with pytest.raises(ForeignPart, match=RECIPE):
+    with pytest.raises(OwnedByAnother, match=RECIPE):
         crashed.run()
     assert crashed.published() == before
 

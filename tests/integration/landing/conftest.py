@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from hashlib import sha256
 from threading import Event
 from time import sleep
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import psycopg
@@ -14,20 +15,17 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Troubles
 from processor.environment.programs.servers import start_kafka, start_opensearch
 from processor.job.kafka.admin import Admin
-from processor.job.kafka.group_reader import GroupReader
-from processor.job.kafka.reader import read_topic
-from processor.job.landing.compare_landing import LandingComparison, compare_landing
-from processor.job.landing.landed_message import read_messages
+from processor.job.kafka.reader import GroupReader, read_topic
+from processor.job.landing.compare import LandingComparison, compare_landing
 from processor.job.landing.landing import Landing
-from processor.job.landing.landing_states import group_of
-from processor.job.landing.postgres_target import PostgresTarget
-from processor.job.landing.search_client import SearchClient
-from processor.job.landing.search_target import SearchTarget
-from processor.job.landing.target import LandedTopic, Opened, Target
+from processor.job.landing.postgres import PostgresTarget
+from processor.job.landing.search import SearchClient, SearchTarget
+from processor.job.landing.sinks import POSTGRES, SEARCH, SINKS
+from processor.job.landing.states import group_of
+from processor.job.landing.target import LandedTopic, Opened, Target, read_messages
 from processor.values.record import MAX_MESSAGE_BYTES
 
 PRODUCT = "person"
@@ -131,6 +129,28 @@ class LandingScene:
             landing.run()
         return landing
 
+    refused: ClassVar[Any] = {"text": "nul \0"}
+    """A document that this kind of sink refuses."""
+
+    def tamper(self) -> None:
+        """Somebody changes the document 0, deletes the document 1, and adds the document 9."""
+        self.sql(f"update {PRODUCT} set document = '{{}}' where key = '{{\"id\": 0}}'")
+        self.sql(f"delete from {PRODUCT} where key = '{{\"id\": 1}}'")
+        self.sql(f"insert into {PRODUCT} select '{{\"id\": 9}}', document, 1, 1, now() from {PRODUCT} limit 1")
+
+    def occupy(self) -> None:
+        """Makes a place of this name, as no landing makes it."""
+        self.sql(f"create table {PRODUCT} (a int)")
+
+    def drop(self) -> None:
+        """Removes the place."""
+        self.sql(f"drop table {PRODUCT}")
+
+    def everything(self) -> str:
+        """All that the sink holds, also for itself."""
+        own = (f"statestore_landing{name}" for name in ("", "_offset", "_deleted", "_refused"))
+        return str([self.sql(f"select * from {table}") for table in (PRODUCT, *own)])
+
     def said(self, what: str) -> bool:
         """Whether a landing said this."""
         return any(event.what == what for event in self.events)
@@ -176,6 +196,25 @@ class SearchScene(LandingScene):
         found = self.ask("POST", f"/{index}/_search", {"query": query or {"match_all": {}}, "size": 1_000})
         return [hit["_source"] for hit in found["hits"]["hits"]]
 
+    refused: ClassVar[Any] = {"n": "no number"}
+
+    def tamper(self) -> None:
+        (zero,) = self.find({"term": {"n": 0}})
+        ids = {n: sha256(f'{{"id":{n}}}'.encode()).hexdigest() for n in (0, 1, 9)}
+        self.ask("PUT", f"/{PRODUCT}-v3/_doc/{ids[0]}", zero | {"n": 7})
+        self.ask("DELETE", f"/{PRODUCT}-v3/_doc/{ids[1]}")
+        extra = zero["statestore"] | {"key": '{"id":9}'}
+        self.ask("PUT", f"/{PRODUCT}-v3/_doc/{ids[9]}", zero | {"statestore": extra})
+
+    def occupy(self) -> None:
+        self.ask("PUT", f"/{PRODUCT}-v3", {})
+
+    def drop(self) -> None:
+        self.ask("DELETE", f"/{PRODUCT}-v3")
+
+    def everything(self) -> str:
+        return str(self.find(index=f"{PRODUCT}-v3"))
+
     def table(self) -> dict[str, Any]:
         """Key -> document, as readers find them."""
         return {one["statestore"]["key"]: {k: v for k, v in one.items() if k != "statestore"} for one in self.find()}
@@ -207,9 +246,13 @@ def search(broker: str, opensearch: str) -> Iterator[SearchScene]:
     scene.ask("DELETE", f"/{PRODUCT}*")
 
 
-@pytest.fixture(params=["scene", pytest.param("search", marks=pytest.mark.rest)])
+SCENES = {POSTGRES.name: "scene", SEARCH.name: pytest.param("search", marks=pytest.mark.rest)}
+"""The scene of each kind of sink."""
+
+
+@pytest.fixture(params=[SCENES[kind.name] for kind in SINKS])
 def target_scene(request: pytest.FixtureRequest) -> LandingScene:
-    """A topic without messages, and an empty target: Postgres, or OpenSearch."""
+    """A topic without messages, and an empty target, of each kind of sink."""
     scene = request.getfixturevalue(request.param)
     assert isinstance(scene, LandingScene)
     return scene

@@ -6,8 +6,8 @@ import pytest
 
 from processor.engine.plan.planning import plan_alone
 from processor.errors import SettingError
-from processor.job.landing.open_target import open_target
-from processor.job.landing.postgres_target import PostgresTarget
+from processor.job.landing.postgres import PostgresTarget
+from processor.job.landing.sinks import open_target
 from processor.job.landing.target import LandingError
 from processor.language.definitions.load import load
 from tests.integration.landing.conftest import PRODUCT, LandingScene

@@ -15,7 +15,7 @@ import pytest
 from processor.cli.main import main
 from processor.engine.plan.planning import requirements_of
 from processor.job.landing.landing import Landing
-from processor.job.landing.landing_states import group_of, landing_states
+from processor.job.landing.states import group_of, landing_states
 from processor.job.landing.target import LandingError
 from processor.language.definitions.load import load
 from registry.repository import Registry
@@ -118,7 +118,7 @@ def test_processes_of_two_copies_with_one_id_end(
         opened, _ = one.open(scene.topic), copy.open(scene.topic)
         other.sql(f"update statestore_landing set id = '{opened.id}'")
         monkeypatch.setattr(
-            "processor.job.landing.landing_tables.ORIGIN", "select origin from statestore_landing where table_name = %s"
+            "processor.job.landing.postgres.ORIGIN", "select origin from statestore_landing where table_name = %s"
         )
         landings = [s.landing(t, once=False, stopping=Event(), opened=opened) for s, t in ((scene, one), (other, copy))]
         copy.open(scene.topic)
@@ -219,7 +219,7 @@ def test_the_registry_knows_a_landing_until_somebody_removes_it(
 
 def test_a_landing_without_its_group_stays_known(scene: LandingScene, flags: list[str], tmp_path: Path) -> None:
     """The broker forgets a group after seven days without a process."""
-    from processor.job.kafka.group_states import delete_group
+    from processor.job.kafka.admin import delete_group
 
     scene.publish(1, {"id": 1, "n": 5, "name": "Ada"})
     (tmp_path / "to").write_text(scene.url)

@@ -11,11 +11,9 @@ import orjson
 import pytest
 
 from processor.environment.programs.servers import start_opensearch
-from processor.job.landing import search_index
-from processor.job.landing.landed_message import LandedMessage
-from processor.job.landing.search_client import SearchClient
-from processor.job.landing.search_target import SearchTarget
-from processor.job.landing.target import LandingError
+from processor.job.landing import search as module
+from processor.job.landing.search import SearchClient, SearchTarget
+from processor.job.landing.target import LandedMessage, LandingError
 from tests.integration.landing.conftest import MAPPING, PRODUCT, SearchScene, make_topic
 
 pytestmark = pytest.mark.rest
@@ -67,15 +65,6 @@ def test_a_redelivery_after_a_restart_brings_nothing_back(broker: str, tmp_path:
         assert scene.table() == scene.expected() == {'{"id":2}': {"n": 2}}
     finally:
         part.stop()
-
-
-def test_the_whole_topic_again_changes_nothing(search: SearchScene) -> None:
-    for n in range(40):
-        search.publish(n % 10, None if n % 7 == 0 else {"n": n})
-    search.land()
-    land_all_again(search)
-    assert search.table() == search.expected()
-    assert search.compare().right
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -161,47 +150,18 @@ def test_a_document_that_the_index_refuses(search: SearchScene) -> None:
         assert target.refused() == 0
 
 
-def test_no_key_of_a_deleted_document_stays(search: SearchScene) -> None:
-    search.publish("ada@example.org", {"name": "ada"})
-    search.publish("bob@example.org", {"name": "bob"})
-    search.land()
-    search.publish("ada@example.org", None)
-    search.land()
-    everything = str(search.find(index=f"{PRODUCT}-v3"))
-    assert "bob@" in everything
-    assert "ada" not in everything
-
-
 def test_an_old_tombstone_goes_at_the_next_start(search: SearchScene, monkeypatch: pytest.MonkeyPatch) -> None:
     search.publish(1, {"n": 1})
     search.publish(1, None)
-    monkeypatch.setattr(search_index, "time", lambda: 1_600_000_000)
+    monkeypatch.setattr(module, "time", lambda: 1_600_000_000)
     search.land()
     monkeypatch.undo()
     search.publish(2, {"n": 2})
     search.publish(2, None)
-    kinds = search_index.of_kind("tombstone")
+    kinds = module.of_kind("tombstone")
     assert len(search.find(kinds, f"{PRODUCT}-v3")) == 1
     search.land()
     assert [one["statestore"]["sequence"] for one in search.find(kinds, f"{PRODUCT}-v3")] == [2]
-
-
-def test_the_comparison_names_what_somebody_changed(search: SearchScene) -> None:
-    for n in range(6):
-        search.publish(n, {"n": n, "price": 1.50, "list": [1, {"b": 1, "a": 2}]})
-    search.publish(5, None)
-    search.land()
-    assert search.compare().equal == 5
-    ids = {n: message_of(n).key_hash.hex() for n in (0, 1, 9)}
-    (zero,) = search.find({"term": {"n": 0}})
-    search.ask("PUT", f"/{PRODUCT}-v3/_doc/{ids[0]}", zero | {"n": 7})
-    search.ask("DELETE", f"/{PRODUCT}-v3/_doc/{ids[1]}")
-    extra = zero["statestore"] | {"key": message_of(9).key}
-    search.ask("PUT", f"/{PRODUCT}-v3/_doc/{ids[9]}", zero | {"statestore": extra})
-    search.publish(2, {"n": 22})
-    found = search.compare()
-    assert (found.different, found.missing, found.extra) == (['{"id":0}'], ['{"id":1}'], ['{"id":9}'])
-    assert (found.equal, found.waiting) == (2, 1)
 
 
 class ForgetfulTarget(SearchTarget):
@@ -226,7 +186,3 @@ def land_all_again(scene: SearchScene) -> None:
         landing = scene.landing(target)
         landing.run()
     assert landing.tally.total() == sum(landing.goal.values())
-
-
-def message_of(n: int) -> LandedMessage:
-    return LandedMessage(0, 0, f'{{"id":{n}}}', None, 1, 1, 0)

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from processor.job.landing.target import LandedTopic, LandingError
+from processor.job.landing.target import LandingError
 from tests.integration.landing.conftest import PRODUCT, SearchScene
 
 pytestmark = pytest.mark.rest
@@ -58,26 +58,11 @@ def test_an_older_version_never_takes_the_alias_back(search: SearchScene) -> Non
         search.land()
 
 
-def test_an_index_that_no_landing_made_stays_as_it_is(search: SearchScene) -> None:
-    search.ask("PUT", f"/{PRODUCT}-v3", {})
-    with closing(search.target()) as target, pytest.raises(LandingError, match="no landing made it: choose another"):
-        target.open(search.topic)
-
-
 def test_an_alias_that_no_landing_made_stays_as_it_is(search: SearchScene) -> None:
     search.ask("PUT", f"/{PRODUCT}-other", {"aliases": {PRODUCT: {}}})
     with pytest.raises(LandingError, match=f"the alias {PRODUCT} leads to {PRODUCT}-other, which no landing made"):
         search.land()
     assert list(search.ask("GET", f"/_alias/{PRODUCT}")) == [f"{PRODUCT}-other"]
-
-
-def test_an_index_keeps_its_topic(search: SearchScene) -> None:
-    search.land()
-    with closing(search.target()) as target:
-        with pytest.raises(LandingError, match=f"holds topic {search.topic.name} of product person: choose another"):
-            target.open(LandedTopic(PRODUCT, "other", "id"))
-        with pytest.raises(LandingError, match=f"holds topic {search.topic.name} of another cluster"):
-            target.open(search.topic._replace(id="another", cluster="another"))
 
 
 def test_a_deleted_index_begins_again(search: SearchScene) -> None:

@@ -13,10 +13,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from processor.job.metrics.generate_files import RULES, alert_name, queries
+from infra.metric_files import RULES, alert_name, queries
 from processor.job.metrics.metrics import ALARMS, METRICS, Alarm, Metric
-from processor.job.metrics.prometheus_text import prometheus_text
-from processor.job.metrics.status_page import RunState, status_server
+from processor.job.metrics.status_page import RunState, prometheus_text, status_server
 from tests.support.required import required_program
 from tests.unit.job.metrics.run_report import run_report
 

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import pytest
 
-from registry.model import KEY, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry, Requirements
+from registry.model import KEY, EntityEntry, Index, JoinAccess, JoinSpec, ProductEntry, Requirements
 
 STARS = JoinSpec(child="star", child_columns=("username",), parent="user", parent_columns=("username",))
 OWNERS = JoinSpec(child="repo", child_columns=("owner",), parent="user", parent_columns=("username",))
@@ -26,8 +26,8 @@ def entity(name: str, key: tuple[str, ...], /, **columns: str) -> EntityEntry:
 @pytest.fixture
 def required() -> Requirements:
     """A product of two joins below `user`."""
-    of_user, by_name = Need(entity="star", columns=("username",)), Need(entity="user", columns=("username",))
-    of_repo = Need(entity="star", columns=("repo", "owner"))
+    of_user, by_name = Index(entity="star", columns=("username",)), Index(entity="user", columns=("username",))
+    of_repo = Index(entity="star", columns=("repo", "owner"))
     return Requirements(
         entities=(
             entity("user", ("email",), email="string", username="string"),
@@ -40,8 +40,8 @@ def required() -> Requirements:
             ),
         ),
         paths=(
-            JoinPaths(join=STARS, down=of_user, up=by_name),
-            JoinPaths(join=REPOS, down=KEY, up=of_repo),
+            JoinAccess(join=STARS, down=of_user, up=by_name),
+            JoinAccess(join=REPOS, down=KEY, up=of_repo),
         ),
         groups=([of_user], [by_name], [of_repo]),
     )
@@ -50,8 +50,8 @@ def required() -> Requirements:
 @pytest.fixture
 def more(required: Requirements) -> Requirements:
     """The product with one more join, which needs a new slot of `repo`."""
-    up = Need(entity="user", columns=("username",))
-    path = JoinPaths(join=OWNERS, down=Need(entity="repo", columns=("owner",)), up=up)
+    up = Index(entity="user", columns=("username",))
+    path = JoinAccess(join=OWNERS, down=Index(entity="repo", columns=("owner",)), up=up)
     (product,) = required.products
     return replace(
         required,
@@ -63,4 +63,4 @@ def more(required: Requirements) -> Requirements:
 @pytest.fixture
 def wider(required: Requirements) -> Requirements:
     """The same with one more index on `repo`."""
-    return replace(required, groups=(*required.groups, [Need(entity="repo", columns=("owner",))]))
+    return replace(required, groups=(*required.groups, [Index(entity="repo", columns=("owner",))]))

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 from processor.engine.plan.planning import plan_alone, plan_of, requirements_of
 from processor.language.definitions.load import load
 from registry.errors import DefinitionChanged, NoSlot, RegistryBusy, TopicTaken
-from registry.model import KEY, Assignment, AssignmentState, JoinAccess, Need, Requirements
+from registry.model import KEY, Assignment, AssignmentState, Index, JoinAccess, Requirements
 from registry.repository import Registry
 
 
@@ -137,9 +137,9 @@ def test_a_refused_apply_leaves_no_trace(registry: Registry, required: Requireme
     with pytest.raises(TopicTaken, match=r"entity user: entity repo already has the topic `t.user`"):
         registry.apply(twins, who="me", why="third")
     crowded = replace(
-        required, groups=[[Need(entity="star", columns=(c, "id"))] for c in ("username", "owner", "repo")]
+        required, groups=[[Index(entity="star", columns=(c, "id"))] for c in ("username", "owner", "repo")]
     )
-    crowded = replace(crowded, groups=[*crowded.groups, [Need(entity="star", columns=("owner",))]])
+    crowded = replace(crowded, groups=[*crowded.groups, [Index(entity="star", columns=("owner",))]])
     with pytest.raises(NoSlot, match="all 5 are taken"):
         registry.apply(crowded, who="me", why="fourth")
     assert (registry.snapshot(), history(psql)) == before

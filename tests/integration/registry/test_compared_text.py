@@ -1,9 +1,9 @@
 """Columns that say how their text compares, in the database: products wait for slots of folded text."""
 
-from processor.engine.plan.access import SlotRead
 from processor.engine.plan.planning import check_after, plan_of, requirements_of
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions
+from registry.model import SlotPath
 from registry.repository import Registry
 
 PLAIN = """
@@ -49,4 +49,4 @@ def test_a_live_product_compares_as_before_until_its_next_version_has_its_slots(
     ]
     home, tagged = plan_of(found).products["customers"].nodes
     assert (home.child_columns, tagged.parent_columns) == (("code",), ("tags[]",))
-    assert not isinstance(home.down, SlotRead)
+    assert not isinstance(home.down, SlotPath)

@@ -4,10 +4,9 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
-from processor.engine.plan.access import EdgeRead, KeyRead
 from processor.engine.plan.planning import plan_of, requirements_of
 from processor.language.definitions.load import load
-from registry.model import Requirements
+from registry.model import EdgePath, KeyPath, Requirements
 from registry.repository import Registry
 
 ENTITIES = """
@@ -47,8 +46,10 @@ def test_a_job_reads_the_edges_that_were_applied(registry: Registry) -> None:
     assert compiled.entities["person"].edges == {"org": ("org",)}
     assert compiled.entities["team"].slots == {}
     members, allies = compiled.products["teams"].nodes
-    assert (members.down, members.up) == (KeyRead(), EdgeRead(fields="people[].id::number"))
-    assert (allies.down, allies.up) == (EdgeRead(fields="org"), EdgeRead(fields="org"))
+    people = EdgePath(entity="team", fields=("people[].id::number",))
+    assert (members.down, members.up) == (KeyPath(), people)
+    assert allies.down == EdgePath(entity=allies.join.entity, fields=("org",))
+    assert allies.up == EdgePath(entity="team", fields=("org",))
 
 
 def test_a_product_waits_for_new_edges_of_stored_rows(registry: Registry) -> None:

@@ -6,28 +6,38 @@ from random import Random
 import pytest
 
 from registry.edits import operations
-from registry.edits.advance import advance
 from registry.edits.apply import apply
 from registry.edits.edit import Edit, Signature, edited, served_joins
-from registry.edits.operations import ProductPaused, SlotUsed
+from registry.edits.operations import ProductPaused, SlotUsed, advance
 from registry.errors import NoAssignment, NoProduct, NoSlot, SlotRetires
-from registry.model import KEY, EdgePath, JoinPaths, JoinSpec, Lease, Need, ProductEntry, Requirements, Snapshot
+from registry.model import (
+    KEY,
+    EdgePath,
+    Index,
+    JoinAccess,
+    JoinSpec,
+    Lease,
+    ProductEntry,
+    RequiredPath,
+    Requirements,
+    Snapshot,
+)
 from registry.repository import Registry
 from tests.support.sampled import sampled
 
 
-def slot_join(child: str, child_column: str, parent: str, parent_column: str) -> JoinPaths:
+def slot_join(child: str, child_column: str, parent: str, parent_column: str) -> JoinAccess[RequiredPath]:
     join = JoinSpec(child=child, child_columns=(child_column,), parent=parent, parent_columns=(parent_column,))
-    up = KEY if (parent, parent_column) == ("user", "email") else Need(entity=parent, columns=(parent_column,))
-    return JoinPaths(join=join, down=Need(entity=child, columns=(child_column,)), up=up)
+    up = KEY if (parent, parent_column) == ("user", "email") else Index(entity=parent, columns=(parent_column,))
+    return JoinAccess(join=join, down=Index(entity=child, columns=(child_column,)), up=up)
 
 
-def edge_join(child: str, child_column: str, parent: str, parent_column: str) -> JoinPaths:
+def edge_join(child: str, child_column: str, parent: str, parent_column: str) -> JoinAccess[RequiredPath]:
     join = replace(slot_join(child, child_column, parent, parent_column).join, strong=True)
     down, up = (
         EdgePath(entity=entity, fields=(field,)) for entity, field in ((child, child_column), (parent, parent_column))
     )
-    return JoinPaths(join=join, down=down, up=up)
+    return JoinAccess(join=join, down=down, up=up)
 
 
 PATHS = [

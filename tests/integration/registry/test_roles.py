@@ -9,9 +9,9 @@ from sqlalchemy.exc import IntegrityError, ProgrammingError
 from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.errors import LeaseLost, RegistryError
-from registry.migrations.roles import ROLES
 from registry.model import EpochBoundary, LetterOutcome, LetterPosition, Progress, Requirements, WaitingLetters
 from registry.repository import Registry
+from registry.repository.schema import ROLES
 
 
 @pytest.fixture

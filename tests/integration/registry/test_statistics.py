@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import Engine, text
 
+from processor.tools.inspect.board import shown_value
 from registry.errors import RegistryMissing
 from registry.model import EntityStatistics, JoinSpec, JoinStatistics, Requirements, Statistics
 from registry.repository import Registry
@@ -79,7 +80,7 @@ def test_an_erasure_takes_its_values_out_and_leaves_the_counts(registry: Registr
     assert registry.statistics.forget(()) == 0
     read = registry.statistics.last()
     assert read is not None
-    assert [(one.most, one.value, one.shown_value) for one in read.joins] == [
+    assert [(one.most, one.value, shown_value(one)) for one in read.joins] == [
         (2, "acme#tool", "'acme#tool'"),
         (1200, None, "an erased value"),
         (1, None, "an erased value"),

@@ -10,9 +10,8 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
 from registry.edits import operations
-from registry.edits.advance import advance
 from registry.edits.edit import Edit, Signature, edited
-from registry.edits.operations import SlotUsed
+from registry.edits.operations import SlotUsed, advance
 from registry.errors import LeaseLost, NoAssignment, NoProduct, SnapshotOutdated
 from registry.model import Applied, Lease, Requirements, Snapshot
 from registry.repository import Registry

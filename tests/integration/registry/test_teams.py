@@ -10,7 +10,7 @@ from processor.cli.main import main
 from processor.engine.plan.planning import plan_of
 from processor.environment.settings.settings import Settings
 from processor.errors import PlanError
-from processor.job.run.prepare_plan import prepare_plan
+from processor.job.run.open_job import prepare_plan
 from processor.language.definitions.load import load
 from processor.language.definitions.problems import DefinitionError
 from registry.edits import operations

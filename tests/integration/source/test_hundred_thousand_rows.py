@@ -12,8 +12,8 @@ from processor.tools.source.compared_table import ComparedTable, compare_with
 from processor.tools.source.comparison import DigestFile, SourceComparison
 from processor.tools.source.session import read_source_tables, source_session, table_of
 from processor.values.record import Change, Record
-from statestore.metered import MeteredStore
-from statestore.row_writes import write_image
+from statestore.memory import MeteredStore
+from statestore.writes import write_image
 
 pytestmark = pytest.mark.slow
 ROWS = 100_000

@@ -1,6 +1,6 @@
 """Switches for the backlog: the roots of products that failed, or were not ready (rule 7)."""
 
-from processor.engine.protocol.backlog import Backlog
+from processor.engine.protocol.pending import Backlog
 from tests.simulator.without.switch import always, replacing
 
 not_durable = replacing((Backlog, "add", always([])))

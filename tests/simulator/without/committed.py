@@ -1,7 +1,7 @@
 """Switches that turn the protections of records that no batch has committed off."""
 
 import tests.simulator.run as run
-from processor.engine.protocol.committed import Published
+from processor.engine.protocol.epochs import Published
 from tests.simulator.without.switch import replacing
 
 older_than_the_batch = replacing((Published, "__call__", lambda _: lambda self, version: version < self.below))

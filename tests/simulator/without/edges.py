@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import processor.engine.protocol.keep_edges as keep_edges
+import processor.engine.protocol.write_state as write_state
 import processor.engine.rounds.write_stage as write_stage
-from statestore.edges import put_edge
 from statestore.items import read_edges
 from statestore.keys import Key
 from statestore.store import Write
+from statestore.writes import put_edge
 from tests.simulator.without.switch import replacing
 
 
@@ -42,5 +42,5 @@ def _only_new_edges(keep: Any) -> Any:
     return changed
 
 
-unversioned = replacing((keep_edges, "put_edge", _unconditional), (keep_edges, "drop_edge", _unconditional))
+unversioned = replacing((write_state, "put_edge", _unconditional), (write_state, "drop_edge", _unconditional))
 only_new_edges = replacing((write_stage, "keep_edges", _only_new_edges))

@@ -1,10 +1,10 @@
-"""Switches that turn the protections of the settled forms of decimals off (processor/engine/rounds/settled_decode.py)."""
+"""Switches that turn the protections of the settled forms of decimals off (processor/engine/rounds/decoding.py)."""
 
 from collections.abc import Callable, Iterable
 
 from processor.engine.protocol.form_notes import write_form
+from processor.engine.rounds.decoding import SettledDecode
 from processor.engine.rounds.run_progress import RunProgress
-from processor.engine.rounds.settled_decode import SettledDecode
 from processor.values.decimal_forms import FormNote, with_notes
 from tests.simulator.without.switch import replacing
 

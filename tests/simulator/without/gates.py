@@ -4,16 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from processor.engine.plan.touch import Root
+import processor.engine.rounds.round as round_module
+import processor.engine.rounds.round_runner as round_runner
+from processor.engine.plan.step import Root
 from processor.engine.protocol import source_transactions
-from processor.engine.protocol.held_portion import SeenPlace
+from processor.engine.protocol.gate_items import ReleaseNotes, SeenPlace
+from processor.engine.protocol.gates import SeenTransactions
 from processor.engine.protocol.held_roots import HeldRoots
-from processor.engine.protocol.release_notes import ReleaseNotes
-from processor.engine.protocol.repeat import Repeat
-from processor.engine.protocol.seen_transactions import SeenTransactions
-from processor.engine.protocol.source_transactions import OpenTransaction, SourceTransactions
-from processor.engine.protocol.start import Start
-from processor.engine.rounds import executor, keep_changes
+from processor.engine.protocol.source_transactions import OpenTransaction, ResentRecords, SourceTransactions, StartGate
 from processor.engine.rounds.round import Round, StageResult
 from processor.job.run import worker
 from processor.values.record import Rejected
@@ -91,7 +89,7 @@ def _found(make_portions: Any) -> Any:
     return lambda held, *names: make_portions(replace(held, unfound=frozenset()), *names)
 
 
-not_durable = replacing((worker, "hold_back", _in_memory), (executor, "hold_back", _in_memory))
+not_durable = replacing((worker, "hold_back", _in_memory), (round_runner, "hold_back", _in_memory))
 """Only the driver knows which roots wait."""
 
 by_the_end = replacing((SourceTransactions, "missing", _by_end))
@@ -109,10 +107,10 @@ at_most_begins_again = replacing((HeldRoots, "_hold", _with_each_change))
 only_own_transactions = replacing((HeldRoots, "blocker", _only_own))
 """A root waits for the transactions that changed it, and for no others."""
 
-fan_outs_found = replacing((keep_changes, "make_portions", _found))
+fan_outs_found = replacing((round_module, "make_portions", _found))
 """The roots that a fan-out has yet to find wait for nothing."""
 
-ready_at_once = replacing((Start, "expect", lambda expect: lambda self, _: expect(self, {})))
+ready_at_once = replacing((StartGate, "note_topic_ends", lambda note: lambda self, _: note(self, {})))
 """A run releases roots before it has read what its topics had."""
 
 waits_go_on = replacing((HeldRoots, "reload", _as_before))
@@ -134,8 +132,8 @@ numbers_rise = replacing(
 )
 """The numbers of the records of a transaction tell no copies."""
 
-sent_at_once = replacing((Repeat, "is_sent", lambda _: property(lambda _self: True)))
+sent_at_once = replacing((ResentRecords, "is_sent", lambda _: property(lambda _self: True)))
 """A connector has sent all copies when the first one is read."""
 
-read_at_once = replacing((SourceTransactions, "expect", lambda expect: lambda self, _: expect(self, {})))
+read_at_once = replacing((SourceTransactions, "note_topic_ends", lambda note: lambda self, _: note(self, {})))
 """The job has read all copies when their last end has come."""

@@ -8,7 +8,7 @@ from zlib import crc32
 import processor.engine.protocol.publish as publish
 import processor.job.run.worker as worker
 import tests.simulator.leases as leases
-from processor.engine.plan.tree import RootTree
+from processor.engine.plan.plan import RootTree
 from processor.engine.protocol.ledger import LedgerEntry, read_entries
 from registry.edits.edit import Edit
 from registry.model import Snapshot

@@ -6,18 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import processor.engine.plan.planning as planning
-import processor.engine.protocol.fill as fill
-import processor.engine.protocol.replay as replay
+import processor.engine.protocol.replays as replays
 import processor.engine.protocol.settle as settle
-import processor.engine.protocol.truncate_row as truncate_row
+import processor.engine.protocol.walk_steps as walk_steps
 import processor.engine.protocol.write_state as write_state
 import processor.engine.rounds.write_stage as write_stage
 import tests.simulator.world as world
-from processor.engine.protocol.overlay import SegmentGroup
-from processor.engine.protocol.segment import OpenChange
+from processor.engine.protocol.segments import OpenChange, SegmentGroup
 from processor.engine.rounds.round_runner import RoundRunner
-from statestore.item_attributes import key_of_item
-from statestore.items import Row, read_columns
+from statestore.items import Row, key_of_item, read_columns
 from statestore.keys import Key
 from tests.simulator.without.switch import always, replacing
 
@@ -50,7 +47,9 @@ version_stays = replacing(
 """A change that the indexes show leaves their version as it was, where the task has read the row."""
 
 
-replay_keeps_version = replacing((replay, "merge_image", _keep_version), (replay, "written_row", _row_of_kept_version))
+replay_keeps_version = replacing(
+    (replays, "merge_image", _keep_version), (replays, "written_row", _row_of_kept_version)
+)
 """A replay leaves the version in the indexes as it was."""
 
 
@@ -63,7 +62,7 @@ def _without_version(write_image: Any) -> Any:
 
 
 truncate_keeps_version = replacing(
-    (truncate_row, "write_image", _without_version), (truncate_row, "written_row", _row_of_kept_version)
+    (walk_steps, "write_image", _without_version), (walk_steps, "written_row", _row_of_kept_version)
 )
 """The marker of a truncate leaves the version in the indexes as it was."""
 
@@ -155,7 +154,7 @@ def evidence_by_content() -> Iterator[None]:
 
 columns_not_filled = replacing(
     (
-        fill,
+        walk_steps,
         "layout_image",
         lambda make: lambda plan, seen: make(plan, seen) if seen.layout < plan.layout else None,
     )

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-import processor.engine.protocol.replay as step
+import processor.engine.protocol.replays as step
 import processor.engine.rounds.replay_stage as stage
-from processor.engine.rounds.live_replays import LiveReplays
+from processor.engine.rounds.operators import LiveReplays
 from statestore.store import Done
 from tests.simulator.without.switch import always, replacing
 

@@ -1,7 +1,7 @@
 """Switches that turn off how a job notices a table that went back to an earlier moment."""
 
 import processor.engine.rounds.round_runner as round_runner
-from processor.engine.protocol import lost_writes
+from processor.engine.protocol import ledger
 from tests.simulator.without.switch import always, replacing
 
 unconditional_end = replacing(
@@ -18,5 +18,5 @@ ends_with_messages_only = replacing(
 )
 """A round that wrote rows and published nothing has no end in the table."""
 
-no_mark = replacing((lost_writes, "lost_round", always("")))
+no_mark = replacing((ledger, "lost_round", always("")))
 """A start does not compare the table with the registry's mark."""

@@ -16,8 +16,7 @@ import processor.engine.rounds.write_stage as write_stage
 import processor.job.run.worker as worker
 from processor.engine.plan.step import Lookup
 from processor.engine.protocol.open_changes import OpenChanges
-from processor.engine.protocol.overlay import SegmentGroup
-from processor.engine.protocol.segment import SettleOutcome
+from processor.engine.protocol.segments import SegmentGroup, SettleOutcome
 from processor.engine.rounds.step_runner import StepRunner
 from processor.language.product.document import Match
 from statestore import items, keys

@@ -1,24 +1,24 @@
 """Switches for what operators do while the job runs: replays of dead letters, erasures, and moves to other topics."""
 
+import processor.engine.protocol.epochs as epochs
 import processor.engine.protocol.erase as erase
 import processor.engine.protocol.publish as publish
-import processor.engine.protocol.replay as replay
-import processor.engine.protocol.topic_moves as topic_moves
-import processor.engine.rounds.eraser as eraser
+import processor.engine.protocol.replays as replays
+import processor.engine.rounds.operators as operators
 import processor.engine.rounds.write_stage as write_stage
 import tests.simulator.moved_topics as moved_topics
 from processor.engine.protocol.epochs import Epochs
 from processor.engine.protocol.erasures import Erasure
-from processor.engine.rounds.eraser import Eraser
+from processor.engine.rounds.operators import Eraser
 from statestore.items import read_row
-from statestore.row_writes import merge_image
+from statestore.writes import merge_image
 from tests.simulator.without.switch import always, replacing
 
-no_fills = replacing((replay, "filled_image", always(None)))
+no_fills = replacing((replays, "filled_image", always(None)))
 """A replay that is older than its row fills no columns."""
 
 replay_without_former_keys = replacing(
-    (replay, "open_change", lambda make: lambda entity, row, _: make(entity, row, frozenset()))
+    (replays, "open_change", lambda make: lambda entity, row, _: make(entity, row, frozenset()))
 )
 """The open change of a replay has only the present keys of its row."""
 
@@ -38,7 +38,7 @@ marker_with_pending_keys = replacing(
 tombstones_not_kept = replacing((publish, "may_be_erased", always(False)))
 """An erasure removes the sequences of tombstones with the ledger entries."""
 
-notes_not_erased = replacing((eraser, "notes_of_row", always([])))
+notes_not_erased = replacing((operators, "notes_of_row", always([])))
 """An erasure leaves the notes of replays alone."""
 
 not_looked_at_again = replacing((Eraser, "is_back", always(False)))
@@ -52,10 +52,10 @@ noted_ends_only = replacing(
 )
 """An erasure does not learn that a broker has lost records."""
 
-not_to_the_end = replacing((topic_moves, "is_read", always(True)))
+not_to_the_end = replacing((epochs, "is_read", always(True)))
 """The job leaves the former topic before it has read all of it."""
 
-at_once = replacing((topic_moves, "has_begun", always(True)))
+at_once = replacing((epochs, "has_begun", always(True)))
 """The job reads the next topic before the next topic has a record."""
 
 same_epoch = replacing((moved_topics, "read_epochs", always(Epochs(steps={}))))
@@ -63,7 +63,7 @@ same_epoch = replacing((moved_topics, "read_epochs", always(Epochs(steps={}))))
 
 from_the_first = replacing(
     (
-        topic_moves,
+        epochs,
         "first_offsets",
         lambda _: lambda entity, topic, topic_id, partitions, _: dict.fromkeys(partitions, 0),
     )

@@ -8,7 +8,7 @@ import processor.engine.rounds.follow_up_stages as follow_up_stages
 from processor.engine.protocol.open_changes import OpenChanges
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.step_runner import StepRunner
-from statestore.item_attributes import version_shown
+from statestore.items import version_shown
 from statestore.store import Query
 from tests.simulator.without.switch import replacing, with_result
 

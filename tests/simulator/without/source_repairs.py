@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import processor.engine.plan.row_image as images
-import processor.engine.protocol.replay as step
+import processor.engine.protocol.replays as step
 import processor.engine.rounds.replay_stage as stage
-from statestore.versions import encode_version
+from statestore.items import encode_version
 from tests.simulator.without.switch import replacing
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import processor.engine.plan.row_image as row_image
 import processor.engine.rounds.write_stage as write_stage
-import statestore.row_writes as row_writes
-from processor.engine.protocol.dedupe import NetChange, net_change
+import statestore.writes as row_writes
+from processor.engine.protocol.decode import NetChange, net_change
 from processor.values.record import Change
 from statestore.store import AbsentOrBelow
 from tests.simulator.without.switch import always, replacing

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import processor.engine.protocol.truncate_row as truncate_row
+import processor.engine.protocol.walk_steps as walk_steps
+import processor.engine.rounds.follow_up_stages as follow_up_stages
 import processor.engine.rounds.replay_stage as replay_stage
-import processor.engine.rounds.walk_stage as walk_stage
 import processor.engine.rounds.write_stage as write_stage
-from processor.engine.protocol.walk import NEVER, TruncateGoal, walk_key
-from processor.engine.protocol.walks import Walks
+from processor.engine.protocol.pending import Request
+from processor.engine.protocol.walks import NEVER, TruncateGoal, Walks, walk_key
 from processor.engine.rounds.round_runner import RoundRunner
 from processor.engine.rounds.run_progress import RunProgress
 from processor.values.record import Change, Truncated
@@ -33,7 +33,7 @@ def _moved(place: Callable[[list[int]], int]) -> Switch:
 
         return moved
 
-    return replacing((write_stage, "_changes", changed))
+    return replacing((write_stage._Task, "changes", changed))
 
 
 newer_rows_deleted = _moved(lambda offsets: max(offsets) + 1)
@@ -50,20 +50,20 @@ def _without_version(write: Any) -> Any:
 
 
 marker_without_version = replacing((TableClient, "write", _without_version))
-marker_overwrites = replacing((truncate_row, "Equals", always(None)))
+marker_overwrites = replacing((walk_steps, "Equals", always(None)))
 
 
-def _at_its_end(keep_walks: Any) -> Any:
-    def changed(self: RunProgress, writes: Iterable[Write]) -> None:
+def _at_its_end(keep: Any) -> Any:
+    def changed(self: RunProgress, requests: Iterable[Request]) -> None:
         under_way = {
             walk_key(name) for name, walk in self.walks.walks.items() if name[0] == "truncate" and not walk.done
         }
-        keep_walks(self, [write for write in writes if write.key not in under_way])
+        keep(self, [request for request in requests if request.key not in under_way])
 
     return changed
 
 
-walk_not_recorded = replacing((RunProgress, "keep_walks", _at_its_end))
+walk_not_recorded = replacing((RunProgress, "keep", _at_its_end))
 
 
 def _other_walks(load: Any) -> Any:
@@ -119,6 +119,6 @@ def _once(step: Any) -> Any:
     return lambda item, plan, goal, **kw: step(item, plan, goal._replace(since=NEVER), **kw)
 
 
-markers_not_touched_again = replacing((walk_stage, "truncate_row", _once))
-deleted_rows_not_open = replacing((walk_stage, "open_touched", always({})))
+markers_not_touched_again = replacing((follow_up_stages, "truncate_row", _once))
+deleted_rows_not_open = replacing((follow_up_stages, "open_touched", always({})))
 older_letters_come_back = replacing((replay_stage, "_older_than_truncate", always(None)))

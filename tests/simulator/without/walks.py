@@ -6,17 +6,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import processor.engine.protocol.fill as fill
 import processor.engine.protocol.publish as publish
+import processor.engine.protocol.walk_steps as walk_steps
 import processor.engine.protocol.walks as walks
-import processor.engine.rounds.walk_stage as walk_stage
+import processor.engine.rounds.follow_up_stages as follow_up_stages
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.ledger import NO_DOCUMENT, LedgerEntry
 from processor.engine.protocol.walks import Walks
 from processor.engine.rounds.round import Stage
 from processor.engine.rounds.round_runner import RoundRunner
 from processor.job.run.job import Job
-from registry.edits.advance import advance
+from registry.edits.operations import advance
 from registry.model import Lease
 from statestore.keys import Key
 from statestore.store import Write
@@ -64,7 +64,7 @@ def _with_document(read: Any) -> Any:
     return changed
 
 
-documents_only = replacing((walk_stage, "read_entry", _with_document))
+documents_only = replacing((follow_up_stages, "read_entry", _with_document))
 any_version_of_document = replacing((LedgerEntry, "shows", lambda _: lambda self, digest, *_: self.hash == digest))
 
 
@@ -90,7 +90,7 @@ def _resumed_in_the_middle(adopt: Any) -> Any:
 pause_keeps_the_walk = replacing((Walks, "adopt", _resumed_in_the_middle))
 
 fill_overwrites = replacing(
-    (fill, "merge_image", lambda make: lambda *args, **kw: make(*args, **kw)._replace(when=None))
+    (walk_steps, "merge_image", lambda make: lambda *args, **kw: make(*args, **kw)._replace(when=None))
 )
 
 
@@ -100,10 +100,10 @@ def publication_overwrites() -> Iterator[None]:
     rounds: set[tuple[int, int]] = set()
 
     def note_round(run_round: Any) -> Any:
-        def changed(self: RoundRunner, stage: Stage, *args: Any) -> Any:
-            if stage is walk_stage.walk_stage:
+        def changed(self: RoundRunner, stage: Stage, *args: Any, **kw: Any) -> Any:
+            if stage is follow_up_stages.walk_stage:
                 rounds.add((self.run.number, self.number))
-            return run_round(self, stage, *args)
+            return run_round(self, stage, *args, **kw)
 
         return changed
 

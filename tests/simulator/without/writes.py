@@ -5,18 +5,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import processor.engine.protocol.dedupe as dedupe
+import processor.engine.protocol.decode as decode
 import processor.engine.protocol.write_state as write_state
 import processor.engine.rounds.write_stage as write_stage
 import processor.job.run.spark_executor as spark_executor
 import processor.job.run.worker as worker
-from statestore import row_writes
+from statestore import writes
 from statestore.store import AbsentOrBelow, Delete, Done, Equals, Write
 from tests.simulator.actor import TableClient
 from tests.simulator.without.switch import replacing, with_result
 
 former_parent_forgotten = replacing(
-    (write_state, "_applied", lambda applied: lambda *args: applied(*args)._replace(former_keys=frozenset()))
+    (write_state._Writing, "applied", lambda applied: lambda *args: applied(*args)._replace(former_keys=frozenset()))
 )
 no_previous_keys = replacing(
     (write_state, "write_image", lambda make: lambda *args, **kw: make(*args, **kw)._replace(copy={}))
@@ -64,23 +64,23 @@ superseded_finds_no_roots = replacing((write_stage, "write_state", _nothing_chan
 
 
 def _filtered_merge(merge: Any) -> Any:
-    def changed(change: Any, plan: Any, key: Any, seen: Any, *args: Any, sure: bool) -> Any:
-        touch = yield from merge(change, plan, key, seen, *args, sure=sure)
+    def changed(writing: Any, seen: Any, *, sure: bool) -> Any:
+        touch = yield from merge(writing, seen, sure=sure)
         if getattr(touch, "outcome", None) == "applied" and seen is not None:
-            return touch._replace(changed=write_state._changed(plan, seen, touch.row))
+            return touch._replace(changed=write_state._changed(writing.plan, seen, touch.row))
         return touch
 
     return changed
 
 
-filter_after_merge = replacing((write_state, "_merge", _filtered_merge))
+filter_after_merge = replacing((write_state._Writing, "merge", _filtered_merge))
 unconditional_merge = replacing(
     (write_state, "merge_image", lambda make: lambda *args, **kw: make(*args, **kw)._replace(when=None))
 )
 dedupe_first = replacing(
-    (dedupe, "net_change", lambda net: lambda changes: dedupe.NetChange(changes[0], tuple(changes)))
+    (decode, "net_change", lambda net: lambda changes: decode.NetChange(changes[0], tuple(changes)))
 )
-toast_not_filled = replacing((dedupe, "_filled", lambda _: lambda changes: changes[-1].row))
+toast_not_filled = replacing((decode, "_filled", lambda _: lambda changes: changes[-1].row))
 
 marker_without_previous = replacing(
     (
@@ -111,12 +111,12 @@ def _really_deleted(write: Any) -> Any:
 
 
 no_marker = replacing((TableClient, "write", _really_deleted))
-ttl_kept = replacing((row_writes, "_unset", lambda unset: lambda image: tuple(n for n in unset(image) if n != "ttl")))
+ttl_kept = replacing((writes, "_unset", lambda unset: lambda image: tuple(n for n in unset(image) if n != "ttl")))
 
 
 no_filter = replacing((write_state, "_changed", lambda _: lambda _plan, _old, _row: None))
 no_dead_letters = replacing(
-    (write_stage, "_reject", lambda _: lambda _round, _rejects, tally, *_: tally.update({"dead letters": 1}))
+    (write_stage._Task, "_reject", lambda _: lambda self, *_args, **_kw: self.tally.update({"dead letters": 1}))
 )
 
 # versions

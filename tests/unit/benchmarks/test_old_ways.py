@@ -20,7 +20,7 @@ def from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("joins", range(3, 10))
 def test_each_product_has_as_many_joins_as_asked(joins: int) -> None:
-    from benchmarks.old_ways.workload import joined_definitions
+    from benchmarks.peers.old_ways.workload import joined_definitions
 
     products = load(joined_definitions(10, joins)).products.values()
     assert [len(list(product.walk())) for product in products] == [joins] * 10
@@ -28,7 +28,7 @@ def test_each_product_has_as_many_joins_as_asked(joins: int) -> None:
 
 
 def test_the_history_changes_every_joined_table_and_has_no_broken_record() -> None:
-    from benchmarks.old_ways.workload import joined_definitions, joined_records
+    from benchmarks.peers.old_ways.workload import joined_definitions, joined_records
 
     entities = load(joined_definitions(1, 9)).entities
     records = joined_records(2_000, 100, 9)
@@ -40,9 +40,9 @@ def test_the_history_changes_every_joined_table_and_has_no_broken_record() -> No
 def test_a_row_of_the_table_has_the_figures_of_one_event() -> None:
     from decimal import Decimal
 
-    from benchmarks.old_ways.__main__ import format_ways
-    from benchmarks.old_ways.measure import WayCost
-    from benchmarks.old_ways.way import WayCounts
+    from benchmarks.peers.old_ways.__main__ import format_ways
+    from benchmarks.peers.old_ways.measure import WayCost
+    from benchmarks.peers.old_ways.way import WayCounts
 
     before = WayCounts(requests=100, rows=10, documents=5)
     used = WayCounts(requests=2_100, rows=3_010, documents=405, written=2_000, read=Decimal(1_500)).since(before)
@@ -51,7 +51,7 @@ def test_a_row_of_the_table_has_the_figures_of_one_event() -> None:
 
 
 def test_the_document_has_a_place_for_the_table_of_the_old_ways() -> None:
-    from benchmarks.old_ways.__main__ import BEGIN, END
+    from benchmarks.peers.old_ways.__main__ import BEGIN, END
     from benchmarks.run import DOCUMENT, insert_tables
 
     assert "\nnew\n" in insert_tables(DOCUMENT.read_text(encoding="utf-8"), "new", BEGIN, END)

@@ -119,8 +119,7 @@ def test_a_peer_that_pip_cannot_install_has_a_reason(tmp_path: Path) -> None:
 
 def test_the_table_names_each_system_and_the_reason_of_a_missing_one() -> None:
     from benchmarks.peers.documents import Comparison
-    from benchmarks.peers.measure import PeerResult
-    from benchmarks.peers.peer_report import format_peers
+    from benchmarks.peers.measure import PeerResult, format_peers
 
     result = PeerResult(
         title="Pathway",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from processor.engine.rounds import row_reads
+from processor.engine.rounds import round_counts
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.usefixtures("from_the_root")
@@ -187,7 +187,7 @@ def test_over_a_consistent_store_an_event_costs_its_rows_its_queries_and_the_led
 ) -> None:
     from benchmarks.event_cost import cost_records, measure_event_cost
 
-    monkeypatch.setattr(row_reads, "READ_COST", 9)  # over such a store no task reads a row before its write
+    monkeypatch.setattr(round_counts, "READ_COST", 9)  # over such a store no task reads a row before its write
     records = cost_records(600, 40)
     late, consistent = measure_event_cost(records), measure_event_cost(records, consistent=True)
     assert consistent.asked == Counter({p: n for p, n in late.asked.items() if p not in ("open changes", "settle")})

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.whole_jobs` translates products into Flink SQL, counts the CPU of programs, and compares documents."""
+"""`benchmarks.peers.whole_jobs` translates products into Flink SQL, counts the CPU of programs, and compares documents."""
 
 import json
 import subprocess
@@ -24,8 +24,8 @@ def from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_product_as_flink_sql() -> None:
-    from benchmarks.old_ways.workload import joined_definitions
-    from benchmarks.whole_jobs.flink_sql import insert, source_table, target_table
+    from benchmarks.peers.old_ways.workload import joined_definitions
+    from benchmarks.peers.whole_jobs.flink import insert, source_table, target_table
 
     definitions = load(joined_definitions(2, 3))
     product, entities = definitions.products["profile_1"], definitions.entities
@@ -51,8 +51,8 @@ def test_a_product_as_flink_sql() -> None:
 
 
 def test_equal_joins_of_two_products_have_the_same_text() -> None:
-    from benchmarks.old_ways.workload import joined_definitions
-    from benchmarks.whole_jobs.flink_sql import insert
+    from benchmarks.peers.old_ways.workload import joined_definitions
+    from benchmarks.peers.whole_jobs.flink import insert
 
     definitions = load(joined_definitions(3, 3))
     first, second = (insert(definitions.products[f"profile_{n}"], definitions.entities) for n in (1, 2))
@@ -62,8 +62,8 @@ def test_equal_joins_of_two_products_have_the_same_text() -> None:
 
 
 def test_a_product_that_the_benchmark_cannot_translate_is_refused() -> None:
-    from benchmarks.old_ways.workload import joined_definitions
-    from benchmarks.whole_jobs.flink_sql import insert
+    from benchmarks.peers.old_ways.workload import joined_definitions
+    from benchmarks.peers.whole_jobs.flink import insert
 
     definitions = load(joined_definitions(1, 4))
     with pytest.raises(ValueError, match="plain columns only"):
@@ -82,13 +82,13 @@ def test_a_product_that_the_benchmark_cannot_translate_is_refused() -> None:
     ],
 )
 def test_a_command_line_tells_the_program(words: list[str], program: str | None) -> None:
-    from benchmarks.whole_jobs.system import program_of
+    from benchmarks.peers.whole_jobs.system import program_of
 
     assert program_of(words) == program
 
 
 def test_the_cpu_of_a_child_and_of_its_ended_children_counts() -> None:
-    from benchmarks.whole_jobs.system import cpu_seconds
+    from benchmarks.peers.whole_jobs.system import cpu_seconds
 
     work = "import time\nwhile time.process_time() < 0.3: pass"
     parent = (
@@ -103,7 +103,7 @@ def test_the_cpu_of_a_child_and_of_its_ended_children_counts() -> None:
 
 
 def test_a_list_in_another_order_is_right_only_where_the_system_cannot_order() -> None:
-    from benchmarks.whole_jobs.target_topics import same
+    from benchmarks.peers.whole_jobs.topics import same
 
     expected = {"a": [{"x": 1}, {"x": 2}], "b": {"c": []}}
     other = json.dumps({"a": [{"x": 2}, {"x": 1}], "b": {"c": None}}).encode()
@@ -115,7 +115,7 @@ def test_a_list_in_another_order_is_right_only_where_the_system_cannot_order() -
 
 
 def test_a_restart_takes_the_newest_complete_checkpoint(tmp_path: Path) -> None:
-    from benchmarks.whole_jobs.flink_system import last_checkpoint
+    from benchmarks.peers.whole_jobs.flink import last_checkpoint
 
     assert last_checkpoint(tmp_path) is None
     (tmp_path / "job" / "chk-9").mkdir(parents=True)
@@ -125,7 +125,7 @@ def test_a_restart_takes_the_newest_complete_checkpoint(tmp_path: Path) -> None:
 
 
 def test_the_steady_stream_changes_pull_requests_that_have_an_author() -> None:
-    from benchmarks.whole_jobs.source_topics import pull_requests_with_author
+    from benchmarks.peers.whole_jobs.topics import pull_requests_with_author
 
     def record(topic: str, key: int, row: dict[str, Any] | None) -> Record:
         value = None if row is None else json.dumps(row).encode()
@@ -140,7 +140,7 @@ def test_the_steady_stream_changes_pull_requests_that_have_an_author() -> None:
 def test_the_broker_has_the_first_record_of_a_topic_before_the_producer_gets_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from benchmarks.whole_jobs import source_topics
+    from benchmarks.peers.whole_jobs import topics
 
     sent: list[bytes | str] = []
     producer = SimpleNamespace(
@@ -148,23 +148,23 @@ def test_the_broker_has_the_first_record_of_a_topic_before_the_producer_gets_the
         poll=lambda timeout: 0,
         flush=lambda: sent.append("flush"),
     )
-    monkeypatch.setattr(source_topics, "Producer", lambda settings: producer)
+    monkeypatch.setattr(topics, "Producer", lambda settings: producer)
     records = [
         Record(topic=topic, partition=0, offset=0, epoch=0, key=b"k", value=topic.encode()) for topic in ("a", "a", "b")
     ]
-    source_topics.SourceTopics("kafka:1").send(records)
+    topics.SourceTopics("kafka:1").send(records)
     assert sent == [b"a", "flush", b"a", b"b", "flush", "flush"]
 
 
 @pytest.fixture
 def waiting(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A reader of topics, and a system that runs and sends nothing more. Both limits are over at once."""
-    from benchmarks.whole_jobs import target_topics
+    from benchmarks.peers.whole_jobs import topics
 
     for name in ("QUIET_SECONDS", "SILENT_SECONDS", "LIMIT_SECONDS"):
-        monkeypatch.setattr(target_topics, name, 0.0)
+        monkeypatch.setattr(topics, name, 0.0)
     consumer: Any = SimpleNamespace()
-    return target_topics.TargetTopics(consumer), SimpleNamespace(check=lambda: None, ordered=True)
+    return topics.TargetTopics(consumer), SimpleNamespace(check=lambda: None, ordered=True)
 
 
 def test_a_system_that_does_not_show_its_documents_in_time_says_how_far_it_came(waiting: Any) -> None:
@@ -184,8 +184,8 @@ def test_a_system_without_a_message_says_so(waiting: Any) -> None:
 
 
 def test_a_row_of_the_table_names_the_largest_part_of_the_cpu_first() -> None:
-    from benchmarks.whole_jobs.__main__ import format_cost
-    from benchmarks.whole_jobs.measure import WholeJobCost, Work
+    from benchmarks.peers.whole_jobs.__main__ import format_cost
+    from benchmarks.peers.whole_jobs.measure import WholeJobCost, Work
 
     cpu, idle = {"driver": 0.5, "JVM": 1.5}, {"driver": 0.25, "JVM": 0.0}
     work = Work(events=1_000, seconds=0.5, cpu=cpu, idle=idle, messages=250, wrong=0)
@@ -199,7 +199,7 @@ def test_a_row_of_the_table_names_the_largest_part_of_the_cpu_first() -> None:
 
 
 def test_the_document_has_a_place_for_the_table_of_whole_jobs() -> None:
+    from benchmarks.peers.whole_jobs.__main__ import BEGIN, END
     from benchmarks.run import DOCUMENT, insert_tables
-    from benchmarks.whole_jobs.__main__ import BEGIN, END
 
     assert "\nnew\n" in insert_tables(DOCUMENT.read_text(encoding="utf-8"), "new", BEGIN, END)

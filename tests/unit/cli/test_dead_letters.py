@@ -12,7 +12,7 @@ import pytest
 from processor.cli import dead_letters, stored_letters
 from processor.cli.main import main
 from processor.engine.protocol.replays import PARTITION, ReplayReport, ended_replays, replay_key
-from processor.job.run.letter_fates import age
+from processor.job.run.dead_letters import age
 from processor.values.dead_letters import DeadLetter
 from processor.values.reasons import REASONS, ReasonCode
 from processor.values.record import Record, Rejected

@@ -15,7 +15,7 @@ from processor.engine.protocol.form_notes import write_form
 from processor.engine.protocol.replays import PARTITION, ReplayReport, refuse_replay, refused_replays, replay_key
 from processor.engine.rounds.clock import VirtualClock
 from processor.errors import KafkaError
-from processor.job.run import dead_letter_topic
+from processor.job.run import dead_letters as job_letters
 from processor.language.definitions.load import load
 from processor.values.dead_letters import DeadLetter, RefusedBy
 from processor.values.decimal_forms import FormNote, LearnedForm
@@ -136,7 +136,7 @@ def test_show_says_where_the_record_of_a_cut_letter_comes_from(monkeypatch: pyte
     monkeypatch.setattr(dead_letters, "read_stored_letters", lambda _: [(letter, "")])
 
     def read(outcome: Any) -> list[str]:
-        monkeypatch.setattr(dead_letter_topic, "with_whole_record", outcome)
+        monkeypatch.setattr(job_letters, "with_whole_record", outcome)
         return shown(capsys, "user/0/17")
 
     lines = read(lambda *_: LETTER)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from processor.cli.status import status_text
-from processor.engine.rounds.troubles import degraded_lines
+from processor.engine.rounds.events import degraded_lines
 from processor.job.metrics.status import status_json, wrong_lines
 from processor.tools.inspect.prices import spending_line
 from registry.model import How, JobStatus, RunEnd, Snapshot
@@ -117,7 +117,7 @@ def test_a_job_that_counts_its_requests_shows_what_they_cost_in_one_line() -> No
 
 def test_a_job_that_gave_its_lease_back_is_not_wrong_and_a_job_that_died_is() -> None:
     assert shown(replace(JOB, owner=None, alive=False)) == ["job main: does not run, last registry version 1 of 2"]
-    assert shown(replace(JOB, alive=False))[1].startswith("  host:7 gave its last sign of life at 20")
+    assert shown(replace(JOB, alive=False))[1].startswith("  host:7 sent its last heartbeat at 20")
     (line,) = wrong_lines(replace(JOB, alive=False))
     assert line.startswith("job main died: host:7 gave no sign of life since 20")
 

@@ -18,7 +18,7 @@ from processor.values.dead_letters import read_dead_letters, reject_message
 from processor.values.record import Record, Rejected
 from registry.errors import RegistryError
 from registry.repository import Registry
-from statestore.dynamodb import DynamoStore
+from statestore.dynamodb.store import DynamoStore
 from statestore.errors import Terminal
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "github"

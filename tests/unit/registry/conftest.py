@@ -4,7 +4,17 @@ import pytest
 
 from registry.edits.apply import apply
 from registry.edits.edit import edited
-from registry.model import KEY, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry, Requirements, Snapshot
+from registry.model import (
+    KEY,
+    EntityEntry,
+    Index,
+    JoinAccess,
+    JoinSpec,
+    ProductEntry,
+    RequiredPath,
+    Requirements,
+    Snapshot,
+)
 
 EMPTY = Snapshot(version=0, slots=20, entities=(), products=(), assignments=(), joins=())
 
@@ -21,8 +31,8 @@ def join(child: str, child_columns: list[str], parent: str, parent_columns: list
     )
 
 
-def need(entity: str, *columns: str) -> Need:
-    return Need(entity=entity, columns=columns)
+def need(entity: str, *columns: str) -> Index:
+    return Index(entity=entity, columns=columns)
 
 
 @pytest.fixture
@@ -40,11 +50,11 @@ def github() -> Requirements:
     payments = join("payment_info", ["user_id"], "user", ["id"])
     by_name, by_id, of_repo = need("user", "username"), need("user", "id"), need("star", "repo_owner", "repo_name")
     of_user = [need("star", "username"), need("pull_request", "author")]
-    paths = (
-        JoinPaths(join=stars, down=of_user[0], up=by_name),
-        JoinPaths(join=repos, down=KEY, up=of_repo),
-        JoinPaths(join=pulls, down=of_user[1], up=by_name),
-        JoinPaths(join=payments, down=need("payment_info", "user_id"), up=by_id),
+    paths: tuple[JoinAccess[RequiredPath], ...] = (
+        JoinAccess(join=stars, down=of_user[0], up=by_name),
+        JoinAccess(join=repos, down=KEY, up=of_repo),
+        JoinAccess(join=pulls, down=of_user[1], up=by_name),
+        JoinAccess(join=payments, down=need("payment_info", "user_id"), up=by_id),
     )
     product = ProductEntry(
         name="user_profile",

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from processor.cli.status import board_text
-from registry.board import board_json
+from processor.tools.inspect.board import board_json
 from registry.edits.apply import apply
 from registry.edits.edit import edited
 from registry.errors import ColumnHeld, ColumnUsed, Malformed
-from registry.model import KEY, EdgePath, EntityEntry, JoinPaths, JoinSpec, Need, ProductEntry, Requirements, Snapshot
+from registry.model import KEY, EdgePath, EntityEntry, Index, JoinAccess, JoinSpec, ProductEntry, Requirements, Snapshot
 
 MEMBERS = JoinSpec(child="person", child_columns=("id",), parent="team", parent_columns=("member_ids[]",))
 BY_MEMBER = EdgePath(entity="team", fields=("member_ids[]",))
@@ -29,8 +29,8 @@ def required() -> Requirements:
         entities=(entity("team", org="string", member_ids="int[]"), entity("person")),
         products=(product,),
         paths=(
-            JoinPaths(join=MEMBERS, down=KEY, up=BY_MEMBER),
-            JoinPaths(join=ALLIES, down=BY_ORG, up=BY_ORG),
+            JoinAccess(join=MEMBERS, down=KEY, up=BY_MEMBER),
+            JoinAccess(join=ALLIES, down=BY_ORG, up=BY_ORG),
         ),
         groups=(),
     )
@@ -58,9 +58,9 @@ def test_a_strong_join_is_another_one_than_the_same_equality_by_slots(
     required: Requirements, applied: Snapshot
 ) -> None:
     plain = replace(ALLIES, strong=False)
-    need = Need(entity="team", columns=("org",))
+    need = Index(entity="team", columns=("org",))
     other = ProductEntry(name="other", topic="other", root="team", definition={}, joins=(plain,))
-    more = replace(required, products=(other,), paths=(*required.paths, JoinPaths(join=plain, down=need, up=need)))
+    more = replace(required, products=(other,), paths=(*required.paths, JoinAccess(join=plain, down=need, up=need)))
     assert apply(applied, more, has_run=()).changes[0] == "entity team: GSI_1 holds org"
 
 
@@ -85,7 +85,7 @@ def test_edges_that_another_join_uses_already_are_no_new_layout(required: Requir
     wanted = Requirements(
         entities=(person,),
         products=(product,),
-        paths=(JoinPaths(join=allies, down=BY_ORG, up=by_org),),
+        paths=(JoinAccess(join=allies, down=BY_ORG, up=by_org),),
         groups=(),
     )
     after = edited(applied, apply(applied, wanted, has_run=("team",)))
@@ -105,7 +105,7 @@ def test_a_column_that_edges_hold_keeps_its_type_once_a_job_has_run(required: Re
 
 
 def test_edges_answer_only_the_side_whose_rows_they_name(required: Requirements, empty: Snapshot) -> None:
-    crossed = (JoinPaths(join=MEMBERS, down=BY_MEMBER, up=BY_MEMBER), required.paths[1])
+    crossed = (JoinAccess(join=MEMBERS, down=BY_MEMBER, up=BY_MEMBER), required.paths[1])
     with pytest.raises(Malformed, match="do not answer it down"):
         apply(empty, replace(required, paths=crossed), has_run=())
 

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.errors import NoSlot
-from registry.model import Assignment, AssignmentState, Need
+from registry.model import Assignment, AssignmentState, Index
 from registry.slots import assign, equal_groups
 
 
-def need(entity: str, *columns: str) -> Need:
-    return Need(entity=entity, columns=columns)
+def need(entity: str, *columns: str) -> Index:
+    return Index(entity=entity, columns=columns)
 
 
 def assigned(entity: str, slot: int, *columns: str, state: AssignmentState = AssignmentState.SERVING) -> Assignment:
@@ -117,7 +117,7 @@ SLOTS = 15  # six single columns and nine pairs: an entity can never need more
 
 
 @given(GROUPS)
-def test_assignments_never_collide_and_answer_every_need(groups: list[list[Need]]) -> None:
+def test_assignments_never_collide_and_answer_every_need(groups: list[list[Index]]) -> None:
     found = assign([], groups, SLOTS)
     assert len({(one.entity, one.slot) for one in found}) == len(found)
     assert {(one.entity, frozenset(one.columns)) for one in found} == {
@@ -127,7 +127,7 @@ def test_assignments_never_collide_and_answer_every_need(groups: list[list[Need]
 
 
 @given(GROUPS, GROUPS)
-def test_an_assignment_never_moves(before: list[list[Need]], after: list[list[Need]]) -> None:
+def test_an_assignment_never_moves(before: list[list[Index]], after: list[list[Index]]) -> None:
     first = assign([], before, SLOTS)
     assert assign(first, before, SLOTS) == first
     assert set(first) <= set(assign(first, after, SLOTS))
@@ -135,7 +135,7 @@ def test_an_assignment_never_moves(before: list[list[Need]], after: list[list[Ne
 
 @given(GROUPS, GROUPS)
 def test_extending_the_groups_is_the_same_as_starting_with_all(
-    before: list[list[Need]], more: list[list[Need]]
+    before: list[list[Index]], more: list[list[Index]]
 ) -> None:
     assert assign(assign([], before, SLOTS), [*before, *more], SLOTS) == assign([], [*before, *more], SLOTS)
 

@@ -6,8 +6,15 @@ from pathlib import Path
 import pytest
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.fan_outs import FanOuts
-from processor.engine.protocol.identity import IDENTITY, identity_in, read_sequences, write_identity, write_sequence
+from processor.engine.protocol.identity import (
+    IDENTITY,
+    PublishedTopic,
+    identity_in,
+    read_sequences,
+    write_identity,
+    write_published_topic,
+    write_sequence,
+)
 from processor.engine.protocol.ledger import (
     Mark,
     group_key,
@@ -17,15 +24,13 @@ from processor.engine.protocol.ledger import (
     read_run,
     run_key,
 )
-from processor.engine.protocol.published_topics import PublishedTopic, write_published_topic
+from processor.engine.protocol.pending import FanOuts
 from processor.engine.protocol.replays import PARTITION, drop, ended_replays
-from processor.engine.protocol.segment import read_changes
-from processor.engine.protocol.walk import read_walk
+from processor.engine.protocol.segments import read_changes
+from processor.engine.protocol.walks import read_walk
 from processor.engine.rounds.trial import Trial
 from processor.language.definitions.load import load
-from statestore.item_attributes import key_of_item
-from statestore.item_format import FORMAT
-from statestore.items import read_row
+from statestore.items import FORMAT, key_of_item, read_row
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Item

@@ -2,7 +2,7 @@
 
 import pytest
 
-from statestore import requests
+from statestore.dynamodb import requests
 from statestore.errors import Terminal
 from statestore.keys import Key
 from statestore.store import Equals, Write

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol import packed_text
-from processor.engine.protocol.packed_text import pack, unpack
+from processor.engine.protocol import segments
+from processor.engine.protocol.segments import pack, unpack
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
@@ -52,7 +52,7 @@ def test_replace_refuses_to_make_gigabytes_of_two_columns(monkeypatch: pytest.Mo
 def test_an_item_of_the_job_that_unpacks_to_more_than_the_job_writes_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(packed_text, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(segments, "MOST_BYTES", 100_000)
     with pytest.raises(StatestoreError, match="unpacks to more than 100,000 bytes, so another program wrote it"):
         unpack(zlib.compress(b"[" + b" " * 100_000))
     assert unpack(pack("[é]".encode())) == "[é]".encode()

@@ -9,7 +9,7 @@ import pytest
 from processor.cli.main import main
 from processor.cli.printing.output import JobLog
 from processor.cli.verify import difference_lines
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.errors import StatestoreError
 from processor.text import visible, visible_line
 from processor.tools.inspect.verification import Difference

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from processor.engine.plan.plan import Plan
-from processor.engine.rounds.run_product_tests import run_trial
+from processor.engine.rounds.trial import run_trial
 from processor.environment.settings.settings import Settings
 from processor.errors import SettingError
 from processor.language.definitions.product_tests import Case

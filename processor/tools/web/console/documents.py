@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from time import time
 from typing import Any, Final, NamedTuple
 
-from processor.engine.protocol.wait import wait_lines
+from processor.engine.protocol.gates import wait_lines
 from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError, SchemaRegistryAway, SettingError
-from processor.job.kafka.document_schemas import NO_REGISTRY, as_json
 from processor.job.kafka.reader import read_record, read_sample
+from processor.job.kafka.schemas import NO_REGISTRY, as_json
 from processor.language.product.product import Product
 from processor.text import duration_text
 from processor.tools.web.answers import LookUpProblem

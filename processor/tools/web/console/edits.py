@@ -16,17 +16,17 @@ from functools import partial
 from typing import Any, Final
 
 from processor.engine.plan.planning import plan_of
+from processor.tools.inspect.board import board_json, pending_lines
 from processor.tools.inspect.changes import OF_DATABASE, entry_line, history_lines, versions_of
 from processor.tools.inspect.estimate import index_statistics
 from processor.tools.inspect.preview import backfill_text, row_effects
 from processor.tools.operate.undo import UndoPlan, plan_undo, undo
 from processor.tools.web.answers import LookUpProblem
 from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, Screen, Visit, diff_rows, time_of
-from registry.board import board_json
 from registry.edits import operations
-from registry.edits.advance import completed
-from registry.edits.edit import Edit, Signature, edited, pending_lines, plan_id
+from registry.edits.edit import Edit, Signature, edited, plan_id
 from registry.edits.history import NoUndo
+from registry.edits.operations import completed
 from registry.errors import RegistryError
 from registry.model import MAX_SLOTS, AssignedPath, EntityStatistics, Snapshot, Statistics
 

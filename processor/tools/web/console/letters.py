@@ -13,11 +13,10 @@ from processor.engine.protocol.decode import compare_columns, decode
 from processor.engine.protocol.replays import drop, letter_position, replay_key
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError
-from processor.job.kafka.topic_page import TopicPage, read_page
+from processor.job.kafka.reader import TopicPage, read_page
 from processor.job.metrics.status import requests_json
 from processor.job.run.binding import readable_store
-from processor.job.run.letter_fates import LetterFate, record_position, with_fates
-from processor.job.run.readable_bytes import readable_lines
+from processor.job.run.dead_letters import LetterFate, dead_letter_outcomes, readable_lines, record_position
 from processor.text import duration_text, shortened
 from processor.tools.web.answers import Cached, LookUpProblem
 from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, LetterPage, Screen, Visit
@@ -71,7 +70,7 @@ class DeadLetterCache:
         place, seconds = read_place(before), OLD_SECONDS if before else FRESH_SECONDS
         page, found = self._pages.get(seconds, lambda: self._read(place), before)
         keys = [replay_key(letter.rejected.record) for letter in found]
-        fates = with_fates(found, self._open_reader().items(keys) if keys else ())
+        fates = dead_letter_outcomes(found, self._open_reader().items(keys) if keys else ())
         return LetterPage(fates, page.messages, place_text(page.begins) if page.has_earlier else "")
 
     def _read(self, place: dict[int, int]) -> tuple[TopicPage, list[DeadLetter]]:

@@ -6,10 +6,10 @@ from datetime import datetime
 from time import monotonic, time
 from typing import Any, Final
 
-from processor.engine.rounds.troubles import degraded_lines
+from processor.engine.rounds.events import degraded_lines
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError, SettingError
-from processor.job.landing.landing_states import LandingState, landing_states, landings_of
+from processor.job.landing.states import LandingState, landing_states, landings_of
 from processor.job.metrics.status import (
     freshness_text,
     gate_lines,
@@ -22,13 +22,12 @@ from processor.job.metrics.status import (
     wrong_lines,
 )
 from processor.text import duration_text
+from processor.tools.inspect.board import ENDS, board_json, pending_lines
 from processor.tools.inspect.prices import spending_line
 from processor.tools.web.answers import Cached
 from processor.tools.web.console.screen import ConsoleParts, Content, KnownLandings, Screen, Visit
-from registry.board import board_json
-from registry.edits.edit import pending_lines
 from registry.errors import RegistryError
-from registry.model import ENDS, JobStatus, KnownLanding, RunEnd
+from registry.model import JobStatus, KnownLanding, RunEnd
 
 FRESH_SECONDS: Final = 5.0
 """For these seconds the console shows an answer of the broker without another look."""

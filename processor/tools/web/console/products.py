@@ -20,6 +20,7 @@ from processor.language.product.document_type import document_schema
 from processor.language.product.product import Definitions
 from processor.language.product.sql_printer import product_sql
 from processor.text import duration_text
+from processor.tools.inspect.board import waits_for
 from processor.tools.inspect.explain import explain
 from processor.tools.inspect.preview import (
     Preview,
@@ -34,8 +35,7 @@ from processor.tools.inspect.prices import BILLING, LAST_DAY, LAST_HOUR, MONTH_S
 from processor.tools.web.answers import Cached, LookUpProblem, no_such
 from processor.tools.web.catalogue.product import document_members, lineage_picture, product_versions
 from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit, diff_rows, time_of, value_lines
-from registry.edits.advance import completed
-from registry.edits.edit import waits_for
+from registry.edits.operations import completed
 from registry.errors import RegistryError
 from registry.model import HistoryEntry, ProductEntry, Snapshot
 from statestore.store import HALF_UNITS

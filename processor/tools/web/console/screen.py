@@ -11,9 +11,9 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from processor.environment.settings.settings import Settings
-from processor.job.landing.landing_states import LandingState
+from processor.job.landing.states import LandingState
 from processor.job.run.binding import look_up_stores, widen_table
-from processor.job.run.letter_fates import LetterFate
+from processor.job.run.dead_letters import LetterFate
 from processor.text import shortened
 from processor.tools.inspect.preview import Preview
 from processor.tools.inspect.prices import DEFAULT, Prices
@@ -195,7 +195,7 @@ class LazyReader:
     _lock: Lock = field(default_factory=Lock)
 
     def reader(self) -> StateReader:
-        """The look-ups. Raises ForeignPart where the registry has no table yet, or another one."""
+        """The look-ups. Raises OwnedByAnother where the registry has no table yet, or another one."""
         with self._lock:
             if self._reader is None:
                 stores = self._open.enter_context(look_up_stores(self.settings, self.registry, LOOK_UPS))

@@ -21,9 +21,9 @@ from queue import SimpleQueue
 from time import monotonic, time
 from typing import Any, Final, NamedTuple, cast
 
-from processor.engine.plan.plan import EntityPlan, Plan
+from processor.engine.plan.plan import EntityPlan, Plan, ProductPlan
 from processor.engine.plan.planning import plan_of
-from processor.engine.plan.product_plan import ProductPlan
+from processor.engine.protocol.gates import Wait, stored_roots, wait_of
 from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.ledger import (
     NO_DOCUMENT,
@@ -35,10 +35,7 @@ from processor.engine.protocol.ledger import (
     read_run,
     run_key,
 )
-from processor.engine.protocol.overlay import SegmentGroup
-from processor.engine.protocol.segment import PARTITIONS, OpenChange, Segment, make_segment, read_changes
-from processor.engine.protocol.stored_roots import stored_roots
-from processor.engine.protocol.wait import Wait, wait_of
+from processor.engine.protocol.segments import PARTITIONS, OpenChange, Segment, SegmentGroup, make_segment, read_changes
 from processor.engine.rounds.publish_stage import encoded_document
 from processor.engine.rounds.step_runner import StepRunner
 from processor.language.product.document import read_root_key

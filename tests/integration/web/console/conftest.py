@@ -18,7 +18,7 @@ from processor.engine.protocol.replays import replay_key
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
-from processor.job.run.letter_fates import LetterFate, with_fates
+from processor.job.run.dead_letters import LetterFate, dead_letter_outcomes
 from processor.language.definitions.load import load
 from processor.tools.web.console.app import READER, SCREENS, OwnUser, PersonRules, console_app, console_parts
 from processor.tools.web.console.letters import read_place
@@ -26,8 +26,8 @@ from processor.tools.web.console.screen import LetterPage, SlotWidening
 from processor.tools.web.server import Guard, GuardRules
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Record, Rejected
-from registry.migrations.roles import ROLES
 from registry.repository import Registry
+from registry.repository.schema import ROLES
 from statestore.store import Store
 from tests.unit.cli.job_state import STATE
 
@@ -65,7 +65,7 @@ class ConsoleScene:
 
     def letters(self) -> list[LetterFate]:
         notes = self.store.get([replay_key(one.rejected.record) for one in self.kept])
-        return with_fates(self.kept, notes.values())
+        return dead_letter_outcomes(self.kept, notes.values())
 
     def page(self, before: str) -> LetterPage:
         """A page of three messages of a topic with six: the kept letters are the last ones, and the first page before them."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from processor.environment.settings.settings import Settings
-from processor.job.kafka.topic_page import TopicPage
+from processor.job.kafka.reader import TopicPage
 from processor.tools.web.console import letters
 from processor.tools.web.console.letters import DeadLetterCache
 from tests.integration.web.console.conftest import ConsoleScene, at

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.planning import plan_of
-from processor.engine.protocol.segment import make_segments, open_change
+from processor.engine.protocol.segments import make_segments, open_change
 from processor.engine.rounds.trial import Trial
-from processor.job.landing.landing_states import LandingState
+from processor.job.landing.states import LandingState
 from processor.tools.web.console import documents
 from processor.tools.web.console.overview import LandingCache
 from processor.tools.web.console.screen import KnownLandings

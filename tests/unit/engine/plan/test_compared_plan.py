@@ -6,15 +6,14 @@ from textwrap import dedent
 
 import pytest
 
-from processor.engine.plan.access import KeyRead, SlotRead
 from processor.engine.plan.planning import check_after, plan_alone, plan_of, requirements_of
 from processor.language.definitions.describe import describe_entity, describe_product
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions
-from registry.edits.advance import completed
 from registry.edits.apply import apply
 from registry.edits.edit import edited
-from registry.model import Snapshot
+from registry.edits.operations import completed
+from registry.model import KeyPath, SlotPath, Snapshot
 from tests.integration.product.products import draw_compared_definitions
 
 ENTITIES = """
@@ -56,7 +55,7 @@ def test_a_key_that_compares_in_its_own_way_is_read_through_an_index_of_folded_t
     plan = plan_alone(definitions(BOTH), 5)
     (node,) = plan.products["customers"].nodes
     assert (node.child_columns, node.parent_columns) == (("code::ci+trimmed",), ("country::ci+trimmed",))
-    assert isinstance(node.down, SlotRead)
+    assert isinstance(node.down, SlotPath)
     assert plan.entities["country"].slots_of({"code": "DE ", "name": None}) == {node.down.slot: "de"}
     assert plan.entities["country"].key("DE ") == ("TABLE#country", "DE ")
 
@@ -64,7 +63,7 @@ def test_a_key_that_compares_in_its_own_way_is_read_through_an_index_of_folded_t
 def test_columns_without_the_word_keep_their_key_read() -> None:
     plan = plan_alone(definitions(), 5)
     (node,) = plan.products["customers"].nodes
-    assert isinstance(node.down, KeyRead)
+    assert isinstance(node.down, KeyPath)
     assert [entity.converted for entity in plan.entities.values()] == [(), ()]
 
 

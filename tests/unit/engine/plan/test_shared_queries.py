@@ -7,7 +7,6 @@ import pytest
 
 from processor.cli.choices import empty_registry
 from processor.cli.printing.plan import served_joins
-from processor.engine.plan.access import SlotRead
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.clock import VirtualClock
@@ -17,8 +16,8 @@ from processor.language.definitions.load import load
 from processor.tools.inspect.explain import explain, explanation_lines
 from processor.tools.inspect.preview import planned_state, preview
 from processor.values.record import Record
-from registry.model import Snapshot
-from statestore.metered import MeteredStore
+from registry.model import SlotPath, Snapshot
+from statestore.memory import MeteredStore
 
 ENTITIES = """
 customer: {key: [id], columns: {id: int, name: string, code: string, born: date}}
@@ -55,8 +54,8 @@ def applied(stored: Snapshot, *products: dict[str, str]) -> tuple[Snapshot, Plan
     return stored, plan
 
 
-def downs(plan: Plan, name: str = "card") -> dict[str, SlotRead]:
-    return {n.join.entity: n.down for n in plan.products[name].nodes if isinstance(n.down, SlotRead)}
+def downs(plan: Plan, name: str = "card") -> dict[str, SlotPath]:
+    return {n.join.entity: n.down for n in plan.products[name].nodes if isinstance(n.down, SlotPath)}
 
 
 SAME_TYPES = [
@@ -77,7 +76,7 @@ def test_columns_of_an_entity_outside_the_document_get_a_slot_of_their_own(
     for order in ((card, shelf), (shelf, card), ({**card, **shelf},)):
         stored, plan = applied(empty_registry(Settings()), *order)
         found = downs(plan)
-        assert found["invoice"] == found["ticket"] == SlotRead(slot=found["invoice"].slot, pinned=False)
+        assert found["invoice"] == found["ticket"] == SlotPath(slot=found["invoice"].slot, pinned=False)
         (tracks,) = [one.slot for one in stored.assignments_of("track")]
         assert tracks != found["invoice"].slot
     alone = plan_alone(load({"entities.yaml": ENTITIES, **card, **shelf}), Settings().slots)
@@ -138,10 +137,10 @@ def test_a_product_that_reads_the_unrelated_columns_below_shares_no_query_with_t
         tickets=embed("ticket", "customer_id", "id"),
     )
     found = downs(applied(empty_registry(Settings()), deep)[1])
-    assert found["invoice"] == found["ticket"] == SlotRead(slot=1, pinned=False)
-    assert downs(applied(empty_registry(Settings(slots=2)), deep)[1])["invoice"] == SlotRead(slot=1, pinned=False)
+    assert found["invoice"] == found["ticket"] == SlotPath(slot=1, pinned=False)
+    assert downs(applied(empty_registry(Settings(slots=2)), deep)[1])["invoice"] == SlotPath(slot=1, pinned=False)
     found = downs(applied(empty_registry(Settings(slots=2)), genres(), deep)[1])
-    assert found["ticket"] == SlotRead(slot=2, pinned=False)
+    assert found["ticket"] == SlotPath(slot=2, pinned=False)
 
 
 def test_columns_that_the_joins_of_the_document_set_equal_share_the_query() -> None:
@@ -157,7 +156,7 @@ def test_products_of_one_root_share_their_query_only_without_strangers() -> None
     for slots, shared in ((1, False), (2, True)):
         _, plan = applied(empty_registry(Settings(slots=slots)), {**cards(), **genres()}, more)
         reads = [node.join.down for node in plan.trees["customer"].nodes]
-        assert [isinstance(one, SlotRead) and not one.pinned for one in reads] == [shared, shared]
+        assert [isinstance(one, SlotPath) and not one.pinned for one in reads] == [shared, shared]
 
 
 def read_units(tracks: int, slots: int) -> float:

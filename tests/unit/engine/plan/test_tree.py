@@ -3,9 +3,8 @@
 import json
 from typing import Any
 
+from processor.engine.plan.plan import RootTree, merge, shared_tree_lines
 from processor.engine.plan.planning import plan_alone
-from processor.engine.plan.tree import RootTree, merge, places_of, trees_of
-from processor.engine.plan.tree_text import shared_tree_lines
 from processor.language.definitions.load import load
 from processor.tools.inspect.explain import explain, explanation_lines
 
@@ -102,8 +101,7 @@ def test_an_entity_has_its_places_in_every_tree() -> None:
         "q.json": json.dumps({"product": "q", "root": "star", "fields": ["id"]}),
     }
     plan = plan_alone(load(texts), slots=20)
-    assert plan.places == places_of(trees_of(plan.products.values()))
-    assert plan.places["star"] == (("user", 0), ("star", None))
+    assert plan.places == {"user": (("user", None),), "star": (("user", 0), ("star", None))}
     assert merge([plan.products["p"]]) == plan.trees["user"]
     assert plan.without(["p"]).places == {"star": (("star", None),)}
 

@@ -10,9 +10,9 @@ from typing import Any
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.language.definitions.load import load
+from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.store import Item
-from statestore.versions import encode_version
 
 PLAN: Plan = plan_alone(
     load(

@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from processor.engine.protocol.held_portion import Held, HeldPortion, SeenPlace, SeenRecords, make_portions
+from processor.engine.protocol.gate_items import Held, HeldPortion, SeenPlace, SeenRecords, make_portions, ranges_of
 from processor.engine.protocol.held_roots import HeldRoots
-from processor.engine.protocol.ranges import ranges_of
 from processor.language.product.product import Gate
 from processor.values.source_transaction import TransactionEnd
 from statestore.memory import MemoryStore

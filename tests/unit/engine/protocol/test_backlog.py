@@ -2,8 +2,8 @@
 
 import json
 
-from processor.engine.protocol.backlog import PARTITION, ROOTS_PER_ROUND, Backlog
-from processor.engine.protocol.segment import BYTES_PER_ITEM
+from processor.engine.protocol.pending import PARTITION, ROOTS_PER_ROUND, Backlog
+from processor.engine.protocol.segments import BYTES_PER_ITEM
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Delete

@@ -2,10 +2,9 @@
 
 import pytest
 
-from processor.engine.protocol.committed import NOTHING, Committed, committed_by, published_before
-from processor.engine.protocol.epochs import Epochs
+from processor.engine.protocol.epochs import NOTHING, Committed, Epochs, committed_by, published_before
 from processor.values.record import Record
-from statestore.versions import encode_version, next_fill
+from statestore.items import encode_version, next_fill
 
 GROWN = Epochs(steps={("star", 0): ((0, 1), (10, 2)), ("star", 1): ((0, 2),)})
 """A topic that got a second partition when the first one ended at offset 10."""

@@ -14,7 +14,7 @@ from processor.language.definitions.load import load
 from processor.values import canonical_json
 from processor.values.record import UNAVAILABLE, Change, Record, Rejected
 from processor.values.recorded_topics import read_records
-from statestore.attribute_values import canonical
+from statestore.values import canonical
 from tests.unit.engine.protocol.decoding import entity
 from tests.unit.engine.protocol.type_tables import (
     COLUMNS,

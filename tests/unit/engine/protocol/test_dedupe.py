@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.engine.protocol.dedupe import dedupe
+from processor.engine.protocol.decode import dedupe
 from processor.values.record import UNAVAILABLE, Change, Record
 
 VALUES = st.sampled_from([UNAVAILABLE, None, "a", "b"])

@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from processor.engine.plan.declared_columns import declared_row
 from processor.engine.plan.plan import Plan
-from processor.engine.plan.row_image import layout_image
+from processor.engine.plan.row_image import declared_row, layout_image
 from processor.values.placeholders import PLACEHOLDER
 from processor.values.record import Record
 from statestore.keys import Key
-from statestore.row_writes import merge_image
+from statestore.writes import merge_image
 from tests.unit.engine.protocol.test_columns_declared_later import ROW, STAR, Job, plan_with
 
 WITHOUT = {name: value for name, value in ROW.items() if name != "age"}

@@ -16,16 +16,16 @@ from processor.engine.protocol.ledger import (
     read_entries,
     reserve,
 )
-from processor.engine.protocol.segment import PARTITIONS
-from processor.engine.rounds.eraser import Eraser
+from processor.engine.protocol.segments import PARTITIONS
+from processor.engine.rounds.operators import Eraser
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Record, Rejected
+from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.store import Delete, Write
-from statestore.versions import encode_version
 
 PLAN = plan_alone(
     load(

@@ -9,8 +9,8 @@ from processor.engine.protocol.erasures import (
     read_erasure,
     write_erasure,
 )
+from statestore.items import are_comparable, encode_version, next_fill
 from statestore.memory import MemoryStore
-from statestore.versions import are_comparable, encode_version, next_fill
 
 NEW = Erasure({0: encode_version(3, 0, 7), 1: encode_version(3, 1, 0)}, {2: 4})
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.fan_outs import PAGES_PER_ROUND, FanOut, FanOuts
+from processor.engine.protocol.pending import PAGES_PER_ROUND, FanOut, FanOuts
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load, read_directory

@@ -8,18 +8,16 @@ import pytest
 from processor.engine.plan.plan import EntityPlan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.plan.row_image import image_of
-from processor.engine.plan.step import Lookup
-from processor.engine.plan.touch import OVERSIZED, Touch
-from processor.engine.protocol.fill import FilledRow, fill, fill_again
+from processor.engine.plan.step import OVERSIZED, Lookup, Touch
+from processor.engine.protocol.walk_steps import FilledRow, fill, fill_again
 from processor.engine.protocol.write_state import write_state
 from processor.language.definitions.load import load
 from processor.values.record import Change, Record
-from statestore.items import read_row
+from statestore.items import next_fill, read_row
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.row_writes import merge_image, write_image
 from statestore.store import MAX_ITEM_BYTES, Done, Item, Page, Query, Refused, TooLarge
-from statestore.versions import next_fill
+from statestore.writes import merge_image, write_image
 from tests.support.published_rows import published_below
 from tests.unit.engine.protocol.dialogue import dialogue, run_step
 

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from processor.engine.plan.step import Lookup
-from processor.engine.plan.touch import Touch
-from processor.engine.protocol.fan_outs import FanOut, FoundRoots, ResumedFanOut
+from processor.engine.plan.step import Lookup, Touch
 from processor.engine.protocol.find_roots import find_roots, resume
+from processor.engine.protocol.pending import FanOut, FoundRoots, ResumedFanOut
 from statestore.items import JoinKey, Row
 from statestore.keys import Key
 from statestore.store import Item, Page, Query

@@ -5,15 +5,25 @@ from math import inf
 
 import pytest
 
-from processor.engine.protocol import ended_transactions
-from processor.engine.protocol.closed_transactions import NOTE, ClosedTransactions
-from processor.engine.protocol.ended_transactions import EndedTransaction, EndedTransactions
-from processor.engine.protocol.held_portion import Held, SeenPlace
-from processor.engine.protocol.horizon import Horizon
-from processor.engine.protocol.ranges import count, ranges_of, union
-from processor.engine.protocol.release_notes import ReleaseNotes
-from processor.engine.protocol.repeat import REORDER_SECONDS, Repeat
-from processor.engine.protocol.seen_transactions import SeenTransactions
+from processor.engine.protocol import source_transactions
+from processor.engine.protocol.gate_items import (
+    CLOSED,
+    ClosedTransactions,
+    Held,
+    ReleaseNotes,
+    SeenPlace,
+    range_count,
+    range_union,
+    ranges_of,
+)
+from processor.engine.protocol.gates import SeenTransactions
+from processor.engine.protocol.source_transactions import (
+    REORDER_SECONDS,
+    EndedTransaction,
+    EndedTransactions,
+    ReadGoal,
+    ResentRecords,
+)
 from processor.values.record import Ignored, Record
 from processor.values.source_transaction import SourceTransaction, TransactionEnd
 from statestore.keys import Key
@@ -25,16 +35,16 @@ from tests.unit.engine.protocol.gate_scene import TOPIC, seen_of
 
 def test_ranges_join_where_they_touch_or_lie_in_each_other() -> None:
     assert ranges_of([5, 1, 2, 9, 3, 6, 2]) == ((1, 3), (5, 6), (9, 9))
-    assert union(((1, 9),), ((2, 3), (10, 11))) == ((1, 11),)
-    assert union(((5, 6),), ((1, 3),)) == ((1, 3), (5, 6))
-    assert count(((1, 3), (5, 6))) == 5
+    assert range_union(((1, 9),), ((2, 3), (10, 11))) == ((1, 11),)
+    assert range_union(((5, 6),), ((1, 3),)) == ((1, 3), (5, 6))
+    assert range_count(((1, 3), (5, 6))) == 5
 
 
 def test_a_horizon_is_where_the_topics_ended_at_first() -> None:
-    horizon = Horizon()
+    horizon = ReadGoal()
     assert not horizon.read({("a", 0): 9})
-    horizon.expect({("a", 0): 5, ("a", 1): 0, ("b", 0): 1})
-    horizon.expect({("a", 0): 50})
+    horizon.note_topic_ends({("a", 0): 5, ("a", 1): 0, ("b", 0): 1})
+    horizon.note_topic_ends({("a", 0): 50})
     assert not horizon.read({("a", 0): 5})
     assert horizon.unread == {("b", 0): 1}
     assert horizon.read({("b", 0): 1})
@@ -54,11 +64,11 @@ def test_a_closed_transaction_is_left_out_of_the_portions_that_a_start_reloads()
     assert later.left_out(item, held).seen.keys() == {(TOPIC, "t3")}
     assert later.portions == {(TOPIC, "t1"): {item}}
     assert later.update({item}) == []
-    assert later.update(set()) == [Delete(key=NOTE)]
+    assert later.update(set()) == [Delete(key=CLOSED)]
 
 
 def test_the_oldest_end_goes_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ended_transactions, "MOST_ENDS", 2)
+    monkeypatch.setattr(source_transactions, "MOST_ENDS", 2)
     ended = EndedTransactions()
     for name, time in (("t1", 1.0), ("t2", 2.0), ("t2", 5.0), ("t3", 3.0)):
         taken = ended.take(TransactionEnd(name, {}, time))
@@ -71,7 +81,7 @@ def test_the_oldest_end_goes_where_there_are_too_many(monkeypatch: pytest.Monkey
 
 
 def test_a_repeat_ends_with_the_end_that_was_the_newest_before_the_copies() -> None:
-    ended, repeat = EndedTransactions(), Repeat()
+    ended, repeat = EndedTransactions(), ResentRecords()
     for name, time in (("t1", 100.0), ("t2", 200.0)):
         ended.take(TransactionEnd(name, {}, time))
     repeat.see("t1", 1_000.0, ended)

@@ -2,7 +2,7 @@
 
 from math import inf
 
-from processor.engine.protocol.held_portion import (
+from processor.engine.protocol.gate_items import (
     Held,
     HeldPortion,
     SeenPlace,
@@ -10,7 +10,7 @@ from processor.engine.protocol.held_portion import (
     read_portion,
     without_roots,
 )
-from processor.engine.protocol.segment import BYTES_PER_ITEM
+from processor.engine.protocol.segments import BYTES_PER_ITEM
 from statestore.memory import MemoryStore
 from statestore.store import Item
 from tests.unit.engine.protocol.gate_scene import TOPIC, seen_of

@@ -5,8 +5,8 @@ from math import inf
 import pytest
 
 from processor.engine.protocol import held_roots
-from processor.engine.protocol.held_portion import Held
-from processor.engine.protocol.start import PATIENCE_SECONDS
+from processor.engine.protocol.gate_items import Held
+from processor.engine.protocol.source_transactions import PATIENCE_SECONDS
 from processor.language.product.product import OPEN
 from tests.unit.engine.protocol.gate_scene import ORDER, TOPIC, Gates, seen_of
 
@@ -72,15 +72,15 @@ def test_no_root_waits_longer_than_at_most_and_changes_do_not_begin_it_again() -
 def test_a_crash_keeps_the_roots_the_records_and_the_time() -> None:
     gates = Gates(whole=True, at_most=60.0)
     gates.touch(0.0, "t1", orders=1)
-    gates.start(20.0).expect({}, {}, 20.0)
+    gates.start(20.0).note_topic_ends({}, {}, 20.0)
     gates.touch(21.0, "t1", lines=1)
     gates.ends("t1", orders=1, lines=1)
     assert gates.release(30.0)
     gates.touch(35.0, "t2", orders=1)  # the portions of t1 stay: the batch may come again
-    gates.start(40.0).expect({}, {}, 40.0)
+    gates.start(40.0).note_topic_ends({}, {}, 40.0)
     gates.ends("t1", orders=1, lines=1)
     assert gates.held.next_due() == 95.0
-    gates.start(200.0).expect({}, {}, 200.0)
+    gates.start(200.0).note_topic_ends({}, {}, 200.0)
     assert gates.held.next_due() == 200.0 + PATIENCE_SECONDS
 
 
@@ -90,7 +90,7 @@ def test_a_change_after_a_start_does_not_inherit_the_time_of_a_hold_that_was_rel
     gates.add(Held(roots={ORDER: 1.0, ("order", "8"): 1.0}, seen=seen), 0.0)
     gates.ends("t1", orders=1)
     gates.delete(gates.held.released([ORDER], 1.0))  # its portion stays: another root uses it
-    gates.start(50.0).expect({}, {}, 50.0)
+    gates.start(50.0).note_topic_ends({}, {}, 50.0)
     gates.ends("t1", orders=1)
     gates.touch(55.0, "t2", orders=1)
     assert not gates.release(61.0)
@@ -101,7 +101,7 @@ def test_after_a_start_a_root_waits_until_the_job_has_read_what_its_topics_had()
     gates.touch(0.0)
     held, at = gates.start(5.0), ("app.public.orders", 0)
     assert not gates.release(6.0)
-    held.expect({at: 10}, {at: 7}, 6.0)
+    held.note_topic_ends({at: 10}, {at: 7}, 6.0)
     assert not gates.release(7.0)
     held.read({at: 9}, 8.0)
     assert not gates.release(8.0)
@@ -137,7 +137,7 @@ def test_a_start_does_not_wait_for_a_transaction_of_which_a_portion_is_gone() ->
     gates.ends("t2", lines=2)
     gates.delete(gates.held.begin_batch(2, 1.0))
     assert len(gates.store.partition("OPEN")) == 3
-    gates.start(5.0).expect({}, {}, 5.0)
+    gates.start(5.0).note_topic_ends({}, {}, 5.0)
     gates.ends("t1", orders=1, lines=1)
     gates.touch(6.0, "t2", lines=2)
     gates.ends("t2", lines=2)
@@ -280,7 +280,7 @@ def test_a_round_takes_a_bounded_number_of_roots(monkeypatch: pytest.MonkeyPatch
 
 def test_a_start_asks_where_the_topics_end() -> None:
     gates = Gates(whole=True)
-    assert not gates.held.asks
-    assert gates.start(20.0).asks
-    gates.held.expect({}, {}, 20.0)
-    assert not gates.held.asks
+    assert not gates.held.needs_topic_ends
+    assert gates.start(20.0).needs_topic_ends
+    gates.held.note_topic_ends({}, {}, 20.0)
+    assert not gates.held.needs_topic_ends

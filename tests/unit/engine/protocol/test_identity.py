@@ -13,7 +13,7 @@ from processor.engine.protocol.identity import (
     unfinished,
     write_identity,
 )
-from processor.errors import ForeignPart
+from processor.errors import OwnedByAnother
 from registry.model import Binding
 from statestore.memory import MemoryStore
 
@@ -56,43 +56,45 @@ def test_parts_that_belong_together_pass(registry: Binding, parts: dict[str, Any
 def test_a_foreign_part_is_named_whatever_the_operator_adopts(
     registry: Binding, parts: dict[str, Any], foreign: str, adopt: bool
 ) -> None:
-    with pytest.raises(ForeignPart, match=foreign):
+    with pytest.raises(OwnedByAnother, match=foreign):
         check_binding(registry, HERE, **parts, adopt=adopt)
 
 
 @pytest.mark.parametrize("table", [None, ""])
 def test_an_empty_table_in_the_place_of_a_full_one_has_to_be_adopted(table: str | None) -> None:
     with pytest.raises(
-        ForeignPart, match=r"rows in t. They are lost: build the state again .*`statestore run --adopt`"
+        OwnedByAnother, match=r"rows in t. They are lost: build the state again .*`statestore run --adopt`"
     ):
         check_binding(BOUND, HERE, table=table)
     other = Binding(identity="", job="job", table="u")
     with pytest.raises(
-        ForeignPart, match=r"rows in t. Run with --table t, or build the state again .*`statestore run --adopt`"
+        OwnedByAnother, match=r"rows in t. Run with --table t, or build the state again .*`statestore run --adopt`"
     ):
         check_binding(BOUND, other, table=table)
 
 
 def test_an_adopted_empty_table_refuses_the_checkpoint_of_the_former_one() -> None:
-    with pytest.raises(ForeignPart, match="checkpoint /c is foreign"):
+    with pytest.raises(OwnedByAnother, match="checkpoint /c is foreign"):
         check_binding(BOUND, HERE, table="", checkpoint="id", path="/c", adopt=True)
 
 
 def test_a_restored_copy_of_the_table_has_to_be_adopted_with_a_new_checkpoint() -> None:
     copy = Binding(identity="", job="job", table="restored")
-    with pytest.raises(ForeignPart, match=r"table restored is foreign: it is a copy of t, .*`statestore run --adopt`"):
+    with pytest.raises(
+        OwnedByAnother, match=r"table restored is foreign: it is a copy of t, .*`statestore run --adopt`"
+    ):
         check_binding(BOUND, copy, table="id")
-    with pytest.raises(ForeignPart, match="checkpoint /c is foreign"):
+    with pytest.raises(OwnedByAnother, match="checkpoint /c is foreign"):
         check_binding(BOUND, copy, table="id", checkpoint="id", path="/c", adopt=True)
     check_binding(BOUND, copy, table="id", adopt=True)
 
 
 def test_a_table_that_was_restored_under_its_own_name_has_to_be_adopted_with_a_new_checkpoint() -> None:
     with pytest.raises(
-        ForeignPart, match=r"table t is foreign: it was restored, .*`statestore run --adopt` with a new"
+        OwnedByAnother, match=r"table t is foreign: it was restored, .*`statestore run --adopt` with a new"
     ):
         check_binding(BOUND, HERE, table="id", restored=True)
-    with pytest.raises(ForeignPart, match="checkpoint /c is foreign"):
+    with pytest.raises(OwnedByAnother, match="checkpoint /c is foreign"):
         check_binding(BOUND, HERE, table="id", restored=True, checkpoint="id", path="/c", adopt=True)
     check_binding(BOUND, HERE, table="id", restored=True, adopt=True)
 
@@ -111,7 +113,7 @@ def test_a_table_is_restored_where_it_was_made_at_another_time(
 
 def test_another_job_name_has_to_be_adopted() -> None:
     with pytest.raises(
-        ForeignPart, match=r"job job is foreign: the registry's job is before. Run with --job before, or"
+        OwnedByAnother, match=r"job job is foreign: the registry's job is before. Run with --job before, or"
     ):
         check_binding(Binding(identity="id", job="before", table="t"), HERE, table="id")
 
@@ -119,12 +121,12 @@ def test_another_job_name_has_to_be_adopted() -> None:
 def test_a_reader_takes_the_registrys_table_only() -> None:
     check_readable(BOUND, "t", "id")
     for found in (None, "", "other"):
-        with pytest.raises(ForeignPart, match="u is not the table of this registry t"):
+        with pytest.raises(OwnedByAnother, match="u is not the table of this registry t"):
             check_readable(BOUND, "u", found)
     for lost in (None, ""):
-        with pytest.raises(ForeignPart, match="the table t has lost its rows: `statestore run` names the way"):
+        with pytest.raises(OwnedByAnother, match="the table t has lost its rows: `statestore run` names the way"):
             check_readable(BOUND, "t", lost)
-    with pytest.raises(ForeignPart, match="no job has run"):
+    with pytest.raises(OwnedByAnother, match="no job has run"):
         check_readable(NEW, "t", None)
 
 
@@ -139,7 +141,9 @@ def test_a_reader_takes_the_registrys_table_only() -> None:
 )
 def test_a_table_that_a_copy_left_behind_is_foreign(bound: str, here: str, flags: str) -> None:
     registry, settings = (Binding(identity="id", job="job", table=place) for place in (bound, here))
-    with pytest.raises(ForeignPart, match=f"table {here} is foreign: it is a copy of {bound}, .* Run with {flags}, or"):
+    with pytest.raises(
+        OwnedByAnother, match=f"table {here} is foreign: it is a copy of {bound}, .* Run with {flags}, or"
+    ):
         check_binding(registry, settings, table="id")
     check_binding(registry, settings, table="id", adopt=True)
 
@@ -148,5 +152,5 @@ def test_a_table_that_a_copy_left_behind_is_foreign(bound: str, here: str, flags
 def test_a_copy_that_is_not_finished_is_foreign(adopt: bool) -> None:
     settings = Binding(identity="", job="job", table="postgres:t")
     said = "the copy of t into it is not finished. Give `statestore copy` again, or run with --store dynamodb --table t"
-    with pytest.raises(ForeignPart, match=re.escape(said)):
+    with pytest.raises(OwnedByAnother, match=re.escape(said)):
         check_binding(BOUND, settings, table=unfinished("id"), adopt=adopt)

@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.rounds.row_reads import RowReads
+from processor.engine.rounds.round_counts import RowReads, UpdateCounts
 from processor.engine.rounds.trial import Trial
-from processor.engine.rounds.update_counts import UpdateCounts
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.values.placeholders import PLACEHOLDER
 from processor.values.record import Record
 from statestore.items import read_row
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 from statestore.store import Item, Query
 
 ENTITIES = {

@@ -6,17 +6,15 @@ import pytest
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
-from processor.engine.plan.step import Step, WeakKey
-from processor.engine.plan.touch import RefusedChange, Touch
-from processor.engine.protocol.keep_edges import keep_edges
-from processor.engine.protocol.write_state import write_state
+from processor.engine.plan.step import RefusedChange, Step, Touch, WeakKey
+from processor.engine.protocol.write_state import keep_edges, write_state
 from processor.language.definitions.load import load
 from processor.values.record import UNAVAILABLE, Change, Record
-from statestore.edges import drop_edge, put_edge
+from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import AbsentOrWithin, TooLarge
-from statestore.versions import encode_version
+from statestore.writes import drop_edge, put_edge
 from tests.support.published_rows import published_below
 from tests.unit.engine.protocol.dialogue import answers_of, crash_step, run_step
 
@@ -48,7 +46,7 @@ def change(offset: int, *, org: str = "x", members: Any = ()) -> Step[Touch | Re
     row = None if members is None else {"id": 1, "org": org, "member_ids": members}
     found = Change(entity="team", key=(1,), row=row, record=record)
     writing = write_state(found, PLAN.entities["team"], published=published_below(V[offset]), expires_at=99)
-    return keep_edges(writing, lambda done: (done.row, done.former_keys) if isinstance(done, Touch) else None)
+    return keep_edges(writing, PLAN.entities["team"])
 
 
 def write(store: MemoryStore, offset: int, *, org: str = "x", members: Any = ()) -> tuple[list[tuple[Any, ...]], Touch]:

@@ -7,18 +7,16 @@ from typing import Any
 
 import pytest
 
-from processor.engine.plan.declared_columns import declared_row
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
-from processor.engine.plan.row_image import image_of
-from processor.engine.protocol.segment import OpenChange, SettleOutcome
-from processor.engine.rounds.row_reads import RowReads
-from processor.engine.rounds.update_counts import UpdateCounts
+from processor.engine.plan.row_image import declared_row, image_of
+from processor.engine.protocol.segments import OpenChange, SettleOutcome
+from processor.engine.rounds.round_counts import RowReads, UpdateCounts
 from processor.language.definitions.load import load
 from processor.values.record import Change, Record
 from statestore.items import Image, JoinKey, Row
 from statestore.keys import Key, no_key
-from statestore.row_writes import keep_indexed
+from statestore.writes import keep_indexed
 from tests.unit.engine.protocol.edited_job import EditedJob
 
 ENTITIES: dict[str, Any] = {

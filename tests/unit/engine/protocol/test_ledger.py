@@ -2,7 +2,7 @@
 
 import pytest
 
-from processor.engine.plan.product_plan import LedgerPlace
+from processor.engine.plan.plan import LedgerPlace
 from processor.engine.protocol.ledger import (
     INVALIDATED,
     UNFIT,

@@ -2,8 +2,15 @@
 
 import pytest
 
-from processor.engine.protocol.ledger import LedgerEntry, Run, run_key
-from processor.engine.protocol.lost_writes import ShownMessage, later_run, lost_message, lost_round
+from processor.engine.protocol.ledger import (
+    LedgerEntry,
+    Run,
+    ShownMessage,
+    later_run,
+    lost_message,
+    lost_round,
+    run_key,
+)
 from registry.model import RunMark
 from statestore.keys import Key
 

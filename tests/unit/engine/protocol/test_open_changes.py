@@ -10,12 +10,13 @@ from processor.engine.protocol.open_changes import (
     SPARE_SEGMENTS,
     OpenChanges,
     SettledSegment,
+    keep_segment,
     stored_overlay,
 )
-from processor.engine.protocol.overlay import Sight
-from processor.engine.protocol.segment import (
+from processor.engine.protocol.segments import (
     CHANGES_PER_ITEM,
     SAMPLE,
+    IndexObservation,
     OpenChange,
     Segment,
     changes_key,
@@ -25,11 +26,10 @@ from processor.engine.protocol.segment import (
     read_changes,
     write_changes,
 )
-from processor.engine.rounds.keep_changes import close_open_changes, keep_segment
 from statestore import keys
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.store import Item
+from statestore.store import Item, Write
 
 ROW = Key("TABLE#star", "7")
 FIRST = changes_key(1, 0, "star.0", 0)
@@ -98,11 +98,11 @@ def test_without_evidence_a_change_is_left_and_due_again_and_its_durable_item_st
 def test_a_segment_that_live_work_saw_in_every_slot_closes_w_after_s(changes: OpenChanges) -> None:
     two = change(2)._replace(slots=((1, "a"), (2, "b")))
     changes.add([segment(change(1, row=Key("TABLE#star", "6")), two)], now=0)
-    changes.see([Sight(FIRST.sk, seen=0b0101), Sight("closed", seen=1)], now=1)
+    changes.see([IndexObservation(FIRST.sk, seen=0b0101), IndexObservation("closed", seen=1)], now=1)
     changes.confirm(now=5)
     (due,) = changes.due(now=5)
     assert [(one.key, [*one.seen]) for one in due.changes()] == [(ROW, [(1, "a")])]
-    changes.see([Sight(FIRST.sk, seen=0b1000)], now=5)
+    changes.see([IndexObservation(FIRST.sk, seen=0b1000)], now=5)
     changes.confirm(now=4)
     assert changes.close(now=100) == []
     changes.confirm(now=5)
@@ -116,7 +116,7 @@ def test_an_index_that_still_shows_a_row_that_left_it_cancels_the_evidence_of_ot
 ) -> None:
     gone = OpenChange("star", ROW, "003", (), frozenset({(1, "a"), (1, "c")}))
     changes.add([segment(gone)], now=0)
-    changes.see([Sight(FIRST.sk, seen=0b01), Sight(FIRST.sk, seen=0b10, lost=0b01)], now=1)
+    changes.see([IndexObservation(FIRST.sk, seen=0b01), IndexObservation(FIRST.sk, seen=0b10, lost=0b01)], now=1)
     changes.confirm(now=5)
     (due,) = changes.due(now=5)
     assert [one.seen for one in due.changes()] == [{(1, "c")}]
@@ -127,8 +127,8 @@ def test_a_row_that_an_index_shows_again_after_its_evidence_is_open_again(change
     other = change(1, row=Key("TABLE#star", "6"))
     changes.add([segment(other, gone)], now=0)
     changes.record([SettledSegment(FIRST.sk, None)], now=5)
-    changes.see([Sight(FIRST.sk, seen=0, lost=0b1000)], now=6)
-    changes.see([Sight(FIRST.sk, seen=0, lost=0b0100)], now=7)
+    changes.see([IndexObservation(FIRST.sk, seen=0, lost=0b1000)], now=6)
+    changes.see([IndexObservation(FIRST.sk, seen=0, lost=0b0100)], now=7)
     assert changes.close(now=10) == []  # the durable item still has an open change
     assert changes.due(now=10) == []
     (due,) = changes.due(now=11)
@@ -152,7 +152,7 @@ def test_a_row_that_left_the_indexes_before_they_showed_an_open_change_waits_for
 def test_an_answer_that_lacks_a_change_or_shows_it_too_old_lags_by_the_age_of_the_change(changes: OpenChanges) -> None:
     changes.add([segment(change(1))], now=0)
     changes.add([segment(change(2), n=1)], now=3)
-    late = [Sight(FIRST.sk, seen=0, late=2), Sight("closed", seen=0, late=1)]
+    late = [IndexObservation(FIRST.sk, seen=0, late=2), IndexObservation("closed", seen=0, late=1)]
     assert changes.lags(late, [], now=10) == [10, 10]
     assert changes.lags([], [left(segment(change(2), n=1), change(2))], now=8) == [5]
     assert changes.lags([], [SettledSegment(FIRST.sk, None)], now=8) == []
@@ -160,7 +160,7 @@ def test_an_answer_that_lacks_a_change_or_shows_it_too_old_lags_by_the_age_of_th
 
 def test_a_change_out_of_sight_of_this_run_is_settled_although_live_work_saw_it(changes: OpenChanges) -> None:
     changes.add([segment(change(1))], now=0, again=True)
-    changes.see([Sight(FIRST.sk, seen=1)], now=1)
+    changes.see([IndexObservation(FIRST.sk, seen=1)], now=1)
     changes.confirm(now=5)
     (due,) = changes.due(now=5)
     assert [(one.version, one.again) for one in due.changes()] == [("001", True)]
@@ -172,7 +172,7 @@ def test_settling_finds_the_roots_of_one_change_in_a_hundred_again_to_watch_the_
     for samples in (True, False):
         changes = OpenChanges(wait=5, settle=5, samples=samples)
         changes.add([segment(*rows)], 0)
-        changes.see([Sight(FIRST.sk, full)], 1)
+        changes.see([IndexObservation(FIRST.sk, full)], 1)
         changes.confirm(5)
         again = [one.again for due in changes.due(5) for one in due.changes()]
         assert 25 < len(again) < 100 if samples else not again
@@ -189,7 +189,8 @@ def test_a_row_that_moves_all_the_time_leaves_few_segments_and_items(changes: Op
         for due in changes.due(second):
             moved = [one for one in due.segment.changes() if one.key == ROW]
             changes.record([left(due.segment, moved[0]._replace(version=f"{second:03d}"))], second)
-        close_open_changes(changes, store, 1, second, second)
+        for request in changes.clean_up(second, second):
+            store.write(request) if isinstance(request, Write) else store.delete(request)
         most = max(most, len(changes.held))
     assert most <= 2 * SPARE_SEGMENTS + 16
     assert len(list(open_items(store))) <= SPARE_SEGMENTS + 16
@@ -264,7 +265,7 @@ def test_a_start_settles_what_it_reloads_s_later(changes: OpenChanges) -> None:
     stored = {"PK": FIRST.pk, "SK": FIRST.sk, **write_changes(FIRST, [change(1)]).set}
     changes.reload([stored], lambda _: {}, now=100)
     assert changes.next_due() == 105
-    assert changes.lags([Sight(FIRST.sk, seen=0, late=1)] * 2, [], now=107) == [7, 7]
+    assert changes.lags([IndexObservation(FIRST.sk, seen=0, late=1)] * 2, [], now=107) == [7, 7]
 
 
 def test_a_closed_segment_does_not_travel_again_with_the_next_ones(changes: OpenChanges) -> None:
@@ -282,7 +283,7 @@ def test_two_rows_of_a_segment_that_an_index_shows_again_at_two_times_are_both_o
     changes.add([segment(*gone)], now=0)
     changes.record([SettledSegment(FIRST.sk, None)], now=5)
     for now, lost in ((6, 0b001), (7, 0b010), (8, 0b100)):
-        changes.see([Sight(FIRST.sk, seen=0, lost=lost)], now)
+        changes.see([IndexObservation(FIRST.sk, seen=0, lost=lost)], now)
     changes.close(now=10)
     assert [one.key.sk for one in changes.changes()] == ["6", "7", "8"]
 
@@ -292,7 +293,7 @@ def test_a_job_without_a_sample_settles_nothing_that_live_work_saw(changes: Open
     one = segment(*rows)
     assert one.sampled
     changes.add([one], 0)
-    changes.see([Sight(FIRST.sk, (1 << len(rows)) - 1)], 1)
+    changes.see([IndexObservation(FIRST.sk, (1 << len(rows)) - 1)], 1)
     changes.confirm(5)
     assert changes.due(5) == []
 

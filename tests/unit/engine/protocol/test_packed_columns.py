@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from processor.engine.plan.declared_columns import declared_columns, declared_row
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.fill import fill
+from processor.engine.plan.row_image import declared_columns, declared_row
+from processor.engine.protocol.walk_steps import fill
 from processor.engine.rounds.step_runner import StepRunner
 from processor.language.definitions.load import load
 from processor.tools.inspect.rows import row_object

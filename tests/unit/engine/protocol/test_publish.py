@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.plan.product_plan import LedgerPlace
+from processor.engine.plan.plan import LedgerPlace
 from processor.engine.plan.step import Step
 from processor.engine.protocol.ledger import INVALIDATED, LedgerEntry, Mark, Run, read_entry
 from processor.engine.protocol.publish import Documents, Unpublishable, invalidate, publish, unpublishable

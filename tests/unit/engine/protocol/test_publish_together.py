@@ -8,9 +8,9 @@ from processor.engine.plan.step import Step, WeakKey
 from processor.engine.protocol.erasures import Erasure, erasure_key, name_of, write_erasure
 from processor.engine.protocol.publish import PublishContext, Unpublishable, publish
 from processor.language.product.avro import EncodedDocument
-from statestore.attribute_values import item_size
 from statestore.keys import Key
 from statestore.store import Done, Item, Refused
+from statestore.values import item_size
 from tests.unit.engine.protocol.dialogue import dialogue
 from tests.unit.engine.protocol.published_root import (
     ADA,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from processor.engine.protocol.published_topics import (
+from processor.engine.protocol.identity import (
     PublishedTopic,
     describe_change,
     is_new,

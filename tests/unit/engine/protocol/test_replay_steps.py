@@ -5,17 +5,16 @@ from typing import Any
 
 import pytest
 
-from processor.engine.plan.touch import OVERSIZED
-from processor.engine.protocol.committed import NOTHING
+from processor.engine.plan.step import OVERSIZED
 from processor.engine.protocol.decode import decode
-from processor.engine.protocol.replay import ReplayedChange, replay
-from processor.engine.protocol.replays import end_replay, noted_keys, replay_key
-from processor.engine.protocol.segment import changes_key, read_changes
+from processor.engine.protocol.epochs import NOTHING
+from processor.engine.protocol.replays import ReplayedChange, end_replay, noted_keys, replay, replay_key
+from processor.engine.protocol.segments import changes_key, read_changes
 from processor.values.placeholders import PLACEHOLDER
 from processor.values.record import Record
+from statestore.items import encode_version
 from statestore.store import MAX_ITEM_BYTES, Delete, Done, Refused, TooLarge, Write
 from statestore.table import TTL
-from statestore.versions import encode_version
 from tests.unit.engine.protocol.dialogue import answers_of
 from tests.unit.engine.protocol.replay_world import WIDE, World, outcomes
 

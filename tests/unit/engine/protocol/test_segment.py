@@ -5,17 +5,22 @@ import pickle
 from hashlib import sha256
 from zlib import crc32
 
-from processor.engine.protocol.overlay import OpenRow, SegmentGroup, Sight, group_of, open_rows, sights_of
-from processor.engine.protocol.segment import (
+from processor.engine.protocol.segments import (
     BYTES_PER_ITEM,
     CHANGES_PER_ITEM,
     DueSegment,
+    IndexObservation,
     OpenChange,
+    OpenRow,
+    SegmentGroup,
     SettleOutcome,
     checksum,
+    group_of,
     make_segment,
     make_segments,
+    observations_of,
     open_items,
+    open_rows,
     read_changes,
 )
 from statestore.keys import Key
@@ -196,12 +201,14 @@ def test_the_sights_of_a_segment_are_those_of_all_its_places_together() -> None:
     opened = {key: group.rows(key) for key in keys}
     dropped = {(one.key, (f"GSI_{slot}", one.key.sk)): one is gone for one in (gone, there) for slot in (1, 2)}
     seen = {(STAR, "GSI_1"): "002", (STAR, "GSI_2"): ""}
-    assert list(sights_of(seen, opened, dropped)) == [Sight("1", seen=0b01_00_11, late=1, lost=0b11_00)]
+    assert list(observations_of(seen, opened, dropped)) == [
+        IndexObservation("1", seen=0b01_00_11, late=1, lost=0b11_00)
+    ]
 
 
 def test_an_answer_that_still_shows_a_row_that_left_the_index_is_a_sight_of_its_own() -> None:
     group = SegmentGroup((make_segment("1", [LEFT]),))
     opened = {("GSI_1", "a#b"): group.rows(("GSI_1", "a#b"))}
-    lost = sights_of({}, opened, {(TEAM, ("GSI_1", "a#b")): False})
-    assert list(lost) == [Sight("1", seen=0, lost=0b01)]
-    assert list(sights_of({}, opened, {})) == []
+    lost = observations_of({}, opened, {(TEAM, ("GSI_1", "a#b")): False})
+    assert list(lost) == [IndexObservation("1", seen=0, lost=0b01)]
+    assert list(observations_of({}, opened, {})) == []

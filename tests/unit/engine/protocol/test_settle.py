@@ -2,9 +2,8 @@
 
 import pytest
 
-from processor.engine.plan.step import Lookup
-from processor.engine.plan.touch import Touch
-from processor.engine.protocol.segment import OpenChange, SettleOutcome
+from processor.engine.plan.step import Lookup, Touch
+from processor.engine.protocol.segments import OpenChange, SettleOutcome
 from processor.engine.protocol.settle import SettledChange, settle
 from statestore.items import JoinKey, Row
 from statestore.store import Done, Equals, Item, Page, Query, Write

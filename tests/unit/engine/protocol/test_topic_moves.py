@@ -1,14 +1,15 @@
 """When an entity leaves its topic for another one, and where its epochs begin then."""
 
-from processor.engine.protocol.epochs import last_topic, read_epochs
-from processor.engine.protocol.topic_moves import (
+from processor.engine.protocol.epochs import (
     TopicEnds,
     begin_of_stay,
     due_moves,
     former_topics,
     is_read,
+    last_topic,
     move_boundaries,
     move_lines,
+    read_epochs,
 )
 from registry.model import EpochBoundary
 

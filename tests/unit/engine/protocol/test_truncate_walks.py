@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from processor.engine.protocol.walk import TruncateGoal, WalkName
+from processor.engine.protocol.walks import TruncateGoal, WalkName
 from statestore.store import Refused
 from tests.unit.engine.protocol.walking_job import PLAN, WalkingJob, with_entity
 
@@ -17,7 +17,7 @@ def test_a_truncate_walks_over_every_partition_and_a_later_run_goes_on() -> None
     assert job.round(after="k") == [EMPTY, EMPTY, EMPTY]
     later = WalkingJob(run=2, store=job.store, filled=False)
     later.adopt(job.plan)
-    assert [(page.pk, page.after) for page in later.walks.next(())] == [(f"TABLE#star#0{n}", "k") for n in range(3)]
+    assert [(page.pk, page.after) for page in later.walks.next()] == [(f"TABLE#star#0{n}", "k") for n in range(3)]
     assert [line.walk for line in later.walks.progress(10.0)] == ["truncate star"]
     later.finish()
     assert later.walks.truncates == {"star": TruncateGoal("5")}
@@ -30,7 +30,7 @@ def test_a_second_truncate_begins_the_walk_again_and_remembers_the_first() -> No
     job.round(after="k")
     job.keep(job.walks.truncate([("star", "5")], PLAN, 0.0))
     assert job.walks.truncates == {"star": TruncateGoal("5", "3")}
-    assert [page.after for page in job.walks.next(())] == [None]
+    assert [page.after for page in job.walks.next()] == [None]
 
 
 def test_a_truncate_that_comes_again_walks_again_to_the_last_truncate() -> None:

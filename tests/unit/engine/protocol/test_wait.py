@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from processor.engine.protocol.stored_roots import waiting_in
-from processor.engine.protocol.wait import AwaitedTransaction, gate_states, wait_of
+from processor.engine.protocol.gates import AwaitedTransaction, gate_states, wait_of, waiting_in
 from tests.unit.engine.rounds.test_gates import Shop, whole
 
 

@@ -5,15 +5,13 @@ from typing import Any
 
 import pytest
 
-from processor.engine.plan.declared_columns import declared_row
-from processor.engine.plan.row_image import image_of
-from processor.engine.plan.step import Request, Step, WeakKey
-from processor.engine.plan.touch import OVERSIZED, UNDECLARED, RefusedChange, Touch
-from processor.engine.protocol.committed import NOTHING, Committed, Published, published_before
+from processor.engine.plan.row_image import declared_row, image_of
+from processor.engine.plan.step import OVERSIZED, UNDECLARED, RefusedChange, Request, Step, Touch, WeakKey
+from processor.engine.protocol.epochs import NOTHING, Committed, Published, published_before
 from processor.engine.protocol.write_state import write_state
 from processor.values.record import UNAVAILABLE, Change, Record
-from statestore.row_writes import keep_indexed, merge_image, write_image
 from statestore.store import MAX_ITEM_BYTES, Done, Item, Refused, TooLarge, Write, WriteOutcome
+from statestore.writes import keep_indexed, merge_image, write_image
 from tests.unit.engine.protocol.dialogue import dialogue
 from tests.unit.engine.protocol.example import PLAN, V, key, row_item
 

@@ -5,8 +5,7 @@ from typing import Any
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.walk import WalkedPage, WalkName
-from processor.engine.protocol.walks import Walks
+from processor.engine.protocol.walks import WalkedPage, WalkName, Walks
 from processor.language.definitions.load import load
 from statestore.memory import MemoryStore
 from statestore.store import Delete, Refused, Write
@@ -55,12 +54,12 @@ class WalkingJob:
 
     def round(self, now: float = 0.0, after: str | None = None, unseen: Any = ()) -> list[WalkName]:
         """A round over the next pages, all of which end in the same way; the walks that it continued."""
-        pages = self.walks.next(())
+        pages = self.walks.next()
         walked = [WalkedPage(page, after, rows=1, unseen=unseen if page.probes else ()) for page in pages]
         self.keep(self.walks.advance(walked, self.plan, now))
         return [page.walk for page in pages]
 
     def finish(self, now: float = 0.0) -> None:
-        while self.walks.next(()) or self.walks.shown_at:
+        while self.walks.next() or self.walks.shown_at:
             self.round(now)
             self.keep(self.walks.end_fills(self.plan, now + 5))

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.committed import NOTHING
-from processor.engine.protocol.fan_outs import FanOut
+from processor.engine.protocol.epochs import NOTHING
 from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.open_changes import OpenChanges, SettledSegment
-from processor.engine.protocol.segment import OpenChange, Segment, changes_key, make_segment
+from processor.engine.protocol.pending import FanOut
+from processor.engine.protocol.segments import OpenChange, Segment, changes_key, make_segment
 from processor.engine.rounds.clock import VirtualClock
-from processor.engine.rounds.make_driver import make_driver
+from processor.engine.rounds.driver import make_driver
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
@@ -108,7 +108,7 @@ def opening() -> LaneResult:
 
 def settling(*, shown: bool, segment: Segment = SEGMENT) -> LaneResult:
     """A lane whose first stage settled the segment with the change. Where no slot showed it, it is left in `LEFT`."""
-    return lane(results=(StageResult(settled=(SettledSegment(segment.name, None if shown else LEFT),)),))
+    return lane(results=(StageResult(done=(SettledSegment(segment.name, None if shown else LEFT),)),))
 
 
 def open_in(changes: OpenChanges) -> list[OpenChange]:

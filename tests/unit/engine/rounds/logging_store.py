@@ -4,10 +4,10 @@ from collections.abc import Collection
 from typing import Any
 
 from processor.engine.plan.step import Request, Step
+from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Delete, Done, Item, Page, Query, Refused, Write, WriteOutcome
-from statestore.versions import encode_version
 
 V = [encode_version(0, 0, n) for n in range(10)]
 ADA, BOB, CYD = (Key("TABLE#user", name) for name in ("ada", "bob", "cyd"))

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.rounds.absent_columns import SIGN, AbsentReport
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
+from processor.engine.rounds.round_counts import SIGN, AbsentCounts, AbsentReport, count_absent
 from processor.engine.rounds.trial import Trial
-from processor.engine.rounds.update_counts import AbsentCounts, count_absent
 from processor.environment.settings.settings import Settings
 from processor.job.metrics.metrics import read_metrics
 from processor.job.metrics.status import wrong_in_report

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import pytest
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.rounds.account import check_account
+from processor.engine.rounds.round_counts import check_account
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.errors import TooManyRejects

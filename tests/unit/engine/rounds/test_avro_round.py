@@ -10,11 +10,11 @@ from tests.support.required import require_schema_packages
 require_schema_packages()
 
 from processor.engine.plan.planning import plan_alone  # noqa: E402
-from processor.engine.protocol.backlog import PARTITION  # noqa: E402
+from processor.engine.protocol.pending import PARTITION  # noqa: E402
 from processor.engine.rounds.round import PublishSetup  # noqa: E402
 from processor.engine.rounds.trial import Trial  # noqa: E402
 from processor.environment.settings.settings import Settings  # noqa: E402
-from processor.job.kafka.open_schemas import open_avro_writer  # noqa: E402
+from processor.job.kafka.schemas import open_avro_writer  # noqa: E402
 from processor.language.definitions.load import load  # noqa: E402
 from processor.values import canonical_json  # noqa: E402
 from processor.values.dead_letters import DeadLetter, rejected_record  # noqa: E402

@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-from processor.engine.protocol.fan_outs import FoundRoots, ResumedFanOut
 from processor.engine.protocol.ledger import Run
-from processor.engine.protocol.overlay import Sight
-from processor.engine.protocol.segment import DueSegment, write_changes
+from processor.engine.protocol.pending import FoundRoots, ResumedFanOut
+from processor.engine.protocol.segments import DueSegment, IndexObservation, write_changes
+from processor.engine.rounds.driver import make_driver
 from processor.engine.rounds.follow_up_stages import backlog_stage, resume_stage, settle_stage
-from processor.engine.rounds.make_driver import make_driver
 from processor.engine.rounds.round import StageResult
 from processor.environment.settings.settings import Settings
 from statestore.keys import Key
@@ -43,7 +42,7 @@ def test_background_work_settles_then_continues_fan_outs_then_publishes_the_back
     page = ResumedFanOut(FAN_OUT, Key("TABLE#user", "9"), FoundRoots(frozenset(), ()))
     job.lanes += [
         [settling(shown=True)],
-        [lane(tally=PUBLISHED, results=(StageResult(resumed=(page,)),))],
+        [lane(tally=PUBLISHED, results=(StageResult(done=(page,)),))],
         [lane(tally=PUBLISHED)],
     ]
     job.driver.background_work()
@@ -98,7 +97,7 @@ def test_a_change_that_an_index_does_not_show_is_settled_again(job: Job) -> None
 
 
 def test_a_change_that_live_work_saw_in_every_slot_needs_no_round(job: Job) -> None:
-    job.batch(replace(opening(), sights=(Sight(SEGMENT.name, seen=1),)))
+    job.batch(replace(opening(), sights=(IndexObservation(SEGMENT.name, seen=1),)))
     job.clock.sleep(5)
     job.log.clear()
     job.driver.background_work()
@@ -121,7 +120,7 @@ def test_a_later_run_waits_for_the_indexes_and_takes_over_the_work_of_the_earlie
     )
     driver.start()
     assert job.clock.now() == Settings().wait_seconds
-    assert driver.progress.fan_outs.next() == [FAN_OUT]
+    assert list(driver.progress.fan_outs.waiting.values()) == [FAN_OUT]
     assert open_in(driver.progress.open_changes) == [CHANGE._replace(again=True)]
     assert driver.progress.open_changes.next_due() == 5.0
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.erasures import Erasure
-from processor.engine.protocol.held_portion import read_portion
+from processor.engine.protocol.gate_items import read_portion
+from processor.engine.protocol.gates import waiting_in
 from processor.engine.protocol.identity import IDENTITY
-from processor.engine.protocol.stored_roots import waiting_in
-from processor.engine.rounds.eraser import Eraser
+from processor.engine.rounds.operators import Eraser
 from processor.language.definitions.load import load
 from statestore.copy_items import copy_items
+from statestore.items import encode_version
 from statestore.memory import MemoryStore
-from statestore.versions import encode_version
 from tests.unit.engine.rounds.test_gates import ENTITIES, PRODUCT, Shop
 
 ORDER = {"id": 5, "total": 7}

@@ -7,13 +7,13 @@ import pytest
 
 from benchmarks.steps import demo_plan, generate_records
 from processor.engine.protocol.erasures import Erasure
-from processor.engine.protocol.segment import open_items
-from processor.engine.rounds.eraser import Eraser
+from processor.engine.protocol.segments import open_items
+from processor.engine.rounds.operators import Eraser
 from processor.engine.rounds.trial import Trial, batches
 from processor.environment.settings.settings import Settings
 from processor.values.record import Record
+from statestore.items import encode_version
 from statestore.memory import MemoryStore
-from statestore.versions import encode_version
 from tests.unit.engine.rounds.logged_job import PLAN
 
 

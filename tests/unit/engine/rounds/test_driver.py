@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from processor.engine.protocol.ledger import Run, read_run
-from processor.engine.protocol.walk import TruncateGoal, Walk, write_walk
+from processor.engine.protocol.walks import TruncateGoal, Walk, write_walk
 from processor.engine.rounds.round import StageResult
 from processor.engine.rounds.write_stage import write_stage
 from processor.errors import AccountError, Fenced, LostWrites

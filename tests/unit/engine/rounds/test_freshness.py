@@ -7,8 +7,8 @@ from math import inf
 import pytest
 
 from processor.cli.printing.output import event_text, freshness_histogram
-from processor.engine.rounds.freshness import BOUNDS, UNKNOWN, Freshness, count_ages, oldest, read_freshness
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
+from processor.engine.rounds.round_counts import AGE_BOUNDS, UNKNOWN, Freshness, count_ages, oldest, read_freshness
 from processor.job.metrics.status import freshness_text
 
 
@@ -28,8 +28,8 @@ def test_each_document_counts_in_the_bucket_whose_upper_bound_its_age_does_not_e
 
 
 def test_the_buckets_go_from_a_tenth_of_a_second_to_ten_minutes_in_steps_of_at_most_a_third() -> None:
-    assert (BOUNDS[0], BOUNDS[-1], len(BOUNDS)) == (0.1, 630, 39)
-    assert all(1.2 < upper / lower < 1.34 for lower, upper in pairwise(BOUNDS))
+    assert (AGE_BOUNDS[0], AGE_BOUNDS[-1], len(AGE_BOUNDS)) == (0.1, 630, 39)
+    assert all(1.2 < upper / lower < 1.34 for lower, upper in pairwise(AGE_BOUNDS))
 
 
 def test_a_quantile_lies_between_the_bounds_of_its_bucket_in_proportion() -> None:

@@ -1,6 +1,6 @@
 """The histogram of how far index answers lag."""
 
-from processor.engine.rounds.index_lag import count_lags
+from processor.engine.rounds.round_counts import count_lags
 
 
 def test_each_answer_that_lags_counts_in_the_bucket_of_its_age() -> None:

@@ -14,7 +14,7 @@ from processor.cli.main import main
 from processor.cli.printing.output import UNFIT_LINE
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.ledger import group_key, read_entry
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.engine.rounds.round import PublishSetup
 from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.trial import LaneOutbox, Trial

@@ -10,9 +10,9 @@ import pytest
 
 from processor.engine.protocol.open_changes import OpenChanges, SettledSegment
 from processor.engine.protocol.replays import ReplayReport, drop, letter_position
-from processor.engine.protocol.segment import OpenChange, make_segment
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.live_replays import AGAIN_SECONDS, GONE, LiveReplays, RequestedLetters
+from processor.engine.protocol.segments import OpenChange, make_segment
+from processor.engine.rounds.events import JobEvent
+from processor.engine.rounds.operators import AGAIN_SECONDS, GONE, LiveReplays, RequestedLetters
 from processor.errors import KafkaError
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Record, Rejected

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from processor.engine.rounds.recorded_ends import RecordedEnds
+from processor.engine.rounds.trial import RecordedEnds
 from processor.values.framing import SchemedValue
 from processor.values.record import Record
 from processor.values.source_transaction import TransactionEnd

@@ -9,7 +9,7 @@ from processor.engine.protocol.replays import ReplayReport
 from processor.values.dead_letters import REPAIR, DeadLetter, reject_message, rejected_record, repair_record
 from processor.values.placeholders import PLACEHOLDER
 from processor.values.record import Rejected
-from statestore.versions import next_fill
+from statestore.items import next_fill
 from tests.unit.engine.protocol.replay_world import NARROW, World
 
 USER = NARROW.entities["user"].entity

@@ -7,7 +7,7 @@ import pytest
 
 from processor.cli.main import main
 from processor.engine.plan.planning import plan_alone
-from processor.engine.rounds.run_product_tests import run_case
+from processor.engine.rounds.trial import run_case
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load, read_directory
 from processor.language.definitions.problems import DefinitionError

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.step import Lookup
-from processor.engine.protocol.overlay import OpenRow, Sight
-from processor.engine.protocol.segment import IndexKey
+from processor.engine.protocol.segments import IndexKey, IndexObservation, OpenRow
 from processor.engine.rounds.step_runner import StepRunner, apply_overlay
 from statestore.keys import Key
 from statestore.memory import MemoryStore
@@ -152,7 +151,7 @@ def test_an_open_row_is_read_by_key_only_where_the_answer_lacks_it(
     runner.run([asks((Lookup(STARS),))])
     assert store.log == [STARS, *([("get", star("1"))] if reads else [])]
     seen, late = int(has and (indexed or "") >= version), int(reads)
-    assert runner.sights() == ((Sight("s", seen, late),) if seen or late else ())
+    assert runner.sights() == ((IndexObservation("s", seen, late),) if seen or late else ())
 
 
 @pytest.mark.parametrize(
@@ -174,7 +173,7 @@ def test_an_answer_without_a_row_that_left_the_index_is_evidence(
         store=store, overlays=(Overlay({("GSI_1", "ice"): [(star("1"), OpenRow(V[2], False, "s", 2))]}),)
     )
     runner.run([asks((Lookup(STARS, paged=paged),))])
-    assert runner.sights() == ((Sight("s", seen, late, lost),) if seen or late else ())
+    assert runner.sights() == ((IndexObservation("s", seen, late, lost),) if seen or late else ())
 
 
 def test_a_row_that_a_page_lacks_is_no_lag_of_the_index_because_a_later_page_may_show_it(store: LoggingStore) -> None:
@@ -190,7 +189,7 @@ def test_every_page_of_an_answer_is_evidence_for_the_open_rows_that_it_shows(sto
     overlay = Overlay({("GSI_1", "ice"): opened(star("2"))})
     runner = StepRunner(store=store, overlays=(overlay,), page=2)
     runner.run([asks((Lookup(STARS, paged=True, after=star("1")),))])
-    assert runner.sights() == (Sight("s", seen=1),)
+    assert runner.sights() == (IndexObservation("s", seen=1),)
     assert store.log == [("page", STARS, star("1"), 2)]
 
 
@@ -217,7 +216,11 @@ def test_an_answer_is_evidence_for_each_open_change_of_a_row_that_is_not_newer_a
     )
     runner = StepRunner(store=store, overlays=overlays)
     runner.run([asks((Lookup(STARS),))])
-    assert {*runner.sights()} == {Sight("round 0", 1), Sight("round 1", 1), Sight("round 2", 0, late=1)}
+    assert {*runner.sights()} == {
+        IndexObservation("round 0", 1),
+        IndexObservation("round 1", 1),
+        IndexObservation("round 2", 0, late=1),
+    }
 
 
 def test_lookups_that_differ_in_their_overlay_are_different(store: LoggingStore) -> None:

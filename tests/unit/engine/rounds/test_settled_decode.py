@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.language.definitions.load import load
 from processor.values.decimal_forms import LearnedForm
 from processor.values.entity import DecimalForm

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.protocol.committed import NOTHING
+from processor.engine.protocol.epochs import NOTHING
 from processor.values.decimal_forms import LearnedForm
 from processor.values.record import Record
 from tests.unit.engine.rounds.settled_items import BYTES, DIGITS, item, letters, prices, settled, started

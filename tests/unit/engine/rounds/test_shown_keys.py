@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.engine.rounds.shown_keys import shown_keys
+from processor.engine.rounds.decoding import shown_keys
 from processor.values.decimal_forms import LearnedForm
 from processor.values.entity import DecimalForm, Entity
 from processor.values.framing import NO_SCHEMAS

@@ -9,7 +9,7 @@ import pytest
 
 from processor.cli.main import main
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.backlog import PARTITION, Backlog
+from processor.engine.protocol.pending import PARTITION, Backlog
 from processor.engine.rounds import publish_stage
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings

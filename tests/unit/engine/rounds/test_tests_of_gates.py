@@ -5,7 +5,7 @@ from textwrap import dedent
 import pytest
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.rounds.run_product_tests import run_case
+from processor.engine.rounds.trial import run_case
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.language.definitions.problems import DefinitionError

@@ -1,7 +1,6 @@
 """A trouble is said when it begins, now and then while it lasts, and when it ends."""
 
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Troubles
 
 
 class Scene:

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.committed import NOTHING, Committed
+from processor.engine.protocol.epochs import NOTHING, Committed
 from processor.engine.protocol.ledger import Run
-from processor.engine.protocol.overlay import group_of
-from processor.engine.protocol.segment import OpenChange, make_segment
+from processor.engine.protocol.segments import OpenChange, group_of, make_segment
 from processor.engine.rounds.round import PublishSetup, Round, StageResult
 from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.write_stage import write_stage
@@ -19,9 +18,9 @@ from processor.errors import TruncateRefused
 from processor.language.definitions.load import load
 from processor.values.dead_letters import rejected_record
 from processor.values.record import Message, Record
+from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.versions import encode_version
 from tests.unit.engine.protocol.example import PLAN, key
 
 ROUND = Round(

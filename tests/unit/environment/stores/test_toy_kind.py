@@ -18,14 +18,14 @@ from processor.environment.embedded import Addresses, part_functions, parts_of
 from processor.environment.settings.resolve import settings_at
 from processor.environment.settings.settings import Settings, read_settings
 from processor.environment.stores.kinds import KINDS, open_store
-from processor.errors import ForeignPart, PartError, SettingError
-from processor.job.run.outages.outside_parts import STORE, places
+from processor.errors import OwnedByAnother, PartError, SettingError
+from processor.job.run.outages import STORE, places
 from processor.tools.doctor import context
 from processor.tools.operate.erasure import make_certificate
 from registry.model import Binding
 from tests.unit.environment.stores.toy_kind import TABLES, TOY, ToyProbe
 from tests.unit.tools.doctor.healthy import Healthy
-from tests.unit.tools.operate.test_erasure import OCCASION, REPORT
+from tests.unit.tools.operate.test_erasure import CONTEXT, REPORT
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +109,7 @@ def test_a_verb_takes_the_store_whose_part_local_up_started(monkeypatch: pytest.
 
 
 def test_the_certificate_of_an_erasure_has_its_words() -> None:
-    made = make_certificate(replace(OCCASION, settings=Settings(store="toy")), REPORT)
+    made = make_certificate(replace(CONTEXT, settings=Settings(store="toy")), REPORT)
     texts = json.dumps(made["remains"])
     assert "then the toy removes it at night" in texts
     assert "the former row in the box" in texts
@@ -120,7 +120,7 @@ def test_the_certificate_of_an_erasure_has_its_words() -> None:
 def test_an_outage_and_a_foreign_table_name_it() -> None:
     assert places(Settings(store="toy"))[STORE] == "the toy box"
     registry = Binding(identity="id", job="statestore", table="toy:mine")
-    with pytest.raises(ForeignPart, match="--store toy --table mine"):
+    with pytest.raises(OwnedByAnother, match="--store toy --table mine"):
         check_binding(registry, Binding(identity="", job="statestore", table="other"), table=None)
 
 

@@ -15,7 +15,7 @@ from processor.engine.plan.planning import plan_alone  # noqa: E402
 from processor.environment.settings.settings import Settings  # noqa: E402
 from processor.errors import SchemaRegistryAway  # noqa: E402
 from processor.job.kafka import registry_client  # noqa: E402
-from processor.job.kafka.document_schemas import SchemaRegistration, as_json  # noqa: E402
+from processor.job.kafka.schemas import SchemaRegistration, as_json  # noqa: E402
 from processor.language.definitions.load import load  # noqa: E402
 from processor.tools.doctor import kafka  # noqa: E402
 from processor.tools.doctor.checks import examine  # noqa: E402

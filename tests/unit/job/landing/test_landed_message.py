@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from processor.job.landing.landed_message import fingerprint, latest, read_message, why_foreign
+from processor.job.landing.target import fingerprint, latest, read_message, why_foreign
 from processor.values.record import Record
 
 HEADERS = {"product": b"person", "product_version": b"2", "sequence": b"7", "registry_version": b"1", "batch": b"0"}

@@ -3,10 +3,8 @@
 from threading import Event
 from typing import Any, cast
 
-from processor.engine.rounds.job_event import no_report
-from processor.engine.rounds.troubles import Troubles
-from processor.job.landing.landing import Landing
-from processor.job.landing.landing_page import LANDING_PAGES, landing_state
+from processor.engine.rounds.events import Troubles, no_report
+from processor.job.landing.landing import LANDING_PAGES, Landing, landing_state
 from processor.job.landing.target import LandedTopic, Target
 
 

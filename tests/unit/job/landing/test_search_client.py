@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from processor.environment.programs.program import free_port
-from processor.job.landing.search_client import IndexAnswer, IndexWrite, SearchClient
+from processor.job.landing.search import IndexAnswer, IndexWrite, SearchClient
 from processor.job.landing.target import LandingError, TargetAway
 
 
@@ -78,7 +78,7 @@ def test_a_bulk_request_in_full(server: Server) -> None:
 
 
 def test_a_bulk_request_has_a_limit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("processor.job.landing.search_client.BULK_BYTES", 10)
+    monkeypatch.setattr("processor.job.landing.search.BULK_BYTES", 10)
     server.answers = [(200, items(200)), (200, items(409, 201)), (200, items(201))]
     with closing(SearchClient(server.url)) as client:
         answers = client.bulk("a", writes(b"{12345678}", b"{}", b"{}", b"{1234567}"))

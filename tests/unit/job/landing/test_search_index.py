@@ -6,8 +6,8 @@ import orjson
 import pytest
 import simplejson
 
-from processor.job.landing import search_index
-from processor.job.landing.landed_message import LandedMessage, fingerprint, write_latest
+from processor.job.landing import search as search_index
+from processor.job.landing.target import LandedMessage, fingerprint, write_latest
 
 MESSAGE = LandedMessage(1, 3, '{"id":1}', "{}", 7, 2, 5)
 

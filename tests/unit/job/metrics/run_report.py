@@ -8,18 +8,15 @@ from typing import Any
 
 from processor.counts import BATCH
 from processor.engine.plan.planning import plan_alone
-from processor.engine.rounds.freshness import count_ages
-from processor.engine.rounds.job_event import Report, no_report
-from processor.engine.rounds.stage_times import stage_time
+from processor.engine.rounds.events import Report, Troubles, no_report
+from processor.engine.rounds.round_counts import count_ages, stage_time
 from processor.engine.rounds.trial import Trial
-from processor.engine.rounds.troubles import Troubles
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.lag import TopicLag
 from processor.job.run.monitor import JobMonitor, LastBatch
 from processor.language.definitions.load import load
 from processor.values.record import Record
-from statestore.memory import MemoryStore
-from statestore.metered import MeteredStore
+from statestore.memory import MemoryStore, MeteredStore
 from tests.unit.engine.rounds.logged_job import DEFINITIONS
 
 WITH_BADGE = {
@@ -79,7 +76,7 @@ def monitored(trial: Trial, report: Report = no_report) -> Any:
         driver=trial.driver,
         lease=SimpleNamespace(job=JOB),
         renewal=SimpleNamespace(age=3.2),
-        steward=None,
+        follower=None,
         topics=SimpleNamespace(missing={}, streamed={"user"}, wrong=""),
         moves=SimpleNamespace(former={"star": "star"}),
         positions={},

@@ -1,6 +1,6 @@
 """What a run counted in its last hour, for the products and costs of the console."""
 
-from processor.job.metrics.count_window import MARKS, CountWindow
+from processor.job.run.monitor import MARKS, CountWindow
 from processor.text import HOUR
 
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import jsonschema
 
-from processor.job.metrics.emf_lines import EmfWriter
-from processor.job.metrics.metrics import METRICS
+from processor.job.metrics.metrics import METRICS, EmfWriter
 from tests.unit.job.metrics.run_report import JOB, run_report
 
 REPORT = run_report()

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from processor.job.metrics.metrics import METRICS
-from processor.job.metrics.prometheus_text import prometheus_text
+from processor.job.metrics.status_page import prometheus_text
 from tests.unit.job.metrics.run_report import run_report
 
 

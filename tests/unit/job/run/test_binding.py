@@ -6,8 +6,8 @@ import pytest
 
 from processor.engine.protocol.identity import IDENTITY, write_identity
 from processor.environment.settings.settings import Settings
-from processor.errors import ForeignPart
-from processor.job.run.binding import bind_parts
+from processor.errors import OwnedByAnother
+from processor.job.run.binding import Parts
 from registry.model import Binding
 from statestore.memory import MemoryStore
 
@@ -25,7 +25,7 @@ class FreshRegistry:
 
 
 def bind(store: MemoryStore, registry: Any) -> None:
-    bind_parts(Settings(job="profiles", table="rows"), registry, store, None)
+    Parts(settings=Settings(job="profiles", table="rows"), registry=registry, store=store).bind()
 
 
 def test_a_run_binds_an_empty_table_to_its_registry() -> None:
@@ -38,6 +38,6 @@ def test_a_run_binds_an_empty_table_to_its_registry() -> None:
 def test_a_table_that_another_registry_bound_just_now_is_refused() -> None:
     store, registry = MemoryStore(), FreshRegistry()
     store.write(write_identity("other", None))
-    with pytest.raises(ForeignPart, match="another job bound the table rows just now: start again"):
+    with pytest.raises(OwnedByAnother, match="another job bound the table rows just now: start again"):
         bind(store, registry)
     assert registry.bound is None

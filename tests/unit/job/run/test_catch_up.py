@@ -6,7 +6,7 @@ import pytest
 
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
-from processor.job.run.catch_up import CatchUp
+from processor.job.run.job import CatchUp
 from processor.job.run.source import OffsetRanges
 from processor.values.record import Record
 from tests.unit.engine.rounds.logged_job import PLAN

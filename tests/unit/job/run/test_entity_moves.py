@@ -27,9 +27,9 @@ class World:
             EpochBoundary(topic="a", topic_id="id of a", partition=0, from_offset=0, epoch=1, entity="user")
         ]
         self.lines: list[str] = []
-        registry: Any = self
+        broker: Any = self
         self.moves = EntityMoves(
-            registry=registry, admin=self, now=lambda: self.seconds, report=lambda event: self.lines.append(event.text)
+            registry=broker, admin=broker, now=lambda: self.seconds, report=lambda event: self.lines.append(event.text)
         )
 
     def topics(self, names: Sequence[str]) -> dict[str, TopicDescription]:

@@ -5,8 +5,7 @@ from importlib import import_module
 import pytest
 
 from processor.errors import TopicRefused
-from processor.job.run.failures import error_line, outage_of
-from processor.job.run.outages.outside_parts import OUTAGES
+from processor.job.run.outages import OUTAGES, error_line, outage_of
 from registry.errors import LeaseLost, RegistryMissing, RegistryUnreachable
 from statestore.errors import Terminal
 

@@ -2,8 +2,8 @@
 
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.form_notes import PARTITION, read_form, write_form
-from processor.engine.protocol.walk import FillGoal, TruncateGoal, Walk, read_walk, write_walk
-from processor.job.run.forget_progress import forget_progress
+from processor.engine.protocol.walks import FillGoal, TruncateGoal, Walk, read_walk, write_walk
+from processor.job.run.binding import forget_progress
 from processor.values.decimal_forms import FormNote, LearnedForm
 from statestore.keys import Key
 from statestore.memory import MemoryStore

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from processor.cli.printing.output import status_summary
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.errors import KafkaError
 from processor.job.kafka.lag import Unread
-from processor.job.metrics.prometheus_text import prometheus_text
+from processor.job.metrics.status_page import prometheus_text
 from processor.job.run import monitor as module
 from processor.job.run.monitor import JobMonitor
 from tests.unit.job.metrics.run_report import busy_trial, monitored

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-import processor.job.run.publish_preparation as preparation
+import processor.job.run.product_topics as preparation
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.identity import SEQUENCES
 from processor.engine.protocol.ledger import LedgerEntry, Mark, group_key, read_entry, reserve
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.environment.settings.settings import Settings
-from processor.errors import ForeignPart
-from processor.job.run.publish_preparation import earlier_sequences
+from processor.errors import OwnedByAnother
+from processor.job.run.product_topics import earlier_sequences
 from processor.language.definitions.load import load
 from statestore.memory import MemoryStore
 
@@ -75,10 +75,12 @@ def test_a_registry_that_gives_a_ledger_number_to_another_product_is_older_than_
     earlier_sequences(Settings(), plan_with(a="user 0", b="user 1"), store)
     topics.clear()
     with pytest.raises(
-        ForeignPart, match=r"knows ledger number 1 of b, and the registry gives number 1 to c\. Restore a newer"
+        OwnedByAnother, match=r"knows ledger number 1 of b, and the registry gives number 1 to c\. Restore a newer"
     ):
         earlier_sequences(Settings(), plan_with(a="user 0", c="user 1"), store)
-    with pytest.raises(ForeignPart, match="the table knows ledger number 0 of a, and the registry gives number 0 to b"):
+    with pytest.raises(
+        OwnedByAnother, match="the table knows ledger number 0 of a, and the registry gives number 0 to b"
+    ):
         earlier_sequences(Settings(), plan_with(b="user 0", a="user 1"), store)
     assert topics == []
 

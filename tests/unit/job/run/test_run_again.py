@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Troubles
 from processor.environment.settings.settings import Settings
 from processor.errors import Fenced, KafkaError, Outage, Stopped
-from processor.job.run import run_again as module
-from processor.job.run.outages import outage_wait
-from processor.job.run.run_again import run_again
+from processor.job.run import outages
+from processor.job.run import run_job as module
+from processor.job.run.run_job import run_again
 from registry.errors import LeaseLost, RegistryUnreachable
 from registry.model import Lease
 from statestore.errors import Terminal, Transient
@@ -91,7 +90,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     store = SimpleNamespace(describe=lambda: None, close=lambda: None)
     monkeypatch.setattr(module, "run_job", run_fake)
     monkeypatch.setattr(module, "open_store", lambda _: store)
-    monkeypatch.setattr(outage_wait, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(outages, "FIRST_SECONDS", 0.0)
     return lambda runs: run_again(runs.open, once=True, stopping=runs.stopping)
 
 

@@ -4,11 +4,11 @@ from threading import Event
 
 import pytest
 
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.environment.settings.settings import Settings
 from processor.errors import BoundaryError, Fenced, Stopped
-from processor.job.run import run_end as module
-from processor.job.run.run_end import noted_end
+from processor.job.run import run_job as module
+from processor.job.run.run_job import noted_end
 from registry.errors import RegistryMissing, RegistryUnreachable
 from statestore.errors import FencedWrite, Transient
 

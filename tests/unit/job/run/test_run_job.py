@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.rounds.job_event import JobEvent
-from processor.engine.rounds.troubles import Troubles
+from processor.engine.rounds.events import JobEvent, Troubles
 from processor.environment.settings.settings import Settings
 from processor.errors import Fenced, Outage, StatestoreError, Stopped
 from processor.job.run import run_job as module
@@ -50,7 +49,7 @@ class Query:
 
 class FakeJob(Job):
     """A job without Spark: its streams are those that the test gives it. The broker has `existing` topics, and an operator pauses
-    topics by `pauses`: the steward takes the pause between two batches."""
+    topics by `pauses`: the follower takes the pause between two batches."""
 
     def __init__(self, *queries: Query) -> None:
         self.existing, self.pauses, self.lines = {USERS}, set[str](), list[JobEvent]()
@@ -66,7 +65,7 @@ class FakeJob(Job):
             busy=False,
             background_work=lambda: None,
             note_read=lambda _positions: None,
-            asks=False,
+            needs_topic_ends=False,
             store=SimpleNamespace(close=lambda: None),
             transactions=SimpleNamespace(close=lambda: None),
             pending=False,
@@ -85,7 +84,7 @@ class FakeJob(Job):
             "lease": Lease(job="main", generation=1, owner="one", lanes=1),
             "renewal": SimpleNamespace(check=lambda: None, stop=lambda: None),
             "troubles": Troubles(self.lines.append),
-            "steward": SimpleNamespace(snapshot=snapshot, turn=self._take_pauses, pending=False),
+            "follower": SimpleNamespace(snapshot=snapshot, turn=self._take_pauses, pending=False),
         }
         super().__init__(**given)
 

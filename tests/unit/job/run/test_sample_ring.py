@@ -2,7 +2,7 @@
 
 import itertools
 
-from processor.job.run.sample_ring import MOST_SAMPLES, SampleRing
+from processor.job.run.monitor import MOST_SAMPLES, SampleRing
 
 
 def test_a_sample_a_minute_and_an_hour_of_them() -> None:

@@ -10,7 +10,7 @@ from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.identity import write_sequence
 from processor.engine.protocol.ledger import group_partition
 from processor.environment.settings.settings import Settings
-from processor.job.run import find_lost_writes
+from processor.job.run import binding
 from processor.language.definitions.load import load
 from processor.values.record import HEADERS, HIGHEST_SEQUENCE, Record
 from statestore.memory import MemoryStore
@@ -37,8 +37,8 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Callable[[Record], str]:
         def read_last(_servers: str, _kafka: Any, _topics: Any, counts: Callable[[Record], bool]) -> list[Record]:
             return [last] if counts(last) else []
 
-        monkeypatch.setattr(find_lost_writes, "read_last", read_last)
-        return find_lost_writes._lost_message(Settings(), PLAN, store)
+        monkeypatch.setattr(binding, "read_last", read_last)
+        return binding._lost_message(Settings(), PLAN, store)
 
     return find
 

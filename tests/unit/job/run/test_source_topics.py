@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -37,8 +38,9 @@ class Broker:
         return [one for one in self.read if one.entity in entities]
 
     def source(self) -> SourceTopics:
+        broker: Any = self
         return SourceTopics(
-            admin=self, registry=self, now=lambda: self.seconds, report=lambda event: self.lines.append(event.text)
+            admin=broker, registry=broker, now=lambda: self.seconds, report=lambda event: self.lines.append(event.text)
         )
 
 

@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
-from processor.engine.rounds.job_event import JobEvent
+from processor.engine.rounds.events import JobEvent
 from processor.errors import KafkaError
 from processor.job.run.transaction_feed import (
     LOOK_SECONDS,
@@ -66,7 +66,10 @@ class World:
 
     def __post_init__(self) -> None:
         self.feed = KafkaTransactionFeed(
-            open_reader=lambda _: self.topic, schemas=NO_SCHEMAS, report=self.events.append, now=lambda: self.now
+            open_reader=lambda _: cast(Any, self.topic),
+            schemas=NO_SCHEMAS,
+            report=self.events.append,
+            now=lambda: self.now,
         )
 
     def produce(self, at: float, *values: Any) -> None:

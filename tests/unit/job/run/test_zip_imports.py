@@ -8,7 +8,7 @@ from zipimport import zipimporter
 
 import pytest
 
-from processor.job.run.zip_imports import keep_zip_directories
+from processor.job.run.worker import keep_zip_directories
 
 
 @pytest.fixture(autouse=True)

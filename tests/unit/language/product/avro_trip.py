@@ -7,8 +7,8 @@ from typing import Any
 import fastavro
 
 from processor.job.kafka.framed_records import RegistrySchemas
-from processor.job.kafka.open_schemas import open_avro_writer
 from processor.job.kafka.registry_client import WriterSchema
+from processor.job.kafka.schemas import open_avro_writer
 from processor.language.product.avro import avro_datum, avro_schema_text
 from processor.language.product.product import Product
 from processor.values import canonical_json

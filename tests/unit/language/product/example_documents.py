@@ -6,8 +6,7 @@ from typing import Any
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
-from processor.engine.rounds.run_product_tests import run_trial
-from processor.engine.rounds.trial import Trial
+from processor.engine.rounds.trial import Trial, run_trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load, read_directory, read_tests
 from processor.language.definitions.product_tests import read_cases

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from processor.language.product.join_fields import array_of, join_keys, parse_compared, parse_element, typed_field
 from processor.values.entity import Entity, parse_type
-from registry.text import column_of
+from registry.model import column_of
 from statestore import keys
 
 
@@ -76,7 +76,7 @@ names = st.text("a%#=[]!", min_size=1, max_size=4)
 def test_no_two_keys_of_any_fields_share_a_partition(one: list[str], other: list[str], data: st.DataObject) -> None:
     values = [data.draw(st.lists(names, min_size=len(fields), max_size=len(fields))) for fields in (one, other)]
     partitions = [
-        keys.edge_partition("team", keys.field_names(fields), keys.encode(key) or "")
+        keys.edge_partition("team", keys.field_names(tuple(fields)), keys.encode(key) or "")
         for fields, key in zip((one, other), values, strict=True)
     ]
     assert (partitions[0] == partitions[1]) == ((one, values[0]) == (other, values[1]))

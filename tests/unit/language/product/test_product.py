@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from processor.engine.plan.access import EdgeRead, KeyRead, SlotRead
-from processor.engine.plan.plan import Plan
+from processor.engine.plan.plan import JoinPlan, Plan
 from processor.engine.plan.planning import plan_alone
-from processor.engine.plan.product_plan import JoinPlan
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions, Join, align_columns, used_columns
 from processor.language.product.sql_printer import product_sql
+from registry.model import EdgePath, KeyPath, SlotPath
 
 ENTITIES = """
 team: {key: [id], columns: {id: int, lead: int, ids: "int[]"}}
@@ -37,29 +36,33 @@ def planned(root: str, join: str) -> tuple[Plan, JoinPlan]:
 def test_two_columns_that_equal_one_above_make_it_stand_twice() -> None:
     plan, node = planned("team", "{many: game, on: {home: lead, away: lead}}")
     assert (node.child_columns, node.parent_columns) == (("away", "home"), ("lead", "lead"))
-    assert isinstance(node.down, SlotRead)
-    assert isinstance(node.up, SlotRead)
+    assert isinstance(node.down, SlotPath)
+    assert isinstance(node.up, SlotPath)
     assert plan.entities["game"].slots[node.down.slot] == ("away", "home")
     assert plan.entities["team"].slots[node.up.slot] == ("lead", "lead")
 
 
 def test_two_columns_that_are_the_whole_key_are_read_by_key_in_the_order_of_the_key() -> None:
     _, node = planned("team", "{one: pair, on: {a: lead, b: lead}}")
-    assert (node.child_columns, node.down) == (("b", "a"), KeyRead())
+    assert (node.child_columns, node.down) == (("b", "a"), KeyPath())
     assert node.parent_columns == ("lead", "lead")
 
 
 def test_a_key_above_that_the_join_names_twice_is_not_read_by_key() -> None:
     _, node = planned("team", "{many: game, on: {home: id, away: id}}")
     assert node.parent_columns == ("id", "id")
-    assert isinstance(node.up, SlotRead)
+    assert isinstance(node.up, SlotPath)
+
+
+def edges(entity: str, *fields: str) -> EdgePath:
+    return EdgePath(entity=entity, fields=fields)
 
 
 def test_a_strong_join_and_a_list_join_name_the_column_twice_in_their_edges() -> None:
     _, node = planned("team", "{many: game, on: {home: lead, away: lead}, strong: true}")
-    assert (node.down, node.up) == (EdgeRead(fields="away#home"), EdgeRead(fields="lead#lead"))
+    assert (node.down, node.up) == (edges("game", "away", "home"), edges("team", "lead", "lead"))
     _, node = planned("team", '{many: pair, on: {a: "ids[]", b: "ids[]"}}')
-    assert (node.down, node.up) == (KeyRead(), EdgeRead(fields="ids[]#ids[]"))
+    assert (node.down, node.up) == (KeyPath(), edges("team", "ids[]", "ids[]"))
 
 
 @pytest.mark.parametrize("on", [(("id", "home"), ("id", "away")), (("id", "away"), ("id", "home"))])

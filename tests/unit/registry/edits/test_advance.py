@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from registry.edits.advance import advance, completed
 from registry.edits.apply import apply
 from registry.edits.edit import Edit, edited
-from registry.edits.operations import remove, retire
+from registry.edits.operations import advance, completed, remove, retire
 from registry.model import Assignment, AssignmentState, Requirements, Snapshot
 from tests.unit.registry.edits.test_waiting import ALL, products, with_join
 

@@ -16,7 +16,7 @@ from registry.errors import (
     RegistryError,
     SlotRetires,
 )
-from registry.model import KEY, EntityEntry, JoinPaths, JoinSpec, Need, Requirements, Snapshot
+from registry.model import KEY, EntityEntry, Index, JoinAccess, JoinSpec, Requirements, Snapshot
 
 
 def with_entity(required: Requirements, name: str, change: Callable[[EntityEntry], EntityEntry]) -> Requirements:
@@ -222,12 +222,12 @@ def entity_of(stored: Snapshot, name: str) -> EntityEntry:
 
 def misread(required: Requirements) -> Requirements:
     first = required.paths[0]
-    return replace(required, paths=(JoinPaths(join=first.join, down=KEY, up=first.up), *required.paths[1:]))
+    return replace(required, paths=(JoinAccess(join=first.join, down=KEY, up=first.up), *required.paths[1:]))
 
 
 def crossed(required: Requirements) -> Requirements:
     first = required.paths[0]
-    return replace(required, paths=(JoinPaths(join=first.join, down=first.up, up=first.down), *required.paths[1:]))
+    return replace(required, paths=(JoinAccess(join=first.join, down=first.up, up=first.down), *required.paths[1:]))
 
 
 @pytest.mark.parametrize(
@@ -241,8 +241,12 @@ def crossed(required: Requirements) -> Requirements:
         (misread, "no key read down, the key of star is"),
         (crossed, "does not answer it down"),
         (
-            lambda required: replace(required, groups=[[Need(entity="user", columns=("nope",))]]),
+            lambda required: replace(required, groups=[[Index(entity="user", columns=("nope",))]]),
             "user declares no column nope",
+        ),
+        (
+            lambda required: replace(required, groups=[[Index(entity="user", columns=())]]),
+            "an index on user needs columns",
         ),
     ],
 )
@@ -256,11 +260,6 @@ def test_requirements_that_do_not_hold_together_are_malformed(
 def test_every_error_of_the_registry_is_a_registry_error() -> None:
     assert issubclass(SlotRetires, RegistryError)
     assert issubclass(Malformed, RegistryError)
-
-
-def test_an_index_has_columns() -> None:
-    with pytest.raises(ValueError, match="an index on a needs columns"):
-        Need(entity="a", columns=())
 
 
 def test_the_sides_of_a_join_pair_up() -> None:

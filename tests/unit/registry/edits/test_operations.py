@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from registry.edits.advance import completed
+from processor.tools.inspect.board import pending_lines
 from registry.edits.apply import apply
-from registry.edits.edit import Edit, edited, pending_lines
+from registry.edits.edit import Edit, edited
 from registry.edits.operations import (
     NoMoreSlots,
     NoMove,
@@ -14,6 +14,7 @@ from registry.edits.operations import (
     ProductPaused,
     SlotUsed,
     add_slots,
+    completed,
     move,
     pause,
     pause_topic,

@@ -7,7 +7,7 @@ import pytest
 from registry.edits.apply import apply
 from registry.edits.edit import edited
 from registry.errors import RootChanged, SlotRetires, TopicTaken
-from registry.model import AssignmentState, JoinPaths, JoinSpec, Need, ProductEntry, Requirements, Snapshot
+from registry.model import AssignmentState, Index, JoinAccess, JoinSpec, ProductEntry, Requirements, Snapshot
 
 ALL = ("user", "star", "pull_request", "payment_info", "repo")
 BY_REPO = JoinSpec(child="star", child_columns=("repo_name",), parent="pull_request", parent_columns=("repo",))
@@ -16,8 +16,8 @@ BY_REPO = JoinSpec(child="star", child_columns=("repo_name",), parent="pull_requ
 def with_join(required: Requirements) -> Requirements:
     """The product with one more join, over new slots of `star` and `pull_request`."""
     (product,) = required.products
-    up = Need(entity="pull_request", columns=("repo",))
-    path = JoinPaths(join=BY_REPO, down=Need(entity="star", columns=("repo_name",)), up=up)
+    up = Index(entity="pull_request", columns=("repo",))
+    path = JoinAccess(join=BY_REPO, down=Index(entity="star", columns=("repo_name",)), up=up)
     changed = replace(product, joins=(*product.joins, BY_REPO))
     return replace(required, products=(changed,), paths=(*required.paths, path))
 

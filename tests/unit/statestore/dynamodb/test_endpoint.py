@@ -16,8 +16,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from statestore.dynamodb import DynamoStore, Patience
-from statestore.dynamodb.endpoint import Endpoint
+from statestore.dynamodb.connections import Endpoint
+from statestore.dynamodb.retries import Patience
+from statestore.dynamodb.store import DynamoStore
 from statestore.errors import Transient
 from statestore.store import Query
 

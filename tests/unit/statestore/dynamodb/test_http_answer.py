@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ChecksumError, IncompleteReadError
 
-from statestore.dynamodb.http_answer import HttpAnswer, read_answer
+from statestore.dynamodb.connections import HttpAnswer, read_answer
 
 
 class Trickle(RawIOBase):

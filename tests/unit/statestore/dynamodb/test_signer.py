@@ -10,7 +10,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import ReadOnlyCredentials
 
-from statestore.dynamodb.signer import Signer
+from statestore.dynamodb.client import Signer
 
 REGIONS = ("us-east-1", "eu-west-1", "ap-southeast-2", "us-gov-west-1")
 PATHS = ("/", "/dynamodb/local", "/a%20b/~c")

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from statestore.dynamodb import DynamoStore
+from statestore.dynamodb.store import DynamoStore
 from statestore.store import Query
-from tests.unit.statestore.dynamodb.test_dynamo_store import OTHER, USER, WRITE, Api, api, store, wire
+from tests.unit.statestore.dynamodb.test_store import OTHER, USER, WRITE, Api, api, store, wire
 
 __all__ = ["api", "store"]  # fixtures
 THROTTLED = "ProvisionedThroughputExceededException"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from statestore.dynamodb import DynamoStore
+from statestore.dynamodb.store import DynamoStore
 from statestore.keys import Key
 from statestore.store import Delete, Done, Page, Query, Read, Write
 

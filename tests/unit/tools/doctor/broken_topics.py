@@ -9,7 +9,7 @@ from typing import Any
 from processor.engine.protocol.form_notes import write_form
 from processor.engine.protocol.identity import replace_identity
 from processor.errors import SettingError
-from processor.job.kafka.cluster_probe import HIDDEN
+from processor.job.kafka.admin import HIDDEN
 from processor.values.decimal_forms import FormNote, LearnedForm
 from processor.values.entity import DecimalForm, parse_type
 from processor.values.record import Record

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from processor.job.kafka.cluster_probe import HIDDEN
+from processor.job.kafka.admin import HIDDEN
 from processor.values.record import Record
 from tests.unit.tools.doctor.broken import Fault
 from tests.unit.tools.doctor.healthy import COMPACTED, Healthy

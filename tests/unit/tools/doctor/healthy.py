@@ -10,14 +10,13 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.identity import write_identity
 from processor.environment.settings.settings import Settings
-from processor.job.kafka.cluster_probe import ClusterState, TopicState
-from processor.job.kafka.group_states import GroupState
-from processor.job.landing.landing_states import landing_note
+from processor.job.kafka.admin import ClusterState, GroupState, TopicState
+from processor.job.landing.states import landing_note
 from processor.language.definitions.load import load, read_directory
 from processor.values.record import Record
 from registry.model import Binding, EpochBoundary, JobStatus, KnownLanding, RegistryState, Snapshot
 from statestore.memory import MemoryStore
-from statestore.postgres.durability import Durability
+from statestore.postgres.table import Durability
 from statestore.table import TableState, slot_names
 
 NOW = 1_800_000_000.0

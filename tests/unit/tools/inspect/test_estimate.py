@@ -22,7 +22,7 @@ from processor.tools.inspect.estimate import Estimate, estimate_events, index_st
 from processor.tools.inspect.price import Cost, price_events
 from processor.values import canonical_json
 from processor.values.record import Record
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 
 PLAN = plan_alone(load(read_directory(Path(__file__).parents[4] / "examples" / "github")), slots=20)
 USERS, STARS, REPOS = 40, 30, 120

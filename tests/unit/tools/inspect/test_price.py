@@ -20,7 +20,7 @@ from processor.tools.inspect.prices import DEFAULT, read_prices
 from registry.edits.apply import apply
 from registry.edits.edit import edited
 from registry.model import Snapshot
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 from tests.unit.engine.rounds.test_gates import ENTITIES, PRODUCT, Shop
 
 ROOT = Path(__file__).parents[4]

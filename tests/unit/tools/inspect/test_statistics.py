@@ -15,8 +15,8 @@ from processor.tools.inspect.estimate import take_statistics
 from processor.values import canonical_json
 from processor.values.record import Record
 from registry.model import Statistics
-from statestore.attribute_values import item_size
 from statestore.items import DELETED
+from statestore.values import item_size
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 DEFINITIONS = {

@@ -11,10 +11,10 @@ import pytest
 from processor.cli.erase import erase_command
 from processor.cli.main import main
 from processor.environment.settings.settings import Settings
-from processor.job.landing.landing_states import LandingState
+from processor.job.landing.states import LandingState
 from processor.tools.inspect.rows import Reference
 from processor.tools.operate.erase import ErasureReport, Leftovers, RemovedLetters
-from processor.tools.operate.erasure import Occasion, certificate_lines, make_certificate
+from processor.tools.operate.erasure import ErasureContext, certificate_lines, make_certificate
 from processor.values.record import Record
 from statestore.items import Row
 from tests.unit.engine.protocol.example import PLAN, V, key
@@ -23,7 +23,7 @@ MARK = "canary"
 AT = datetime(2026, 11, 23, tzinfo=UTC)
 BEFORE = Row(key=key("user", 1), version=V[1], columns={"id": 1, "name": MARK}, more={}, slots={1: MARK}, pending=())
 LETTER = Record(topic="user", partition=0, offset=4, epoch=1, key=b"1", value=MARK.encode())
-OCCASION = Occasion(
+CONTEXT = ErasureContext(
     settings=Settings(),
     plan=PLAN,
     entity=PLAN.entities["user"],
@@ -50,7 +50,7 @@ def where(certificate: Mapping[str, Any], part: str, text: str) -> list[Any]:
 
 
 def test_the_certificate_says_what_went_what_is_new_and_what_remains_until_when() -> None:
-    made = make_certificate(OCCASION, REPORT)
+    made = make_certificate(CONTEXT, REPORT)
     assert made["complete"]
     assert made["key"] == {"id": 1}
     assert where(made, "removed", "the document, by a tombstone with sequence 3")
@@ -69,7 +69,7 @@ def test_the_certificate_says_what_went_what_is_new_and_what_remains_until_when(
 
 def test_the_certificate_names_the_landings_that_hold_documents() -> None:
     landing = LandingState("profile", "index profile-v1 at host:9200", 0.0, "profile", 3, 0, "f00")
-    made = make_certificate(OCCASION, replace(REPORT, leftovers=Leftovers(landings=(landing,))))
+    made = make_certificate(CONTEXT, replace(REPORT, leftovers=Leftovers(landings=(landing,))))
     (one,) = where(made, "remains", "index profile-v1 at host:9200")
     assert one["until"].startswith("the landing has read 3 more messages (no process of it runs, so start it")
     assert "`statestore land profile --remove f00`" in one["until"]
@@ -77,20 +77,20 @@ def test_the_certificate_names_the_landings_that_hold_documents() -> None:
 
 def test_the_certificate_names_a_landing_whose_group_the_broker_forgot() -> None:
     landing = LandingState("profile", "table app.profile at host:5432/db", None, "profile", None, 0, "f00", 1.0)
-    made = make_certificate(OCCASION, replace(REPORT, leftovers=Leftovers(landings=(landing,))))
+    made = make_certificate(CONTEXT, replace(REPORT, leftovers=Leftovers(landings=(landing,))))
     (one,) = where(made, "remains", "table app.profile at host:5432/db")
     assert one["until"].startswith("the landing has read all messages of the topic (no process of it runs")
 
 
 def test_the_certificate_of_a_table_in_postgres_names_the_former_row_on_the_disk_of_the_server() -> None:
-    made = make_certificate(replace(OCCASION, settings=Settings(store="postgres")), REPORT)
+    made = make_certificate(replace(CONTEXT, settings=Settings(store="postgres")), REPORT)
     assert where(made, "remains", "a delete marker")[0]["until"].endswith("then a running job removes it")
     assert where(made, "remains", "write-ahead log")[0]["until"].startswith("VACUUM")
-    assert not where(make_certificate(OCCASION, REPORT), "remains", "write-ahead log")
+    assert not where(make_certificate(CONTEXT, REPORT), "remains", "write-ahead log")
 
 
 def test_the_certificate_has_no_value_of_the_row_and_on_request_no_key() -> None:
-    made = make_certificate(replace(OCCASION, shows_key=False), REPORT)
+    made = make_certificate(replace(CONTEXT, shows_key=False), REPORT)
     assert "key" not in made
     text = json.dumps(made) + "\n".join(certificate_lines(made))
     assert MARK not in text
@@ -98,14 +98,14 @@ def test_the_certificate_has_no_value_of_the_row_and_on_request_no_key() -> None
 
 
 def test_the_certificate_is_not_complete_while_a_product_did_not_publish() -> None:
-    made = make_certificate(OCCASION, replace(REPORT, left=("product profile stopped: a reason",)))
+    made = make_certificate(CONTEXT, replace(REPORT, left=("product profile stopped: a reason",)))
     assert not made["complete"]
     assert "Not done: product profile stopped: a reason" in list(certificate_lines(made))
 
 
 def test_dead_letters_that_the_broker_keeps_remain_with_the_reason() -> None:
     refused = replace(REPORT, letters=RemovedLetters((LETTER,), "cannot delete records of topic t: not allowed"))
-    made = make_certificate(OCCASION, refused)
+    made = make_certificate(CONTEXT, refused)
     assert not where(made, "removed", "dead letters")
     (kept,) = where(made, "remains", "dead letters")
     assert "no replay takes: cannot delete records" in kept["what"]
@@ -113,7 +113,7 @@ def test_dead_letters_that_the_broker_keeps_remain_with_the_reason() -> None:
 
 def test_dead_letters_that_nobody_can_decode_remain_by_their_positions() -> None:
     left = replace(REPORT, letters=RemovedLetters((), "", (LETTER,), ()))
-    (kept,) = where(make_certificate(OCCASION, left), "remains", "whose key nobody can read")
+    (kept,) = where(make_certificate(CONTEXT, left), "remains", "whose key nobody can read")
     assert "(user/0/4)" in kept["what"]
     assert "--letter" in kept["until"]
 
@@ -127,7 +127,7 @@ def test_places_that_an_erasure_does_not_reach_remain_with_the_way_to_clear_them
         versions=(3, 7),
     )
     report = replace(REPORT, leftovers=leftovers, configs={"people": {"cleanup.policy": "compact"}})
-    made = make_certificate(OCCASION, report)
+    made = make_certificate(CONTEXT, report)
     assert where(made, "remains", "topic people")[0]["until"].startswith("you delete the topic; or for ever")
     assert "old published here" in where(made, "remains", "topic profiles")[0]["what"]
     (entry,) = where(made, "remains", "the ledger entry of old")
@@ -136,7 +136,7 @@ def test_places_that_an_erasure_does_not_reach_remain_with_the_way_to_clear_them
     (joined,) = where(made, "remains", "former join keys")
     assert joined["where"] == "table statestore, star, team"
     assert where(made, "remains", "topic stars")[0]["until"].startswith("its retention ends")
-    plain = make_certificate(OCCASION, REPORT)
+    plain = make_certificate(CONTEXT, REPORT)
     for text in ("topic people", "topic profiles", "the ledger entry of old", "in the history"):
         assert not where(plain, "remains", text)
 
@@ -144,26 +144,26 @@ def test_places_that_an_erasure_does_not_reach_remain_with_the_way_to_clear_them
 def test_a_ledger_entry_remains_while_a_product_of_its_group_shows_a_document() -> None:
     stuck = replace(REPORT, kept=frozenset(REPORT.tombstones))
     (name,) = REPORT.tombstones
-    gone = make_certificate(OCCASION, replace(stuck, leftovers=Leftovers(ledgers=("old",))))
+    gone = make_certificate(CONTEXT, replace(stuck, leftovers=Leftovers(ledgers=("old",))))
     (entry,) = where(gone, "remains", f"the ledger entry of {name}")
     assert entry["what"] == f"the ledger entry of {name}: the key and a sequence, in an item with others"
     assert entry["until"] == "you define old again, and give this command again"
-    (entry,) = where(make_certificate(OCCASION, stuck), "remains", f"the ledger entry of {name}")
+    (entry,) = where(make_certificate(CONTEXT, stuck), "remains", f"the ledger entry of {name}")
     assert entry["until"] == "all products have their tombstones: give this command again"
 
 
 def test_values_that_left_the_statistics_are_named_without_themselves() -> None:
-    (taken,) = where(make_certificate(OCCASION, replace(REPORT, statistics=2)), "removed", "most frequent value")
+    (taken,) = where(make_certificate(CONTEXT, replace(REPORT, statistics=2)), "removed", "most frequent value")
     assert taken["what"] == "the most frequent value of 2 joins, a join key of the row"
 
 
 def test_a_table_without_ttl_keeps_the_marker_for_ever() -> None:
-    (marker,) = where(make_certificate(OCCASION, replace(REPORT, expires=False)), "remains", "a delete marker")
+    (marker,) = where(make_certificate(CONTEXT, replace(REPORT, expires=False)), "remains", "a delete marker")
     assert marker["until"].startswith("for ever, because the table has no TTL")
 
 
 def test_a_row_that_was_not_stored_is_named_so() -> None:
-    made = make_certificate(OCCASION, replace(REPORT, before=None, tombstones={}, new={}, letters=RemovedLetters()))
+    made = make_certificate(CONTEXT, replace(REPORT, before=None, tombstones={}, new={}, letters=RemovedLetters()))
     assert where(made, "removed", "no row was stored")
     assert not where(made, "remains", "marker")
     assert "  (no record: the topic of user does not exist)" in list(certificate_lines(made))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.rounds.shown_keys import shown_keys
+from processor.engine.rounds.decoding import shown_keys
 from processor.values.envelopes.foreign import FOREIGN_FORMATS, foreign_format, foreign_rows
 from processor.values.record import Change, Record, Rejected
 from tests.unit.engine.protocol.decoding import change, decoded, entity, envelope, raw, reason

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from processor.engine.protocol.segment import OpenChange, changes_key, make_segments
+from processor.engine.protocol.segments import OpenChange, changes_key, make_segments
 from processor.tools.web import answers
 from processor.tools.web.answers import LookUpProblem
 from processor.tools.web.serve import reader as views
 from processor.tools.web.serve.reader import OpenView, state_age
 from registry.model import JobStatus
-from statestore.item_attributes import write_note
 from statestore.keys import Key
-from statestore.metered import MeteredStore
+from statestore.memory import MeteredStore
 from statestore.store import Delete
+from statestore.writes import write_note
 
 
 @dataclass

@@ -1,0 +1,191 @@
+"""Writes the files that are made from the metrics: `python -m infra.metric_files`, from the root of a checkout.
+
+These are the tables of docs/metrics.md, the dashboard for Grafana, and the alarms: as a list for the Terraform module of
+CloudWatch, and as rules for Prometheus.
+"""
+
+import json
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from processor.job.metrics.metrics import ALARMS, LANDING_METRICS, METRICS, Alarm, Metric
+
+PAGE, DASHBOARD = Path("docs/metrics.md"), Path("infra/grafana/dashboards/statestore.json")
+CLOUDWATCH, RULES = Path("infra/modules/alarms/job_alarms.json"), Path("infra/prometheus/alerts.yaml")
+BEGIN, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
+WIDTH, HEIGHT, IN_A_ROW = 8, 7, 3
+UNITS = {"seconds": "s", "flag": "none", "version": "none"}
+"""Grafana's name of a unit; `short` for all counts."""
+CHOSEN = '{job=~"$job"}'
+SOURCE = {"type": "prometheus", "uid": "prometheus"}
+WINDOW = "5m"
+JOBS = 'job=~"statestore.*"'
+"""Prometheus knows a silent job only by its target: the name of its scrape job begins with statestore."""
+
+
+def generated(root: Path) -> dict[Path, str]:
+    """Each file, and the text that it must have."""
+    page = root / PAGE
+    return {
+        page: metrics_page(page.read_text(encoding="utf-8")),
+        root / DASHBOARD: grafana_dashboard(),
+        root / CLOUDWATCH: cloudwatch_alarms(),
+        root / RULES: prometheus_rules(),
+    }
+
+
+def metrics_page(page: str) -> str:
+    """The page with the tables of the present list between its two marks."""
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}\n{_tables()}\n{END}{rest.partition(END)[2]}"
+
+
+def _tables() -> str:
+    lines = []
+    for group, metrics in groupby((*METRICS, *LANDING_METRICS), lambda metric: metric.group):
+        lines += [f"### {group}", "", "| metric | kind | unit | labels | meaning |", "|---|---|---|---|---|"]
+        lines += [
+            f"| `{m.name}` | {m.kind} | {m.unit} | {', '.join(f'`{label}`' for label in m.labels)} | {m.meaning} |"
+            for m in metrics
+        ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def grafana_dashboard() -> str:
+    """The dashboard as JSON: a row for each group, and in it a panel for each metric. Its queries are PromQL. A counter shows its
+    rate, a gauge its value, a histogram its median and its 99th percentile. The variable `job` chooses the jobs, by the label
+    that Prometheus gives each of its targets."""
+    variable = {
+        "name": "job",
+        "type": "query",
+        "datasource": SOURCE,
+        "query": {"query": "label_values(statestore_job_info, job)", "refId": "job"},
+        "refresh": 2,
+        "includeAll": True,
+        "multi": True,
+        "current": {"text": "All", "value": "$__all"},
+    }
+    dashboard = {
+        "uid": "statestore",
+        "title": "statestore",
+        "schemaVersion": 39,
+        "refresh": "10s",
+        "time": {"from": "now-1h", "to": "now"},
+        "templating": {"list": [variable]},
+        "panels": list(_panels()),
+    }
+    return json.dumps(dashboard, indent=1) + "\n"
+
+
+def _panels() -> Iterator[dict[str, Any]]:
+    top, number = 0, 0
+    for group, metrics in groupby(METRICS, lambda metric: metric.group):
+        number += 1
+        yield {
+            "id": number,
+            "type": "row",
+            "title": group,
+            "gridPos": {"x": 0, "y": top, "w": 24, "h": 1},
+            "panels": [],
+        }
+        for n, metric in enumerate(metrics):
+            number += 1
+            at = {"x": n % IN_A_ROW * WIDTH, "y": top + 1 + n // IN_A_ROW * HEIGHT, "w": WIDTH, "h": HEIGHT}
+            yield {"id": number, **_panel(metric), "gridPos": at}
+        top = at["y"] + HEIGHT
+
+
+def _panel(metric: Metric) -> dict[str, Any]:
+    targets = [
+        {"refId": "ABC"[n], "datasource": SOURCE, "expr": query, "legendFormat": legend}
+        for n, (query, legend) in enumerate(queries(metric))
+    ]
+    rate = "/s" if metric.kind == "counter" else ""
+    return {
+        "type": "timeseries",
+        "title": metric.name.removeprefix("statestore_").removesuffix("_total").replace("_", " ") + rate,
+        "description": metric.meaning,
+        "datasource": SOURCE,
+        "fieldConfig": {"defaults": {"unit": UNITS.get(metric.unit, "short"), "min": 0}, "overrides": []},
+        "targets": targets,
+    }
+
+
+def queries(metric: Metric) -> list[tuple[str, str]]:
+    """The queries of a metric's panel, each with its legend."""
+    by = ", ".join(("job", *metric.labels))
+    legend = " ".join(f"{{{{{label}}}}}" for label in metric.labels or ("job",))
+    match metric.kind:
+        case "counter":
+            return [(f"sum by ({by}) (rate({metric.name}{CHOSEN}[$__rate_interval]))", legend)]
+        case "gauge":
+            return [(f"max by ({by}) ({metric.name}{CHOSEN})", legend)]
+        case "histogram":
+            buckets = f"sum by (job, le) (rate({metric.name}_bucket{CHOSEN}[$__rate_interval]))"
+            return [(f"histogram_quantile({share}, {buckets})", f"p{100 * share:g} {legend}") for share in (0.5, 0.99)]
+
+
+def cloudwatch_alarms() -> str:
+    """The list that infra/modules/alarms/main.tf reads, by the name of the alarm."""
+    alarms = {
+        alarm.name: {
+            "metric": alarm.metric.name,
+            "kind": alarm.metric.kind,
+            "limit": alarm.limit_name,
+            "silent": "breaching" if alarm.silent else "notBreaching",
+            "meaning": alarm.meaning,
+        }
+        for alarm in ALARMS
+    }
+    return json.dumps(alarms, indent=2) + "\n"
+
+
+def prometheus_rules() -> str:
+    """The rules as YAML: a group of alerts."""
+    lines = [
+        "# Made from processor/job/metrics/metrics.py by `python -m infra.metric_files`.",
+        "groups:",
+        "  - name: statestore",
+        "    rules:",
+    ]
+    for alarm in ALARMS:
+        lines += [
+            f"      - alert: {alert_name(alarm)}",
+            f"        expr: {json.dumps(expression(alarm))}",
+            f"        for: {'0s' if alarm.metric.kind == 'counter' else WINDOW}",
+            f"        labels: {{severity: {alarm.severity}}}",
+            "        annotations:",
+            f"          summary: {json.dumps(alarm.meaning)}",
+            f"          description: {json.dumps(_description(alarm))}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def alert_name(alarm: Alarm) -> str:
+    """The name of the alert of an alarm: StatestoreStoppedProduct."""
+    return "Statestore" + "".join(word.capitalize() for word in alarm.name.split("_"))
+
+
+def expression(alarm: Alarm) -> str:
+    """The expression that has a value while the alarm lasts. A labelled series of a counter begins with its first count, which
+    `increase` does not see: so the count itself serves while the series is new."""
+    name = alarm.metric.name
+    if alarm.metric.kind == "counter":
+        counted = f"({name} unless {name} offset {WINDOW}) or increase({name}[{WINDOW}])"
+        return f"sum by (job, instance) ({counted}) > {alarm.limit}"
+    above = f"max by (job, instance) ({name}) > {alarm.limit}"
+    return f"({above}) or (up{{{JOBS}}} == 0) or absent(up{{{JOBS}}})" if alarm.silent else above
+
+
+def _description(alarm: Alarm) -> str:
+    over = f"in {WINDOW}" if alarm.metric.kind == "counter" else f"for {WINDOW}"
+    silent = ", or the job writes no metrics," if alarm.silent else ""
+    return f"{{{{ $labels.job }}}} at {{{{ $labels.instance }}}}: {alarm.metric.name} is above {alarm.limit}{silent} {over}."
+
+
+if __name__ == "__main__":
+    for path, text in generated(Path()).items():
+        path.write_text(text, encoding="utf-8")

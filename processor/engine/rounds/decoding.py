@@ -1,0 +1,169 @@
+"""Decodes the records of a task, and settles the form of a decimal column by the first record that shows one.
+
+A task settles a form in the table before it writes a row by it. Where another task was first, the table answers with the form
+that the column has. The task reads the record by that form, so the record may be a dead letter. No column has rows of both
+forms.
+
+`shown_keys` says which rows a record shows, also a record that cannot be decoded: by its key columns alone. A dead letter has
+one broken column, or a Kafka key without all parts of the key, or bytes that end too early. Its key columns may still be
+readable: in the Kafka key, in each image of the value, or half in the one and half in the other.
+
+`split_erased` tells the records of erased rows apart: those from before the erasure must not bring the row back, nor become
+dead letters.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from processor.engine.plan.row_image import version_of
+from processor.engine.protocol.decode import Decoder, decode
+from processor.engine.protocol.epochs import UNKNOWN, Incarnations
+from processor.engine.protocol.erasures import Erased, erasure_key, name_of, read_erasure
+from processor.engine.protocol.form_notes import read_form, write_form
+from processor.values.canonical_json import read_beginning
+from processor.values.decimal_forms import NO_FORMS, ColumnForms, FormNote, Forms, learned_at, with_notes
+from processor.values.entity import Entity
+from processor.values.envelopes.foreign import foreign_format, foreign_rows
+from processor.values.envelopes.kind import RowImage, RowImages
+from processor.values.envelopes.kinds import read_image, unwrap
+from processor.values.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, is_framed, schema_ids
+from processor.values.record import UNAVAILABLE, Change, Decoded, Record, Rejected, Value
+from statestore import keys
+from statestore.store import Refused, Store
+
+RowKey = tuple[Value, ...]
+
+
+def shown_keys(
+    record: Record, entity: Entity, schemas: FramedReader = NO_SCHEMAS, forms: ColumnForms = NO_FORMS
+) -> frozenset[RowKey]:
+    """Every primary key of the entity that the record shows; none where nobody can read one. `schemas`: reads framed keys and
+    values, whose schemas were fetched. `forms`: of the decimals whose form is settled."""
+    return frozenset(_KeyReader(entity, forms).keys(record, schemas))
+
+
+class _KeyReader(Decoder):
+    """Reads the key columns of one entity's records."""
+
+    __slots__ = ()
+
+    def keys(self, record: Record, schemas: FramedReader) -> Iterator[RowKey]:
+        """The keys that the Kafka key shows, that an image shows, and that both show together."""
+        value = _value(record.value, schemas)
+        for image in _images(value, self.entity):
+            if type(value) is SchemedValue and self._adjusted:
+                image = self._with_columns(image)
+            kafka, row = self._kafka_parts(record, image, schemas), self._parts(image)
+            for parts in (kafka, row, {**row, **kafka}, {**kafka, **row}):
+                if len(parts) == len(self.entity.key):
+                    yield tuple(parts[name] for name in self.entity.key)
+
+    def _kafka_parts(self, record: Record, image: RowImage, schemas: FramedReader) -> Mapping[str, Value]:
+        with suppress(ValueError):
+            found = self._key_parts(self._key_value(record, schemas), image)
+            return {name: part for name, part in found.items() if part is not None}
+        return {}
+
+    def _parts(self, image: RowImage) -> Mapping[str, Value]:
+        """The parts of the key that an image has, each read alone."""
+        parts = {}
+        for name in self.entity.key:
+            with suppress(ValueError):
+                part = self._row(image._replace(row={name: image.row.get(name)}, deleted=True))[name]
+                if part is not None and part is not UNAVAILABLE:
+                    parts[name] = part
+        return parts
+
+
+def _value(data: bytes | None, schemas: FramedReader) -> Value:
+    """The value, as far as somebody can read it; None where nobody can."""
+    if data is None or not is_framed(data):
+        return None if data is None else read_beginning(data)
+    with suppress(ValueError):
+        return schemas.read(data)
+    return read_beginning(data[HEAD:])  # a body of JSON Schema is JSON
+
+
+def _images(value: Value, entity: Entity) -> Iterator[RowImage]:
+    """The images in a value: the new one and the old one of an envelope, also of an envelope that breaks its contract, and that
+    of a record in another format than the entity pins. First of all the image of no value."""
+    unpinned = replace(entity, format=None)
+    forms: list[Value] = [None, value]
+    payload, schema = unwrap(value, entity)
+    if type(payload) is dict and (foreign := foreign_format(payload, entity.columns)) is not None:
+        yield from (RowImage(row) for row in foreign_rows(payload, foreign))
+    if type(payload) is dict and not payload.keys().isdisjoint(("before", "after")):
+        forms += [SchemedValue({**payload, "op": op}, schema) for op in ("c", "d")]
+    for form in forms:
+        for reader in (entity, unpinned):
+            with suppress(ValueError):
+                image = read_image(form, reader)
+                if isinstance(image, RowImage):
+                    yield image
+                elif isinstance(image, RowImages):
+                    yield from image.images
+
+
+def split_erased(
+    changes: Iterable[Change], erased: Erased, incarnations: Incarnations, store: Store
+) -> tuple[list[Change], list[Change]]:
+    """The changes that count, and those that came before the erasure of their row. Costs nothing where no row is erased, else a
+    hash for each change, and a read for each change of an erased row."""
+    changes = list(changes)
+    if not erased:
+        return changes, []
+    notes = [erasure_key(change.entity, keys.encode(change.key) or "") for change in changes]
+    found = store.get({note for note in notes if name_of(note) in erased})
+    erasures = {note: read_erasure(item) for note, item in found.items()}
+    counts: list[Change] = []
+    covered: list[Change] = []
+    for change, note in zip(changes, notes, strict=True):
+        topic = incarnations.get((change.record.topic, change.record.epoch), UNKNOWN)
+        old = note in erasures and erasures[note].covers(version_of(change), topic)
+        (covered if old else counts).append(change)
+    return counts, covered
+
+
+@dataclass(slots=True, kw_only=True)
+class SettledDecode:
+    """The decoding of one task. `schemas`: fetches and reads framed records. `forms`: as they are settled so far. `settled`: the
+    notes that the task wrote, or found."""
+
+    store: Store
+    schemas: FramedReader
+    forms: Forms
+    settled: list[FormNote] = field(default_factory=list)
+
+    def decode_all(self, records: Iterable[Record], entities: Mapping[str, Entity]) -> list[Decoded]:
+        """What each record says. `entities`: by topic. A form that a record settles counts for all of them, those before it
+        too."""
+        decoded = [self.decode(record, entities.get(record.topic)) for record in records]
+        settled = 0
+        while len(self.settled) > settled:
+            settled = len(self.settled)
+            for n, one in enumerate(decoded):
+                if isinstance(one, Rejected):
+                    decoded[n] = self.decode(one.record, entities.get(one.record.topic))
+        return decoded
+
+    def decode(self, record: Record, entity: Entity | None) -> Decoded:
+        """What the record says, by the forms that are settled, and by those that it settles."""
+        if entity is not None:
+            self.schemas.fetch(schema_ids(record))
+        decoded = self._decoded(record, entity)
+        if isinstance(decoded, Change) and decoded.shows:
+            for column, form in decoded.shows.items():
+                self._settle(FormNote(decoded.entity, column, learned_at(record, form)))
+            decoded = self._decoded(record, entity)
+        return decoded
+
+    def _decoded(self, record: Record, entity: Entity | None) -> Decoded:
+        forms = NO_FORMS if entity is None else self.forms.get(entity.name, NO_FORMS)
+        return decode(record, entity, self.schemas, forms)
+
+    def _settle(self, note: FormNote) -> None:
+        outcome = self.store.write(write_form(note))
+        found = read_form(outcome.current) if isinstance(outcome, Refused) and outcome.current is not None else note
+        self.settled.append(found)
+        self.forms = with_notes(self.forms, [found])

@@ -1,0 +1,117 @@
+"""The events of a job: the driver and the job emit them, and a command shows them as lines.
+
+A trouble is what a running job waits for: a part outside of it that does not answer, or answers too slowly. The log says it
+when a trouble begins, every SAY_AGAIN_SECONDS while it lasts, and when it ends. `status`, the page of the driver and its
+`/health` call a job with a trouble degraded: the job goes on by itself, and no person must act yet.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from threading import Lock
+from time import time
+from typing import Any, Literal
+
+from processor.text import duration_text
+
+Level = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEvent:
+    """An event of a job. `what`: its kind, the same at each time; `text`: for people. `fields`: its figures, JSON values: the
+    counts of a round, or the state of the job."""
+
+    what: str
+    text: str = ""
+    level: Level = "info"
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+Report = Callable[[JobEvent], None]
+"""Takes the events of a job, from several threads."""
+
+
+def no_report(_event: JobEvent) -> None:
+    """The report of a driver whose events nobody shows."""
+
+
+SAY_AGAIN_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """A part that the job waits for. `part`: its name, such as `registry`; `text`: what fails, with the address and what the job
+    does meanwhile; `cure`: what an operator can do. `since`: when it began; `said`: when the log said it last; both in seconds
+    since 1970."""
+
+    part: str
+    text: str
+    cure: str
+    since: float
+    said: float
+
+
+class Troubles:
+    """The troubles of a process's job, one for each part. They outlast a job that opens again. `clock`: seconds since 1970."""
+
+    def __init__(self, report: Report, clock: Callable[[], float] = time) -> None:
+        self._report, self._clock = report, clock
+        self._by_part: dict[str, Trouble] = {}
+        self._lock = Lock()
+
+    @property
+    def now(self) -> tuple[Trouble, ...]:
+        """Those that last, the oldest first."""
+        with self._lock:
+            return tuple(sorted(self._by_part.values(), key=lambda trouble: trouble.since))
+
+    def begin(self, part: str, text: str, cure: str) -> None:
+        """Notes that a part fails. Call it at each failure: the trouble keeps its begin, and the log repeats it now and then."""
+        now = self._clock()
+        with self._lock:
+            known = self._by_part.get(part)
+            says = known is None or now - known.said >= SAY_AGAIN_SECONDS
+            since, said = (known.since, known.said) if known else (now, now)
+            trouble = Trouble(part=part, text=text, cure=cure, since=since, said=now if says else said)
+            self._by_part[part] = trouble
+        if says:
+            self._report(
+                JobEvent(what="degraded", text=trouble_line(trouble, now), level="warning", fields={"part": part})
+            )
+
+    def say_again(self) -> None:
+        """Lets the log repeat the troubles that are due: a part may be asked less often than every SAY_AGAIN_SECONDS."""
+        for trouble in self.now:
+            if self._clock() - trouble.said >= SAY_AGAIN_SECONDS:
+                self.begin(trouble.part, trouble.text, trouble.cure)
+
+    def end(self, part: str) -> None:
+        """Notes that a part answers. Costs next to nothing while it has no trouble."""
+        if part not in self._by_part:
+            return
+        with self._lock:
+            ended = self._by_part.pop(part, None)
+        if ended is not None:
+            text = f"the {part} answers again after {duration_text(self._clock() - ended.since)}"
+            self._report(JobEvent(what="recovered", text=text, fields={"part": part}))
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """The troubles as JSON values, for the report of the job."""
+        return [asdict(trouble) for trouble in self.now]
+
+
+def degraded_lines(report: Mapping[str, Any]) -> list[str]:
+    """The troubles in the report of a job, a line each for people."""
+    return [
+        _line(one["part"], one["text"], report["at"] - one["since"], one["cure"]) for one in report.get("troubles", ())
+    ]
+
+
+def trouble_line(trouble: Trouble, now: float) -> str:
+    """A trouble in one line, for people."""
+    return _line(trouble.part, trouble.text, now - trouble.since, trouble.cure)
+
+
+def _line(part: str, text: str, seconds: float, cure: str) -> str:
+    lasts = f", for {duration_text(seconds)}" if seconds >= 1 else ""
+    return f"{part}{lasts}: {text}: {cure}"

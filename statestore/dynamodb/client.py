@@ -1,0 +1,229 @@
+"""The lean client: sends UpdateItem, DeleteItem, BatchGetItem, Query and Scan itself, for less than a tenth of boto3's CPU.
+
+Promises: a request is tried as often as `Patience` says. Three failures have a cure. After the cure the client repeats the
+request without a pause, and does not count this attempt: a connection that the server closed between two requests, and, once
+for each request, credentials that expired and a clock that differs from the server's. Threads may share a client, and so may
+processes after a fork. Raises the errors that botocore raises, so that callers handle both clients alike.
+
+`Signer` signs the requests (AWS Signature Version 4) for one endpoint. It makes the same signature as botocore's signer (tests
+compare them), over the same headers, and keeps the signing key, which is the same for a day.
+"""
+
+import hmac
+import json
+import time
+from base64 import b64encode
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from hashlib import sha256
+from random import Random
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import quote
+
+import orjson
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+
+from statestore.dynamodb.boto import BotoClient
+from statestore.dynamodb.connections import Connections, HttpAnswer, StaleConnection
+from statestore.dynamodb.requests import ClientCall
+from statestore.dynamodb.retries import Patience, RequestCounts, error_code, is_throttle
+
+CONTENT_TYPE = "application/x-amz-json-1.0"
+TARGET = "DynamoDB_20120810"
+"""DynamoDB's name and version in `X-Amz-Target`."""
+_ALGORITHM = "AWS4-HMAC-SHA256"
+
+
+class FrozenCredentials(Protocol):
+    """Credentials at one moment, as botocore gives them. `token` None: credentials of a user, not of a role."""
+
+    access_key: str
+    secret_key: str
+    token: str | None
+
+
+class _SigningKey(NamedTuple):
+    secret_key: str
+    day: str
+    key: bytes
+
+
+class Signer:
+    """Signs POST requests to one path of one host. `host`: as the header `Host` has it. `path`: as in the URL."""
+
+    def __init__(self, *, host: str, path: str, region: str) -> None:
+        self._before = f"POST\n{quote(path, safe='/~')}\n\ncontent-type:{CONTENT_TYPE}\nhost:{host}\nx-amz-date:"
+        self._region = region
+        self._key = _SigningKey("", "", b"")
+
+    def headers(self, operation: str, body: bytes, credentials: FrozenCredentials, moment: str) -> str:
+        """The header lines, signature included, of a request at `moment` (`20261122T080000Z`). Each ends with CR LF."""
+        target, token = f"{TARGET}.{operation}", credentials.token
+        session = f"x-amz-security-token:{token}\n" if token else ""
+        session_header = f"X-Amz-Security-Token: {token}\r\n" if token else ""
+        names = f"content-type;host;x-amz-date;{'x-amz-security-token;' if token else ''}x-amz-target"
+        request = f"{self._before}{moment}\n{session}x-amz-target:{target}\n\n{names}\n{sha256(body).hexdigest()}"
+        scope = f"{moment[:8]}/{self._region}/dynamodb/aws4_request"
+        signed = f"{_ALGORITHM}\n{moment}\n{scope}\n{sha256(request.encode()).hexdigest()}"
+        signature = hmac.digest(self._signing_key(credentials.secret_key, moment[:8]), signed.encode(), "sha256").hex()
+        return (
+            f"Content-Type: {CONTENT_TYPE}\r\nX-Amz-Date: {moment}\r\nX-Amz-Target: {target}\r\n"
+            f"{session_header}Authorization: {_ALGORITHM} Credential={credentials.access_key}/{scope}, "
+            f"SignedHeaders={names}, Signature={signature}\r\n"
+        )
+
+    def _signing_key(self, secret_key: str, day: str) -> bytes:
+        kept = self._key
+        if (kept.secret_key, kept.day) != (secret_key, day):
+            key = f"AWS4{secret_key}".encode()
+            for part in (day, self._region, "dynamodb", "aws4_request"):
+                key = hmac.digest(key, part.encode(), "sha256")
+            kept = self._key = _SigningKey(secret_key, day, key)
+        return kept.key
+
+
+_EXPIRED = {"ExpiredTokenException", "ExpiredToken", "UnrecognizedClientException"}
+_SKEWED = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture"}
+_SKEW = 240.0
+"""Seconds by which two clocks may differ. AWS refuses signatures that are 5 minutes old."""
+
+
+class LeanClient:
+    """A client of the endpoint that boto3 found, with its credentials. `counts`: of its attempts and throttles."""
+
+    def __init__(self, boto3: BotoClient, patience: Patience, random: Random, counts: RequestCounts) -> None:
+        endpoint = boto3.endpoint
+        self._connections = Connections(endpoint, patience)
+        self._signer = Signer(host=endpoint.host, path=endpoint.path, region=boto3.region)
+        self._head = f"{endpoint.head}Accept-Encoding: identity\r\nUser-Agent: statestore\r\n"
+        self._credentials, self._patience, self._random, self._counts = boto3.credentials, patience, random, counts
+        self._clock = _Clock()
+
+    def send(self, operation: str, request: ClientCall) -> Mapping[str, Any]:
+        """Sends one request. Raises the errors of botocore."""
+        body, seal, began = _encode(request), self._seal(), time.monotonic()
+        try:
+            return self._attempt(operation, body, seal)
+        except (ClientError, BotoCoreError) as error:
+            return self._try_again(operation, body, seal, error, began)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._connections.close()
+
+    def _seal(self) -> "_Seal":
+        return _Seal(self._credentials.now(), self._clock.ahead)
+
+    def _attempt(self, operation: str, body: bytes, seal: "_Seal") -> Mapping[str, Any]:
+        signed = self._signer.headers(operation, body, seal.credentials, self._clock.moment(seal.ahead))
+        head = f"{self._head}{signed}Content-Length: {len(body)}\r\n\r\n"
+        self._counts.attempt(operation)
+        answer = self._connections.exchange(head.encode() + body)
+        if answer.status != 200:
+            raise _client_error(operation, answer)
+        try:
+            found: Mapping[str, Any] = orjson.loads(answer.body)
+        except ValueError as error:
+            raise HTTPClientError(error=f"the answer is not JSON: {error}") from error
+        return found
+
+    def _try_again(
+        self, operation: str, body: bytes, seal: "_Seal", error: ClientError | BotoCoreError, began: float
+    ) -> Mapping[str, Any]:
+        attempts, cured = 1, set[str]()
+        while True:
+            if is_throttle(error):
+                self._counts.throttle(operation)
+            if isinstance(error, StaleConnection):
+                self._connections.close()  # the server closed the others, too
+            elif (cure := self._cure(error, seal)) is not None and cure not in cured:
+                cured.add(cure)
+            elif self._patience.tries_again(attempts, began, error):
+                time.sleep(self._patience.pause(attempts, self._random, error))
+                attempts += 1
+            else:
+                raise error
+            seal = self._seal()
+            try:
+                return self._attempt(operation, body, seal)
+            except (ClientError, BotoCoreError) as next_error:
+                error = next_error
+
+    def _cure(self, error: ClientError | BotoCoreError, seal: "_Seal") -> str | None:
+        """Removes the cause of a failure, if the client can. Returns the name of the cure."""
+        code = error_code(error) if isinstance(error, ClientError) else None
+        if code in _EXPIRED and self._credentials.renew(seal.credentials):
+            return "new credentials"
+        if code in _SKEWED and self._clock.follow(_date(error), seal.ahead):
+            return "server's clock"
+        return None
+
+
+class _Seal(NamedTuple):
+    """What an attempt is signed with. ahead: seconds by which the server's clock is ahead of the machine's."""
+
+    credentials: FrozenCredentials
+    ahead: float
+
+
+class _Clock:
+    """The time of signatures: the machine's, until the server refuses it. Then `ahead` corrects it."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+        self._last = (0, "")
+
+    def moment(self, ahead: float) -> str:
+        """The time now, for example `20261122T080000Z`."""
+        second, text = self._last
+        now = int(time.time() + ahead)
+        if now != second:
+            text = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+            self._last = now, text
+        return text
+
+    def follow(self, date: str, ahead: float) -> bool:
+        """Takes the time of a server's header `Date`, if an attempt with this `ahead` was far from it. Returns whether it was."""
+        try:
+            found = parsedate_to_datetime(date).timestamp() - time.time()
+        except ValueError:
+            return False
+        if abs(found - ahead) <= _SKEW:
+            return False
+        self.ahead = found
+        return True
+
+
+def _encode(request: ClientCall) -> bytes:
+    try:
+        return orjson.dumps(request, default=_base64)
+    except TypeError:  # half a surrogate pair, which DynamoDB refuses with a reason
+        return json.dumps(request, default=_base64).encode()
+
+
+def _base64(value: bytes) -> str:
+    return b64encode(value).decode()
+
+
+def _client_error(operation: str, answer: HttpAnswer) -> ClientError:
+    """The error of an answer, with the fields that botocore gives it."""
+    try:
+        body = orjson.loads(answer.body)
+    except ValueError:
+        body = {}
+    if not isinstance(body, dict):
+        body = {}
+    code = str(body.get("__type", answer.status)).rsplit("#", 1)[-1].partition(":")[0]
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers.items()}
+    return ClientError(
+        {
+            **body,
+            "Error": {"Code": code, "Message": body.get("message", body.get("Message", ""))},
+            "ResponseMetadata": {"HTTPStatusCode": answer.status, "HTTPHeaders": headers},
+        },
+        operation,
+    )
+
+
+def _date(error: ClientError | BotoCoreError) -> str:
+    return str(error.response["ResponseMetadata"]["HTTPHeaders"].get("date", ""))

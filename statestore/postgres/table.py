@@ -1,0 +1,299 @@
+"""Makes, checks, alters and describes a table: a schema of its own, `state_<table>`, with the tables `items` and `fences`.
+
+    items     pk, sk, gsi_1 .. gsi_20, gsi_sk, ttl, and the item as JSON: first what indexes show, then the rest, which Postgres
+              stores out of line where it is wide. A slot is there when its index is.
+    fences    the generation of the newest run
+
+The fence is the right of the newest run to write. Both tables have the same form: logged, or unlogged, which is faster, and empty
+after a crash of the server. So a crash that takes the items takes the fence too, and no run writes into the emptied table.
+
+An update that leaves slots and `ttl` as they are changes no index (a HOT update), if the page of the row has room. So pages are
+filled to 80 %, and autovacuum comes after 2 % of changed rows, not after 20 %.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+import psycopg
+from psycopg.sql import SQL, Identifier
+
+from statestore.errors import FencedWrite, NoTable, Terminal
+from statestore.postgres.statements import FENCES, ITEMS, SLOTS, Statements, schema_name
+from statestore.store import FencingToken, ReportIndex, TableDescription
+from statestore.table import MAX_SLOTS, TTL, TableState, slot_names, too_few
+
+_Connection = psycopg.Connection[Any]
+_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{3,57}")
+_TEXT: Final = 'text COLLATE "C"'
+_OPTIONS: Final = (
+    "fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.1, "
+    "autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0"
+)
+_COLUMNS: Final = [
+    *[("pk", _TEXT, True), ("sk", _TEXT, True)],
+    *[(slot, _TEXT, False) for slot in SLOTS],
+    *[("gsi_sk", _TEXT, False), ("ttl", "bigint", False), ("shown", "text", False), ("item", "text", True)],
+]
+"""Name, type, and whether a row must have it."""
+
+
+def table_name(name: str) -> str:
+    """The name itself. Raises Terminal for a name that does not fit into the name of a schema."""
+    if not _NAME.fullmatch(name):
+        raise Terminal(f"{name!r} cannot name a table: give 3 to 57 letters, digits, '_', '-' or '.'")
+    return name
+
+
+def create_table(connection: _Connection, table: str, slots: int, *, unlogged: bool) -> str | None:
+    """Creates the table with its indexes unless it exists. Gives an existing table of the other form the wanted one, and says so
+    in a line; else returns None. Raises Terminal, with the differences, when the existing table has other columns or fewer
+    indexes, and when this user may not change its form; the errors of psycopg."""
+    schema, names = schema_name(table), slot_names(slots)
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [schema])  # another start may create it now
+        if describe_table(connection, table) is None:
+            _make(connection, schema, unlogged=unlogged)
+            for name in names:
+                connection.execute(_index(schema, name))
+    _check(connection, table, slots)
+    return _give_form(connection, table, unlogged=unlogged)
+
+
+def add_slots(connection: _Connection, table: str, slots: int, progress: ReportIndex) -> None:
+    """Adds the indexes that the table lacks, without a lock on its rows. Makes an index again that an earlier call left invalid.
+    Raises Terminal when the table does not fit, and for a user who does not own it; the errors of psycopg."""
+    if describe_table(connection, table) is None:
+        raise NoTable(f"there is no table {table}: create it")
+    schema, valid = schema_name(table), _indexes(connection, table)
+    _check(connection, table, 0)
+    for name in slot_names(slots):
+        if not valid.get(_index_name(name)):
+            progress(f"index {name}: CREATING")
+            drop = SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(Identifier(schema, _index_name(name)))
+            try:
+                connection.execute(drop, prepare=False)
+                connection.execute(_index(schema, name, " CONCURRENTLY"), prepare=False)
+            except psycopg.errors.InsufficientPrivilege:
+                raise Terminal(
+                    f"table {table} lacks the index {name}, and this user does not own the table: give `statestore add-slots` "
+                    "with its owner in --store-url"
+                ) from None
+            progress(f"index {name}: ACTIVE")
+
+
+def describe_table(connection: _Connection, table: str) -> TableDescription | None:
+    """The table as it is; None when there is none. Raises the errors of psycopg."""
+    if not _columns(connection, table):
+        return None
+    valid = _indexes(connection, table)
+    slots = next((n for n, name in enumerate(slot_names(MAX_SLOTS)) if not valid.get(_index_name(name))), MAX_SLOTS)
+    return TableDescription(name=table, slots=slots, keys=("PK", "SK"), expires=True, items=_counted(connection, table))
+
+
+def table_state(connection: _Connection, table: str) -> TableState | None:
+    """The state of the table; None when there is none. Raises the errors of psycopg."""
+    description = describe_table(connection, table)
+    if description is None:
+        return None
+    indexes = {name: "ACTIVE" if valid else "INVALID" for name, valid in _indexes(connection, table).items()}
+    return TableState(
+        status="ACTIVE",
+        slots=description.slots,
+        misfits=tuple(misfits(connection, table, 0)),
+        indexes=indexes,
+        expires_by=TTL,
+        on_demand=True,
+        protected=False,
+        recoverable=None,
+        logged=not _unlogged(connection, schema_name(table))[ITEMS],
+        release=connection.info.server_version // 10_000,
+    )
+
+
+def misfits(connection: _Connection, table: str, slots: int) -> list[str]:
+    """The differences of an existing table from one with these slots, each with what to do. Raises the errors of psycopg."""
+    found = _columns(connection, table)
+    wrong = [
+        f"its column {name} is {found.get(name, 'missing')}, not {kind}: give another table name"
+        for name, kind, _ in _COLUMNS
+        if found.get(name) != kind
+    ]
+    wrong += [f"it has a column {name}: give another table name" for name in sorted(found.keys() - _known(_COLUMNS))]
+    if not _indexes(connection, table).get(f"{ITEMS}_pkey"):
+        wrong.append("it lacks its primary key (pk, sk): give another table name")
+    if connection.execute(
+        "SELECT 1 FROM pg_partitioned_table WHERE partrelid = to_regclass(%s)", [_regclass(table)]
+    ).fetchone():
+        wrong.append("it is partitioned, which the store does not support: give another table name")
+    description = describe_table(connection, table)
+    if description is not None and description.slots < slots:
+        wrong.append(too_few(description.slots, slots))
+    return wrong
+
+
+def _make(connection: _Connection, schema: str, *, unlogged: bool) -> None:
+    """Makes the tables, and their schema where there is none. Raises Terminal, with the statement that helps, for a user who may
+    not; the errors of psycopg."""
+    kind = SQL("UNLOGGED TABLE" if unlogged else "TABLE")
+    items, fences = Identifier(schema, ITEMS), Identifier(schema, FENCES)
+    columns = ", ".join(f"{name} {column}{' NOT NULL' if must else ''}" for name, column, must in _COLUMNS)
+    exists = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]).fetchone()
+    try:
+        if not exists:
+            # this needs a right on the whole database
+            connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(schema)))
+        connection.execute(
+            SQL("CREATE {} {} ({}, PRIMARY KEY (pk, sk)) WITH ({})").format(kind, items, SQL(columns), SQL(_OPTIONS))
+        )
+    except psycopg.errors.InsufficientPrivilege as error:
+        cure = SQL("ALTER SCHEMA {} OWNER TO {}" if exists else "CREATE SCHEMA {} AUTHORIZATION {}")
+        statement = cure.format(Identifier(schema), Identifier(connection.info.user)).as_string()
+        raise Terminal(
+            f"schema {schema}: {error.diag.message_primary}: let an administrator give the statement {statement}"
+        ) from error
+    connection.execute(SQL("CREATE INDEX ON {} (ttl) WHERE ttl IS NOT NULL").format(items))
+    connection.execute(
+        SQL("CREATE {} {} (name text PRIMARY KEY, generation bigint NOT NULL)").format(kind, fences),
+    )
+
+
+def _give_form(connection: _Connection, table: str, *, unlogged: bool) -> str | None:
+    """Makes both tables unlogged, or logged, and locks them in the order of a writer: fences, items. The server writes each row
+    again, and no other session reads or writes the table meanwhile."""
+    schema, form, other = schema_name(table), *(("unlogged", "logged") if unlogged else ("logged", "unlogged"))
+    found = [name for name, is_unlogged in _unlogged(connection, schema).items() if is_unlogged != unlogged]
+    changes = [SQL("ALTER TABLE {} SET {}").format(Identifier(schema, name), SQL(form.upper())) for name in found]
+    if not changes:
+        return None
+    try:
+        with connection.transaction():
+            for change in changes:
+                connection.execute(change)
+    except psycopg.errors.InsufficientPrivilege:
+        statements = "; ".join(change.as_string() for change in changes)
+        raise Terminal(
+            f"table {table} is {other}, the setting store_unlogged is {str(unlogged).lower()}, and this user does not own the "
+            f"table: start once with its owner in --store-url, let the owner give `{statements}`, or correct the setting"
+        ) from None
+    meaning = "the server empties it when it crashes" if unlogged else "its rows outlast a crash of the server"
+    return f"the table {table} is {form} now, as the setting store_unlogged says: {meaning}"
+
+
+def _unlogged(connection: _Connection, schema: str) -> dict[str, bool]:
+    """Whether each of the two tables is unlogged."""
+    rows = connection.execute(
+        "SELECT c.relname, c.relpersistence = 'u' FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = %s AND c.relname IN (%s, %s) ORDER BY 1",
+        [schema, ITEMS, FENCES],
+    )
+    return dict(rows.fetchall())
+
+
+def _check(connection: _Connection, table: str, slots: int) -> None:
+    if wrong := misfits(connection, table, slots):
+        raise Terminal(f"table {table} exists, but does not fit: " + "; ".join(wrong))
+
+
+def _columns(connection: _Connection, table: str) -> dict[str, str]:
+    """The type of each column of the items; empty without a table."""
+    rows = connection.execute(
+        "SELECT a.attname, format_type(a.atttypid, a.atttypmod), c.collname FROM pg_attribute a "
+        "LEFT JOIN pg_collation c ON c.oid = a.attcollation AND c.collname <> 'default' "
+        "WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped",
+        [_regclass(table)],
+    )
+    return {name: f'{kind} COLLATE "{collation}"' if collation else kind for name, kind, collation in rows}
+
+
+def _counted(connection: _Connection, table: str) -> int | None:
+    """The items at the last ANALYZE or VACUUM; None before the first."""
+    rows = connection.execute("SELECT reltuples FROM pg_class WHERE oid = to_regclass(%s)", [_regclass(table)])
+    return next((int(count) for (count,) in rows if count >= 0), None)
+
+
+def _indexes(connection: _Connection, table: str) -> dict[str, bool]:
+    """The indexes of the items, and whether each is valid."""
+    rows = connection.execute(
+        "SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+        "WHERE i.indrelid = to_regclass(%s)",
+        [_regclass(table)],
+    )
+    return dict(rows.fetchall())
+
+
+def _regclass(table: str) -> str:
+    return Identifier(schema_name(table), ITEMS).as_string()
+
+
+def _index(schema: str, name: str, how: str = "") -> Any:
+    column = Identifier(name.lower())
+    return SQL("CREATE INDEX{} {} ON {} ({}, gsi_sk) WHERE {} IS NOT NULL").format(
+        SQL(how), Identifier(_index_name(name)), Identifier(schema, ITEMS), column, column
+    )
+
+
+def _index_name(slot: str) -> str:
+    return f"{ITEMS}_{slot.lower()}"
+
+
+def _known(columns: Iterable[tuple[str, str, bool]]) -> set[str]:
+    return {name for name, _, _ in columns}
+
+
+def take_fence(connection: psycopg.Connection[Any], statements: Statements, table: str, fence: FencingToken) -> None:
+    """Gives the table to this run: waits for the transactions of all others. Raises FencedWrite where a newer run has it."""
+    with connection.transaction():
+        connection.execute(statements.drop_others, [fence.name])
+        if connection.execute(statements.take, fence).fetchone() is None:
+            raise _fenced(table, fence)
+
+
+def refusal(connection: psycopg.Connection[Any], statements: Statements, table: str, fence: FencingToken) -> Terminal:
+    """Why this run, which holds the table no more, may not write."""
+    if connection.execute(statements.fences).fetchone() is not None:
+        return _fenced(table, fence)
+    return Terminal(
+        f"table {table}: it has lost its rows, and the fence of this run: its server crashed, and the table is unlogged. This "
+        "run writes nothing more. Build the state again from the topics: `statestore run --adopt` with a new --checkpoint"
+    )
+
+
+def _fenced(table: str, fence: FencingToken) -> FencedWrite:
+    return FencedWrite(
+        f"table {table}: a newer run than {fence.generation} took over: this run must stop and writes nothing"
+    )
+
+
+_ASK = """
+    SELECT current_setting('fsync') = 'on', current_setting('full_page_writes') = 'on',
+      (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'),
+      (SELECT count(*) FROM pg_stat_replication), (SELECT count(*) FROM pg_stat_replication WHERE sync_state IS NULL),
+      (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')),
+      (SELECT max(CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn) END)::bigint
+       FROM pg_stat_replication)
+"""
+
+
+class Durability(NamedTuple):
+    """What a crash of the server, or a failover to its standby, leaves of the commits. The sessions of store and registry wait
+    for each commit themselves, whatever `synchronous_commit` the database has. They cannot make up for the other settings, and
+    not for a standby that takes commits later.
+
+    The settings of a server, and its standbys. `waits`: the database's own `synchronous_commit`; `hidden`: the standbys of
+    which this user may not see more; `synchronous`: those for which each commit waits; `behind`: the bytes that the farthest
+    standby lacks, None where it is unknown."""
+
+    fsync: bool
+    full_page_writes: bool
+    waits: str
+    standbys: int = 0
+    hidden: int = 0
+    synchronous: int = 0
+    behind: int | None = None
+
+
+def read_durability(connection: psycopg.Connection[Any]) -> Durability:
+    """Asks the server. Raises the errors of psycopg."""
+    (found,) = connection.execute(_ASK).fetchall()
+    return Durability(*found)

@@ -1,0 +1,98 @@
+"""The wait between two runs: how long it is, what it says, and when it gives up."""
+
+from random import Random
+from threading import Event
+from typing import Any
+
+import pytest
+
+from processor.engine.rounds.events import JobEvent, Troubles
+from processor.errors import Outage
+from processor.job.run.outages import LONGEST_SECONDS, LONGEST_THROTTLED_SECONDS, MOST_RUNS, OutageWait
+
+
+class Scene:
+    """A wait whose clock moves by its own pauses."""
+
+    def __init__(self, seconds: float = 300) -> None:
+        self.now, self.events = 1_000.0, list[JobEvent]()
+        stopping: Any = Event()
+        stopping.wait = self._pass
+        troubles = Troubles(self.events.append, clock=lambda: self.now)
+        self.wait = OutageWait(
+            troubles=troubles, stopping=stopping, seconds=seconds, random=Random(7), clock=lambda: self.now
+        )
+
+    def _pass(self, seconds: float) -> bool:
+        self.now += max(seconds, 0.001)
+        return False
+
+    def pauses(self, count: int, **outage: Any) -> list[float]:
+        """The lengths of so many pauses, each after a failure."""
+        found = []
+        for _ in range(count):
+            self.wait.note(Outage("no answer", **{"part": "store", "cure": "wait", **outage}))
+            began = self.now
+            self.wait.pause()
+            found.append(self.now - began)
+        return found
+
+
+def test_pauses_grow_and_a_part_that_does_not_answer_is_asked_again_within_seconds() -> None:
+    pauses = Scene(seconds=10_000).pauses(200)
+    assert max(pauses[:2]) <= 4.1
+    assert 0.8 * LONGEST_SECONDS < max(pauses) <= LONGEST_SECONDS + 1
+    assert min(pauses[10:]) < 0.2 * LONGEST_SECONDS, "the pauses are not spread"
+
+
+def test_a_store_that_throttles_gets_minutes_and_is_never_given_up() -> None:
+    pauses = Scene(seconds=1).pauses(200, throttled=True)
+    assert 0.8 * LONGEST_THROTTLED_SECONDS < max(pauses) <= LONGEST_THROTTLED_SECONDS + 1
+
+
+def test_the_log_repeats_the_trouble_every_thirty_seconds_of_a_long_pause() -> None:
+    scene = Scene()
+    scene.pauses(20, throttled=True)
+    lasted = scene.now - 1_000
+    assert lasted / 32 - 1 <= len(scene.events) <= lasted / 30 + 1
+    assert {event.what for event in scene.events} == {"degraded"}
+
+
+def test_the_job_gives_up_after_its_longest_wait_and_says_since_when() -> None:
+    scene = Scene(seconds=300)
+    with pytest.raises(
+        Outage, match=r"has waited for the store for 5 min.*since 20.*--outage-seconds 300.*No state is lost"
+    ):
+        scene.pauses(1_000)
+    assert 1_300 <= scene.now < 1_300 + LONGEST_SECONDS
+
+
+def test_outages_between_which_the_part_answers_are_several_waits() -> None:
+    scene = Scene(seconds=60)
+    for _ in range(10):
+        while scene.now - scene.wait.since < 30 or scene.wait.outage is None:
+            scene.pauses(1)
+        scene.wait.opened()
+        scene.pauses(1)
+
+
+def test_a_part_that_answers_every_start_and_no_work_is_given_up() -> None:
+    scene = Scene(seconds=60)
+
+    def fails_after_every_start() -> None:
+        while True:
+            scene.pauses(1)
+            scene.wait.opened()
+
+    with pytest.raises(Outage, match="has waited for the store for"):
+        fails_after_every_start()
+    assert scene.wait.runs == MOST_RUNS + 1
+
+
+def test_the_wait_for_another_part_and_the_wait_after_work_begin_from_zero() -> None:
+    scene = Scene(seconds=300)
+    for part in ("store", "registry") * 20:
+        scene.pauses(10, part=part)
+    for _ in range(20):
+        scene.wait.forget()
+        scene.pauses(10)
