@@ -9,6 +9,7 @@
     edits    the tables of `stars`; operators edit the products during the run (`tests.simulator.registry_edits`)
     drawn N  some random products, by their number, which operators edit (`tests.simulator.mixed`)
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
+    flat N   the same with the words of lists: lists of several joins, each element once, by a key, nested fields
     compared N   the same over columns that say how their text compares, with other spellings of each text
 
 Values are few, so keys collide, move A -> B -> A, and become null. In `pair` and `stars` each change that a product reads has a
@@ -27,7 +28,14 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.language.definitions.load import load, read_directory
 from processor.language.product.product import Definitions
-from tests.integration.product.products import ENTITIES, draw_compared_definitions, draw_definitions, draw_row, respell
+from tests.integration.product.products import (
+    ENTITIES,
+    draw_compared_definitions,
+    draw_definitions,
+    draw_list_definitions,
+    draw_row,
+    respell,
+)
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
 from tests.simulator.edit_shapes import all_texts, drawn_contents
 from tests.simulator.shape_definitions import PAIR, PRICES, STARS
@@ -246,6 +254,10 @@ def _compared(name: str) -> Shape:
     return replace(_any(name), definitions=definitions, draw_row={e: partial(drawn, entity=e) for e in ENTITIES})
 
 
+def _flat(name: str) -> Shape:
+    return replace(_any(name), definitions=draw_list_definitions(Random(name)))
+
+
 def _drawn(name: str) -> Shape:
     texts = {"entities.yaml": json.dumps(ENTITIES), **all_texts(drawn_contents(name))}
     return replace(_any(name), name=name, definitions=load(texts))
@@ -262,5 +274,5 @@ def shape_of(name: str) -> Shape:
     """The shape of this name."""
     if name in SHAPES:
         return SHAPES[name]
-    kinds = {"compared": _compared, "drawn": _drawn, "any": _any}
+    kinds = {"compared": _compared, "drawn": _drawn, "any": _any, "flat": _flat}
     return kinds[name.split()[0]](name)

@@ -102,7 +102,7 @@ def _has_star(fields: YamlNode) -> bool:
 
 
 def _declared(left_out: Collection[str], scope: NameScope) -> Iterator[tuple[str, Expression]]:
-    """The members that `*` stands for: the declared columns."""
+    """The members for `*`: the declared columns."""
     return ((name, Column(name=name)) for name in scope.columns or () if name not in left_out)
 
 

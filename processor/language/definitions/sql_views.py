@@ -136,13 +136,18 @@ class ViewReader(TablesReader):
 
     def _in(self, node: Any) -> str:
         select = node.args["query"].this.copy()
-        (term,) = select.expressions
+        term = self._only_term(select, node)
         equality = self._exp.EQ(this=node.this.copy(), expression=term.unalias().copy())
         where = select.args.get("where")
         select.set(
             "where", self._exp.Where(this=self._exp.And(this=where.this, expression=equality) if where else equality)
         )
         return f"count({self._subquery(select, node).name}) > 0"
+
+    def _only_term(self, select: Any, node: Any) -> Any:
+        if not isinstance(select, self._exp.Select) or len(select.expressions) != 1:
+            raise self._error(node, "a subquery in an expression does not select one column", "select one column in it")
+        return select.expressions[0]
 
     def _subquery(self, select: Any, node: Any) -> Source:
         """The join of a subquery in an expression."""
@@ -196,14 +201,14 @@ class ViewReader(TablesReader):
                     (one.expressions or [None])[0], exp.Select
                 ):
                     return named(f"coalesce({self._scalar(self._listed(one.expressions[0]), one)}, json_build_array())")
-                case exp.Anonymous() if str(one.this).lower() == "coalesce":
+                case exp.Anonymous() if str(one.this).lower() == "coalesce" and one.expressions:
                     last = one.expressions[-1]
                     literal = last.this if isinstance(last, exp.Cast) else last
                     built = {"[]": "json_build_array()", "{}": "json_build_object()"}.get(str(literal.this))
                     if built and isinstance(literal, exp.Literal):
                         parts = [self._rewritten(part, scope, empty) for part in one.expressions[:-1]]
                         return exp.Anonymous(this="coalesce", expressions=[*parts, named(built)])
-                case exp.Anonymous() if str(one.this).lower() in _WHOLE_ROWS:
+                case exp.Anonymous() if str(one.this).lower() in _WHOLE_ROWS and one.expressions:
                     if whole := self._whole_row(one.expressions[0], scope):
                         return self._rewritten(whole, scope, empty)
                     return self._rewritten(one.expressions[0], scope, empty)
@@ -220,7 +225,7 @@ class ViewReader(TablesReader):
     def _listed(self, select: Any) -> Any:
         """The select of `array(select x ... order by y)` as one of `array_agg(x order by y)`."""
         exp, select = self._exp, select.copy()
-        (term,) = select.expressions
+        term = self._only_term(select, select)
         value, order = term.unalias(), select.args.get("order")
         argument = exp.Order(this=value, expressions=order.expressions) if order else value
         select.set("expressions", [exp.Anonymous(this="array_agg", expressions=[argument])])
@@ -309,7 +314,7 @@ class ViewReader(TablesReader):
 
         def change(one: Any) -> Any:
             match one:
-                case exp.Anonymous() if str(one.this).lower() == "count" and source.grouped:
+                case exp.Anonymous() if str(one.this).lower() == "count" and source.grouped and one.expressions:
                     rows = isinstance(one.expressions[0], exp.Star | exp.Literal)
                     counted = (
                         f"count({source.name})"
@@ -325,6 +330,8 @@ class ViewReader(TablesReader):
                     return exp.Var(
                         this=f"case when count({source.name}) > 0 then {counted} end" if missing else counted
                     )
+                case exp.Column() if one.table in self._scope.sources and one.table not in outside.sources:
+                    return self._column(one, self._scope, None)
                 case exp.Column():
                     at, name = self._inside_column(one, outside)
                     if source.grouped and not self._within(one) and name in source.on:
@@ -345,8 +352,15 @@ class ViewReader(TablesReader):
         return node.copy().transform(change)
 
     def _inside_column(self, column: Any, outside: Scope) -> tuple[Source, str]:
+        if column.table and column.table in outside.sources:
+            source = outside.sources[column.table][0]
+            if column.name in source.entity.columns:
+                return source, column.name
+            raise self._error(
+                column, f"`{column.table}` has no column `{column.name}`", suggest(column.name, source.entity.columns)
+            )
         if column.table:
-            return outside.sources[column.table][0], column.name
+            raise self._error(column, f"there is no table `{column.table}`", suggest(column.table, outside.sources))
         for one, _ in outside.sources.values():
             if column.name in one.entity.columns:
                 return one, column.name
@@ -368,7 +382,9 @@ class ViewReader(TablesReader):
         exp = self._exp
         call = node.this if isinstance(node, exp.Filter) else node
         name = str(call.this).lower()
-        if call.expressions and (whole := self._aggregated_row(call, scope)):
+        if not call.expressions:
+            raise self._error(node, f"`{name}` has no argument", f"write `{name}(...)` around one expression")
+        if whole := self._aggregated_row(call, scope):
             call.set("expressions", whole)
         rows = scope.rows
         if scope is not self._scope:
