@@ -171,6 +171,9 @@ class ExpressionConverter:
                 for term in args[-1].expressions
             )
             args[-1] = args[-1].this
+            if args[-1] is None:
+                what = f"`{self._sql_text(node)}` has a comma before `order by`"
+                raise WrongDefinition(what, "remove the comma")
         if args and isinstance(args[0], exp.Distinct) and not args[0].args.get("on"):
             args, distinct = [*args[0].expressions, *args[1:]], True
         call = self._apply(str(node.this).lower(), *args)

@@ -451,8 +451,8 @@ class _Tracer:
         found = {id(row): row for row in scope[0].found[node.join.name]}
         for index, row in enumerate((counted | found).values()):
             below = (row, scope)
-            index = self.places.get((id(row), id(scope[0])), index)
-            made = self.row(place, below, why_row_is_left_out(joined, index if index < len(counted) else None, below))
+            place_in_list = self.places.get((id(row), id(scope[0])), index if index < len(counted) else None)
+            made = self.row(place, below, why_row_is_left_out(joined, place_in_list, below))
             if made is not None:
                 yield made
 
