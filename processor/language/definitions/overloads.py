@@ -209,9 +209,18 @@ def _apply_same_type(name: str, args: Sequence[TypedNode]) -> TypedNode:
     if function is None:
         what = f"`{name}` cannot take {type_}, whose values do not compare"
         raise WrongDefinition(what, "test it with `is null`, or select it as it is")
+    _check_json(args, type_)
     if not function.variadic and len(args) != 2:
         raise WrongDefinition(f"`{name}` takes two values, not {len(args)}", f"write `{name}(a, b)`")
     return TypedNode(Call(function=function.key, args=nodes, type=function.gives), function.gives)
+
+
+def _check_json(args: Sequence[TypedNode], type_: TypeName) -> None:
+    """Raises WrongDefinition for a text literal among json values."""
+    texts = [arg.node.value for arg in args if arg.loose and isinstance(arg.node, Literal)]
+    if type_ == "json" and texts:
+        what = f"`'{texts[0]}'` is text, not json"
+        raise WrongDefinition(what, "write `json_build_array()`, `json_build_object()`, or values in them")
 
 
 def _is_null(node: ExpressionNode) -> bool:
@@ -225,6 +234,7 @@ def _apply_case(args: Sequence[TypedNode]) -> TypedNode:
             what = f"a `when` of `case` is {condition.type}, not bool"
             raise WrongDefinition(what, "write a condition, e.g. `status = 'open'`")
     nodes, type_ = unify_types(choices, "`case`")
+    _check_json(choices, type_)
     parts: list[ExpressionNode] = []
     for condition, choice in zip(conditions, nodes, strict=False):
         parts += [coerce(condition, "bool"), choice]

@@ -24,7 +24,7 @@ class Source:
     column of each own column. conditions: on its rows. first: the query takes one row, the first of `order`. below: the tables
     that are joins of its level. shown: of a subquery, its terms by their names. grouped: these are aggregates. partition: the
     columns that it is grouped by. number: the name of its `row_number()`. inside: the scope of its own expressions. value: of a
-    subquery in an expression. parent: the source whose rows it joins."""
+    subquery in an `expression`. parent: the source whose rows it joins."""
 
     name: str
     alias: str
@@ -42,6 +42,7 @@ class Source:
     number: str = ""
     inside: "Scope | None" = None
     value: str | None = None
+    expression: bool = False
     parent: "Source | None" = None
 
     @property
@@ -110,7 +111,11 @@ class TablesReader:
         source.inner = inner
         yield source, on, inner
         for join in joins:
-            yield from self._flattened(join.this, list(conjuncts(join.args["on"], exp)), inner=join.side != "LEFT")
+            yield from self._flattened(
+                join.this,
+                list(conjuncts(join.args["on"], exp)) if join.args.get("on") else [],
+                inner=join.side != "LEFT",
+            )
 
     def _source(self, node: Any) -> Source:
         """The source of a table, a subquery, a LATERAL or a name of WITH."""

@@ -82,7 +82,7 @@ class ViewReader(TablesReader):
         wheres = [one for one in wheres if not self._pushed(one)]
         self._check_lists(wheres, grouped=bool(grouped))
         wheres += list(conjuncts(tree.args["having"].this, exp)) if tree.args.get("having") else []
-        lists = [one for one in self._joins if one.many and not one.grouped and one.value is None]
+        lists = self._lists()
         self._scope.rows = self._deepest(lists)
         fields: dict[str, str] = {}
         for term in tree.expressions:
@@ -157,7 +157,7 @@ class ViewReader(TablesReader):
                 f"the subquery `{text_of(select)[:60]}` is not joined to the query around it by an equality of columns"
             )
             raise self._error(node, what, "write `where t.column = table.column` in it")
-        source.inner = False
+        source.inner, source.expression = False, True
         source.parent = next(iter(source.on.values()))[0]
         source.name = self._unique("_".join(("sub", source.entity.name)))
         self._joins.append(source)
@@ -377,6 +377,10 @@ class ViewReader(TablesReader):
             node = node.parent
         return False
 
+    def _lists(self) -> list[Source]:
+        """The tables that the query itself joins to many rows."""
+        return [one for one in self._joins if one.many and not one.grouped and not one.expression]
+
     def _aggregate(self, node: Any, scope: Scope) -> Any:
         """An aggregate over the grouped rows of the query, or over the rows of a subquery."""
         exp = self._exp
@@ -389,7 +393,7 @@ class ViewReader(TablesReader):
         rows = scope.rows
         if scope is not self._scope:
             return self._rows_counted(node, call, name, None, scope)
-        lists = [one for one in self._joins if one.many and not one.grouped and one.value is None]
+        lists = self._lists()
         if not lists:
             what = f"`{text_of(node)}` aggregates all rows of the query"
             raise self._error(node, what, "group by the root's key, and join the rows to aggregate")
@@ -432,18 +436,12 @@ class ViewReader(TablesReader):
         exp = self._exp
         rows = write_path(Column(name=target.name)) if target is not None else "*"
         star = isinstance(call.expressions[0], exp.Star | exp.Literal)
+        alone = len(self._lists()) == 1
         if star and name == "count":
-            if (
-                target is not None
-                and not target.inner
-                and isinstance(node, exp.Filter)
-                and not self._needs_row(node, target)
-            ):
-                raise self._error(
-                    node,
-                    f"`{text_of(node)}` counts a row also where `{target.alias}` has none",
-                    f"write `count({target.alias}.{target.entity.key[0]})`",
-                )
+            sure = target is None or target.inner or self._needs_row(node, target)
+            if target is not None and not sure and (isinstance(node, exp.Filter) or not alone):
+                what = f"`{text_of(node)}` counts a row also where `{target.alias}` has none"
+                raise self._error(node, what, f"write `count({target.alias}.{target.entity.key[0]})`")
             call.set("expressions", [exp.Var(this=rows)])
             text = self._inside(node, scope)
             if target is not None and not target.inner and not isinstance(node, exp.Filter):
@@ -459,9 +457,10 @@ class ViewReader(TablesReader):
             )
         argument = call.expressions[0]
         argument = argument.this if isinstance(argument, exp.Order) else argument
-        if self._strict(argument, target) or isinstance(argument, exp.Distinct):
+        argument = argument.expressions[0] if isinstance(argument, exp.Distinct) else argument
+        if self._strict(argument, target):
             return exp.Var(this=self._inside(node, scope))
-        if name not in ("sum", "min", "max", "avg") or isinstance(node, exp.Filter):
+        if name not in ("sum", "min", "max", "avg") or isinstance(node, exp.Filter) or not alone:
             what = f"`{text_of(node)}` counts a row of nulls where `{target.alias}` has no row"
             raise self._error(node, what, f"add `filter (where {target.alias}.{target.entity.key[0]} is not null)`")
         nothing = text_of(self._rewritten(argument, scope, empty=target))

@@ -56,3 +56,18 @@ select distinct u.name from users u
 
 -- LIMIT
 select u.id from users u limit 3
+
+-- counts a row also where `l` has none
+select u.id, count(*) as n from users u left join orders o on o.user_id = u.id left join line l on l.order_id = o.id
+group by u.id
+
+-- counts a row of nulls where `o` has no row
+select u.id, count(distinct coalesce(o.total, 0)) as n from users u left join orders o on o.user_id = u.id group by u.id
+
+-- counts a row of nulls where `l` has no row
+select u.id, sum(coalesce(l.qty, 1)) as n from users u left join orders o on o.user_id = u.id left join line l
+on l.order_id = o.id group by u.id
+
+-- is text, not json
+select u.id, coalesce(json_agg(o.id) filter (where o.id is not null), 'none') as l from users u left join orders o
+on o.user_id = u.id group by u.id

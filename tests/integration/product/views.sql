@@ -155,3 +155,8 @@ select u.id from users u left join orders o on o.user_id = u.id group by u.id ha
 -- case and exists
 select u.id, case when exists (select 1 from orders o where o.user_id = u.id) then 'buyer' else 'guest' end as kind,
 not exists (select 1 from address a where a.user_id = u.id) as homeless from users u
+
+-- a list next to an exists
+select u.id, count(*) as n, sum(o.total) as t from users u join orders o on o.user_id = u.id
+where exists (select 1 from address a where a.user_id = u.id) or u.id = 4 group by u.id
+having not exists (select 1 from address a where a.user_id = u.id and a.street = 'C')
