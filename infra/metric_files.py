@@ -16,11 +16,13 @@ PAGE, DASHBOARD = Path("docs/metrics.md"), Path("infra/grafana/dashboards/states
 CLOUDWATCH, RULES = Path("infra/modules/alarms/job_alarms.json"), Path("infra/prometheus/alerts.yaml")
 BEGIN, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
 WIDTH, HEIGHT, IN_A_ROW = 8, 7, 3
-UNITS = {"seconds": "s", "flag": "none", "version": "none"}
+UNITS = {"seconds": "s", "percent": "percent", "flag": "none", "version": "none"}
 """Grafana's name of a unit; `short` for all counts."""
 CHOSEN = '{job=~"$job"}'
 SOURCE = {"type": "prometheus", "uid": "prometheus"}
 WINDOW = "5m"
+LASTING = "10m"
+"""The value of a lasting alarm counts for so long: a start of a job, and the wait before it, take minutes."""
 JOBS = 'job=~"statestore.*"'
 """Prometheus knows a silent job only by its target: the name of its scrape job begins with statestore."""
 
@@ -135,7 +137,7 @@ def cloudwatch_alarms() -> str:
             "metric": alarm.metric.name,
             "kind": alarm.metric.kind,
             "limit": alarm.limit_name,
-            "silent": "breaching" if alarm.silent else "notBreaching",
+            "silent": "breaching" if alarm.silent else "ignore" if alarm.lasting else "notBreaching",
             "meaning": alarm.meaning,
         }
         for alarm in ALARMS
@@ -155,7 +157,7 @@ def prometheus_rules() -> str:
         lines += [
             f"      - alert: {alert_name(alarm)}",
             f"        expr: {json.dumps(expression(alarm))}",
-            f"        for: {'0s' if alarm.metric.kind == 'counter' else WINDOW}",
+            f"        for: {'0s' if alarm.metric.kind == 'counter' or alarm.lasting else WINDOW}",
             f"        labels: {{severity: {alarm.severity}}}",
             "        annotations:",
             f"          summary: {json.dumps(alarm.meaning)}",
@@ -171,8 +173,13 @@ def alert_name(alarm: Alarm) -> str:
 
 def expression(alarm: Alarm) -> str:
     """The expression that has a value while the alarm lasts. A labelled series of a counter begins with its first count, which
-    `increase` does not see: so the count itself serves while the series is new."""
+    `increase` does not see: so the count itself serves while the series is new. A lasting counter is never
+    new and never falls, so its rise is exact, where `increase` extrapolates."""
     name = alarm.metric.name
+    if alarm.lasting:
+        rise = f"max_over_time({name}[{LASTING}]) - min_over_time({name}[{LASTING}])"
+        value = rise if alarm.metric.kind == "counter" else f"last_over_time({name}[{LASTING}])"
+        return f"max by (job, instance) ({value}) > {alarm.limit}"
     if alarm.metric.kind == "counter":
         counted = f"({name} unless {name} offset {WINDOW}) or increase({name}[{WINDOW}])"
         return f"sum by (job, instance) ({counted}) > {alarm.limit}"
@@ -181,7 +188,8 @@ def expression(alarm: Alarm) -> str:
 
 
 def _description(alarm: Alarm) -> str:
-    over = f"in {WINDOW}" if alarm.metric.kind == "counter" else f"for {WINDOW}"
+    window = LASTING if alarm.lasting else WINDOW
+    over = f"in {window}" if alarm.metric.kind == "counter" or alarm.lasting else f"for {window}"
     silent = ", or the job writes no metrics," if alarm.silent else ""
     return f"{{{{ $labels.job }}}} at {{{{ $labels.instance }}}}: {alarm.metric.name} is above {alarm.limit}{silent} {over}."
 

@@ -19,11 +19,12 @@ class AddressMissing(SettingError):
 
 class Outage(StatestoreError):
     """A part outside of the job does not answer, or takes no work now: the job may go on later. `part`: its name; `cure`: what an
-    operator can do; `throttled`: the part answers, and refuses work because there is too much."""
+    operator can do; `throttled`: the part answers, and refuses work because there is too much; `at`: when it failed, in seconds
+    since 1970, None: just now."""
 
-    def __init__(self, text: str, *, part: str, cure: str, throttled: bool = False) -> None:
+    def __init__(self, text: str, *, part: str, cure: str, throttled: bool = False, at: float | None = None) -> None:
         super().__init__(text)
-        self.part, self.cure, self.throttled = part, cure, throttled
+        self.part, self.cure, self.throttled, self.at = part, cure, throttled, at
 
 
 class SchemaRegistryAway(StatestoreError):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from registry.fields import shown_fields
 from registry.model import MAX_SLOTS, Assignment, Index, JoinSpec
 
 
@@ -138,7 +139,7 @@ class SlotRetires(RegistryError):
 
     def __init__(self, join: JoinSpec, need: Index) -> None:
         super().__init__(
-            f"join {join}: the slot of {need.entity} with {'#'.join(need.columns)} retires: wait until the job has freed it "
+            f"join {join}: the slot of {need.entity} with {shown_fields(need.columns)} retires: wait until the job has freed it "
             "(`statestore slots` shows its state), then apply again"
         )
 
@@ -157,7 +158,7 @@ class NoSlot(RegistryError):
         if len(taken) < MAX_SLOTS:
             cure += f", or add a slot (`statestore add-slots {len(taken) + 1}`)"
         super().__init__(
-            f"entity {entity}: no slot is free for {'#'.join(columns)}; all {len(taken)} are taken "
+            f"entity {entity}: no slot is free for {shown_fields(columns)}; all {len(taken)} are taken "
             f"({slot_list(taken)}); {cure}"
         )
         self.entity = entity
@@ -182,4 +183,4 @@ class EpochConflict(RegistryError):
 
 def slot_list(assignments: Sequence[Assignment]) -> str:
     """Slots with their columns, for people."""
-    return ", ".join(f"GSI_{one.slot} {'#'.join(one.columns)}" for one in assignments)
+    return ", ".join(f"GSI_{one.slot} {shown_fields(one.columns)}" for one in assignments)

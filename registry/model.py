@@ -5,12 +5,13 @@ The registry does not read the `definition` of an entity or a product: JSON of t
 """
 
 import json
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
+
+from registry.fields import shown_field
 
 GATE = "publish"
 """The member of a product's definition that says when its documents go out."""
@@ -154,7 +155,8 @@ class JoinSpec:
         object.__setattr__(self, "parent_columns", tuple(parent for _, parent in pairs))
 
     def __str__(self) -> str:
-        sides = f"{self.child}({', '.join(self.child_columns)}) = {self.parent}({', '.join(self.parent_columns)})"
+        child, parent = (", ".join(map(shown_field, one)) for one in (self.child_columns, self.parent_columns))
+        sides = f"{self.child}({child}) = {self.parent}({parent})"
         return f"{sides}, strong" if self.strong else sides
 
     def side(self, direction: Direction) -> Index:
@@ -311,6 +313,44 @@ class EpochBoundary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PastRuns:
+    """What outlives a run of a job. Times are in seconds since 1970. A run fails when an error ends it, or when it dies."""
+
+    restarts: int = 0
+    """How many runs ever failed. The job started again after each of them, or has yet to."""
+    seen: int = 0
+    """`restarts` as the last run found it at its start."""
+    failed: int = 0
+    """How many runs failed since a run last worked: it ended a batch, or had nothing to do."""
+    since: float | None = None
+    """When the first of these failed; None without one."""
+    at: float | None = None
+    """When the last of these failed."""
+    text: str = ""
+    """The message of its error."""
+    worked_at: float | None = None
+    """When a run last worked; None: none ever did, by this release."""
+
+    @staticmethod
+    def of(kept: Mapping[str, Any] | None) -> "PastRuns":
+        """Those of JSON values, without what only a newer release knows."""
+        return PastRuns(**{name: value for name, value in (kept or {}).items() if name in PastRuns.__slots__})
+
+    def with_failure(self, at: float, text: str) -> "PastRuns":
+        """After one more run that failed."""
+        since = at if self.since is None else self.since
+        return replace(self, restarts=self.restarts + 1, failed=self.failed + 1, since=since, at=at, text=text)
+
+    def with_start(self) -> "PastRuns":
+        """After the start of a run."""
+        return replace(self, seen=self.restarts)
+
+    def with_work(self, at: float) -> "PastRuns":
+        """After a run worked: the failures before are over."""
+        return PastRuns(restarts=self.restarts, seen=self.seen, worked_at=at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """The right of one run to write and publish for `job`. `generation` only rises; `lanes` is the highest
     number that any run of the job has used, so that all their producers can be fenced."""
@@ -319,6 +359,8 @@ class Lease:
     generation: int
     owner: str
     lanes: int
+    past: PastRuns | None = field(default=None, compare=False, repr=False)
+    """The runs before, as this run found them; None: a registry of an older release does not keep them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,6 +449,8 @@ class JobStatus:
     """In seconds, by the clock of Postgres."""
     ended: RunEnd | None = None
     """The end that the last run noted; of a job that lives, the end of the run before."""
+    past: PastRuns = PastRuns()
+    """What outlives its runs."""
 
     @property
     def last_end(self) -> RunEnd | None:
@@ -540,18 +584,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} is no JSON value: {value!r}")
-
-
-# A field of a slot or of edges is a column (`code`), the elements of one (`ids[]`, `inner[].id::number`), or text of either that
-# compares in its own way (`code::ci`, `tags[]::ci+trimmed`).
-
-_ELEMENTS = re.compile(r"(.+?)\[\](?:\..+?)?(?:::[\w+]+)?")
-_COMPARED = re.compile(r"(.+)::(?:ci|trimmed|ci\+trimmed)")
-
-
-def column_of(field: str) -> str:
-    """The column of a field."""
-    if "::" not in field and "[]" not in field:
-        return field
-    found = _ELEMENTS.fullmatch(field) or _COMPARED.fullmatch(field)
-    return found.group(1) if found else field

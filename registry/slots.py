@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from registry.errors import NoSlot
+from registry.fields import type_text
 from registry.model import (
     Assignment,
     AssignmentState,
@@ -20,7 +21,6 @@ from registry.model import (
     JoinSpec,
     ProductEntry,
     RequiredPath,
-    column_of,
 )
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class SharedQuery:
 
 def value_types(columns: Iterable[str], declared: Mapping[str, str]) -> tuple[str, ...]:
     """The types of the values that an index holds; all numbers have one. `declared`: column -> its type, as text."""
-    names = (declared.get(column_of(column), "").partition("(")[0] for column in columns)
+    names = (type_text(column, declared).partition("(")[0] for column in columns)
     return tuple("number" if name in _NUMBERS else name for name in names)
 
 

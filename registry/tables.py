@@ -294,6 +294,7 @@ leases = Table(
     Column("ended_run", BigInteger, comment="the last run that published something, as reported last"),
     Column("ended_round", BigInteger, comment="its last round that published something and ended"),
     Column("ended", JSON, comment="how the last run ended; null: it lives, or ended without a word"),
+    Column("past", JSON, comment="what outlives a run: its failures, and the last batch; null: nothing yet"),
 )
 
 attempts = Table(

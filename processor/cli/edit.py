@@ -42,6 +42,7 @@ from registry.edits import operations
 from registry.edits.edit import Signature, plan_id
 from registry.edits.operations import NoTopic, completed
 from registry.errors import NoAssignment, NoProduct, PlanOutdated
+from registry.fields import shown_fields
 from registry.model import Applied, JobStatus, Snapshot, Statistics
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ CHANGED_ENTITY = (
 )
 def apply(options: argparse.Namespace) -> int:
     """Validate definitions and store them, with slots for their joins."""
+    from processor.job.run.binding import refuse_lost_registry
+
     definitions = load_definitions(options)
     required = requirements_of(definitions)
     with reachable_settings(options) as settings, open_registry(settings) as registry:
@@ -79,6 +82,7 @@ def apply(options: argparse.Namespace) -> int:
             if not options.json:
                 warn(*effects)
 
+        refuse_lost_registry(settings, registry)
         registry.migrate(settings.slots)
         _, has_run = registry.snapshot_for_apply()
         statistics = registry.statistics.last()
@@ -167,7 +171,7 @@ def _near_slots(stored: Snapshot, entity: str) -> str:
     known = [one.name for one in stored.entities]
     if entity not in known:
         return f"there is no entity `{entity}`; {suggest(entity, known)}"
-    held = [f"GSI_{one.slot} {'#'.join(one.columns)}" for one in stored.assignments_of(entity)]
+    held = [f"GSI_{one.slot} {shown_fields(one.columns)}" for one in stored.assignments_of(entity)]
     return f"{entity} has {', '.join(held) or 'no slots'}"
 
 

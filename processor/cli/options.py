@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from processor.environment.programs.program import LOCAL_DIR
-from processor.environment.settings.resolve import database_address, resolve_registry
+from processor.environment.settings.resolve import database_address, open_registry, resolve_registry
 from processor.environment.settings.settings import FORMER, GROUPS, Settings, flags_of, read_settings, setting_flags
 from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
 from processor.errors import AddressMissing, PartError, SettingError
 from processor.language.definitions.load import load_directory
 from processor.language.product.product import Definitions
-from registry.errors import RegistryUnreachable
+from registry.errors import RegistryMissing, RegistryUnreachable
 
 REGISTRY = ("registry", "registry_schema")
 TABLE = ("store", "table", *(name for kind in KINDS.values() for name in kind.needed))
@@ -111,6 +111,21 @@ def load_definitions(options: argparse.Namespace) -> Definitions:
 
 @contextmanager
 def reachable_settings(options: argparse.Namespace) -> Iterator[Settings]:
+    """The settings of the flags, as `_reachable` has them. Raises OwnedByAnother in place of RegistryMissing where the table
+    belongs to a registry: then `apply` is no cure."""
+    with _reachable(options) as settings:
+        try:
+            yield settings
+        except RegistryMissing:
+            from processor.job.run.binding import refuse_lost_registry  # of no use to a verb that works
+
+            with open_registry(settings) as registry:
+                refuse_lost_registry(settings, registry)
+            raise
+
+
+@contextmanager
+def _reachable(options: argparse.Namespace) -> Iterator[Settings]:
     """The settings of the flags. With `--embedded` their addresses are those of the parts of `local up` if these run, else of new
     parts, which end with the block. The table is in the store of those parts, unless a setting names another. References to
     secrets of the registry are resolved. Raises SettingError for one that leads to nothing, PartError if a part of `local up`

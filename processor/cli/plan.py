@@ -114,6 +114,8 @@ def _offline(options: argparse.Namespace) -> tuple[Preview, DiffReport | None]:
 
 def _online(options: argparse.Namespace) -> tuple[Preview, DiffReport | None]:
     """The plan against the registry."""
+    from processor.job.run.binding import refuse_lost_registry
+
     definitions = load_definitions(options)
     with reachable_settings(options) as settings, open_registry(settings) as registry:
         statistics, moves = None, tuple[str, ...]()
@@ -121,6 +123,7 @@ def _online(options: argparse.Namespace) -> tuple[Preview, DiffReport | None]:
             stored, has_run = registry.snapshot_for_apply()
             moves = _moves(definitions, stored, registry)
         except RegistryMissing:
+            refuse_lost_registry(settings, registry)
             warn("there is no registry yet: `apply` creates it")
             stored, has_run = empty_registry(settings), frozenset[str]()
         else:

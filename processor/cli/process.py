@@ -25,8 +25,9 @@ from processor.engine.plan.planning import plan_of
 from processor.engine.rounds.events import JobEvent, Report, Troubles, trouble_line
 from processor.environment.settings.settings import Settings, WatchSettings, owner_name
 from processor.errors import Stopped
-from processor.job.metrics.status import SILENT_SECONDS, wrong_in_report
+from processor.job.metrics.status import SILENT_SECONDS, wrong_in_report, wrong_runs
 from processor.text import duration_text
+from registry.model import PastRuns
 
 if TYPE_CHECKING:
     from processor.job.metrics.status_page import Pages, RunState
@@ -53,13 +54,14 @@ def end_signals(handler: Callable[[int, Any], object]) -> Iterator[None]:
 
 class StopSignals:
     """The handler of the signals. `stopping`: the first signal sets it. `job`: the job, once open. `log`: takes the lines.
-    `troubles`: what the job waits for; they outlast a job that opens again."""
+    `troubles`: what the job waits for; they outlast a job that opens again. `past`: the runs before, by the registry."""
 
     def __init__(self, log: JobLog) -> None:
         self.stopping = Event()
         self.job: Job | None = None
         self.log, self._ended = log, Event()
         self.troubles = Troubles(log)
+        self.past = PastRuns()
 
     @contextmanager
     def handled(self) -> Iterator["StopSignals"]:
@@ -137,7 +139,7 @@ def shown_status(settings: WatchSettings, signals: StopSignals) -> Iterator[None
         degraded = tuple(trouble_line(trouble, now) for trouble in signals.troubles.now)
         report = signals.job.monitor.report if signals.job is not None else None
         if report is None:
-            return RunState(None, (), degraded)
+            return RunState(None, tuple(wrong_runs(signals.past)), degraded)
         age, ended = now - report["at"], signals.job is None or signals.job.ended
         lost = age > SILENT_SECONDS and not ended  # one that has ended gives its lease back, or another one opens
         silent = [f"the job has reported nothing for {duration_text(age)}; see its log"] if lost else []

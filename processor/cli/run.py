@@ -50,6 +50,7 @@ from processor.environment.settings.resolve import address_forms, open_registry,
 from processor.environment.settings.settings import PASSWORDS, Settings, owner_name
 from processor.errors import SettingError, StatestoreError, Stopped
 from registry.errors import LeaseHeld, RegistryError
+from registry.model import PastRuns
 from statestore.copy_items import CopyStep
 from statestore.errors import StoreError
 
@@ -120,6 +121,7 @@ def _run_until_stopped(
                 feed = read_feed(settings, plan, options.source) if options.source else None
                 jars = session_jars(settings, print_progress, embedded=options.embedded)
                 with open_registry(settings) as registry:
+                    signals.past = next((job.past for job in registry.jobs() if job.job == settings.job), PastRuns())
                     request = RunRequest(
                         settings=settings,
                         plan=plan,

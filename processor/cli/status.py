@@ -31,18 +31,21 @@ from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import kind_of
 from processor.errors import KafkaError, PartError, SettingError, StatestoreError
 from processor.job.metrics.status import (
+    failed_text,
     gate_lines,
-    lag_text,
     missing_text,
     moment,
     oldest_text,
+    pause_text,
     requests_json,
     status_json,
+    topic_text,
     wrong_lines,
 )
 from processor.text import column_widths, duration_text, fitted, table_lines, visible, visible_lines
 from processor.tools.inspect.board import ENDS, board_json, pending_lines
 from processor.tools.inspect.prices import spending_line, throttled
+from registry.fields import shown_fields
 from registry.model import AssignmentState, JobStatus, Progress, RunEnd, Snapshot
 
 if TYPE_CHECKING:
@@ -125,12 +128,16 @@ def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
     since = f" since {moment(job.acquired_at)}" if job.acquired_at else ""
     yield f"job {job.job}: runs as {job.owner}{since}, statestore {state.get('statestore', '?')}"
     yield from (f"  the run before: {_end_line(end)}" for end in (job.ended,) if end)
+    if job.past.failed == 1:  # more are wrong
+        yield f"  {failed_text(job.past)}"
     yield f"  registry version {job.applied_version}, the newest is {snapshot.version}"
     if job.report is None:
         yield "  it has reported nothing yet"
         return
     yield f"  {state['doing']}; reported {duration_text(job.report_age or 0)} ago"
-    yield from (f"  topic {topic}: behind {lag_text(state, topic)}" for topic in state["topics"])
+    yield from (f"  topic {topic}: behind {topic_text(state, topic)}" for topic in state["topics"])
+    pauses = [one for one in state.get("pauses", ()) if one["kind"] == "product"]
+    yield from (f"  product {one['name']}: {pause_text(one)}" for one in pauses)
     yield from (f"  topic {topic}: {missing_text(state, topic)}" for topic in state["missing_topics"])
     for entity, topic in state.get("former_topics", {}).items():
         yield f"  topic {topic}: entity {entity} has another topic, and leaves this one at its end, once the other has a record"
@@ -217,7 +224,7 @@ def _board_rows(snapshot: Snapshot) -> list[list[str]]:
 def _key_cell(entity: Mapping[str, Any]) -> list[str]:
     lines = ["#".join(entity["key"]), *entity["key_serves"]]
     for edge in entity["edges"]:
-        lines += [f"edges {'#'.join(edge['fields'])}", *edge["serves"]]
+        lines += [f"edges {shown_fields(edge['fields'])}", *edge["serves"]]
     return lines
 
 
@@ -226,7 +233,7 @@ def _slot_cell(entity: Mapping[str, Any], slot: int) -> list[str]:
     if assignment is None:
         return []
     state = [] if assignment["state"] == AssignmentState.SERVING else [f"({assignment['state']})"]
-    return ["#".join(assignment["columns"]), *state, *assignment["serves"]]
+    return [shown_fields(assignment["columns"]), *state, *assignment["serves"]]
 
 
 def _job_line(version: int, job: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, cast, get_args
 
 from processor.text import nearest
@@ -14,7 +14,7 @@ from processor.values.placeholders import PLACEHOLDER
 TypeName = Literal["int", "string", "float", "decimal", "bool", "date", "timestamp", "json"]
 TimestampUnit = Literal["ms", "us", "ns"]
 DecimalForm = Literal["text", "bytes"]
-DEBEZIUM_FORMATS: Final = (None, "debezium", "flattened")
+DEBEZIUM_FORMATS: Final = (None, "debezium", "flattened", "cloudevents")
 """The formats whose decimals may be Debezium's bytes. None: a record shows its own format."""
 TruncateChoice = Literal["refuse", "ignore", "delete"]
 KeepChoice = Literal["all", "declared"]
@@ -56,16 +56,30 @@ class ColumnType:
 
 class DeleteFlag(NamedTuple):
     """The member of plain and flattened records that says a delete, a column or a path (`_cdc.op`), and the texts of the values
-    that say so; empty: every value but null, empty text and false."""
+    that say so; empty: every value but null, empty text and false. `truncates`: the texts that say that the source emptied the
+    table."""
 
     column: str
     values: tuple[str, ...] = ()
+    truncates: tuple[str, ...] = ()
 
 
 def united(compares: Iterable[Compare]) -> Compare:
     """How texts compare with each other: by the words of all of them, in one order."""
     words = {word for compare in compares for word in compare}
     return tuple(word for word in get_args(CompareWord) if word in words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedColumn:
+    """A column that the source does not have: an expression over the columns of its row. `text`: as its author wrote it;
+    `field`: the expression as a field of joins (`join_fields`); `compare`: the words of the column itself, without those of its
+    sources."""
+
+    type: ColumnType
+    text: str
+    field: str
+    compare: Compare = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +116,8 @@ class Entity:
     """The table whose records count, `orders` or `public.orders`; the job ignores those of other tables. Empty: all count."""
     deleted: tuple[DeleteFlag, ...] = ()
     """The members by which rows say that they are deleted."""
+    computed: Mapping[str, ComputedColumn] = field(default_factory=dict)
+    """The columns that expressions make of the others. No row stores them: products and joins read the expressions."""
 
     @property
     def keeps_undeclared(self) -> bool:

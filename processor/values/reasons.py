@@ -69,11 +69,11 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
         "write `deleted` in the entity, or declare the member as a column, then replay",
     ),
     "unknown-op": RejectReason(
-        "the `op` is none of Debezium's, or the entity pins `debezium` and the record is no envelope",
+        "the operation is none of its system's, or the entity pins the `format` of an envelope and the record is none",
         "correct `format` of the entity, then replay",
     ),
     "row-missing": RejectReason(
-        "the envelope has no row: no object in `after`, or a schema without its payload",
+        "the envelope has no row: no object in `after` or `data`, or a schema without its payload",
         f"correct the transforms of the connector; {SEND_AGAIN}",
     ),
     "column-type": RejectReason(
@@ -85,8 +85,9 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
         f"declare `json` for an `int`, then replay; else correct the value at the source; {SEND_AGAIN}",
     ),
     "not-sent": RejectReason(
-        "a value holds the placeholder of Debezium inside, so a part of it was not sent",
-        f"leave out the transform that nests columns, or give the table REPLICA IDENTITY FULL; {SEND_AGAIN}",
+        "a value holds the placeholder of Debezium inside, or an update of the key lacks columns: a part of the row was not sent",
+        "leave out the transform that nests columns, or let the source log all columns (REPLICA IDENTITY FULL, "
+        f"NOCOMPRESSUPDATES); {SEND_AGAIN}",
     ),
     "key-shape": RejectReason(
         "the Kafka key is one value, and the key of the entity has several columns",

@@ -55,8 +55,9 @@ class Change(NamedTuple):
     column that an earlier change filled, the (epoch, offset) of that change. `shows`: the forms of decimals that the record
     shows, of columns whose form is not settled. `seen`: of a repair from the source, the version of the stored row that differs,
     empty where there is none; None for every other change. `transaction`: of the record, where its entity has such records.
-    `absent`: the declared columns that the record lacks, if any. `former`: the key that the row had before, where the record
-    moves it to another key. `moved`: this is the delete of that former key, and the record counts by its other change."""
+    `absent`: the declared columns that the record lacks, if any. `former`: the key that a row had before, where the record
+    moves it to another key. `others`: the record's changes of other rows, the deletes of former keys too. `index`: the place
+    among the changes of the record. Each has the record's version, and the record counts by the first."""
 
     entity: str
     key: tuple[Value, ...]
@@ -68,7 +69,8 @@ class Change(NamedTuple):
     transaction: SourceTransaction | None = None
     absent: AbsentColumns | None = None
     former: tuple[Value, ...] | None = None
-    moved: bool = False
+    others: "tuple[Change, ...]" = ()
+    index: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

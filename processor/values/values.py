@@ -23,6 +23,7 @@ from processor.values.numbers import (
     to_decimal,
     to_float,
     to_int,
+    to_number,
 )
 from processor.values.reasons import beyond, unexpected, within
 from processor.values.record import Value
@@ -41,6 +42,9 @@ _NO_UNIT: Final = "a number without a unit: declare timestamp(ms), timestamp(us)
 _YEARS: Final = "outside the years 0001 to 9999; declare json to pass it through as it comes"
 _INFINITE: Final = "Debezium's number for infinity; declare json to pass it through as it comes"
 _INFINITE_NANOSECONDS: Final = (-(2**63), 2**63 - 1)
+_TRUTH: Final = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+_MIDNIGHT: Final = re.compile(r"(?<=[0-9]{2})[Tt :]00:00:00(?:\.0+)?Z?\Z")
+_COLON: Final = re.compile(r"\A([0-9]{4}-[0-9]{2}-[0-9]{2}):(?=[0-9]{2}:)")
 _NO_YEAR: Final = re.compile(r"-?infinity|[+-][0-9]{4,}-.*")
 """Texts of Debezium for PostgreSQL's infinity, for years before 0001 and for years after 9999."""
 
@@ -138,14 +142,15 @@ Convert = Callable[[Value], Value]
 class Reading:
     """How to read a column's values: facts from the source, in addition to the declared type.
 
-    text: the meaning of text. `plain`: itself; `debezium`: itself, and in a decimal with a scale perhaps Debezium's bytes;
-    `bytes`: the bytes of a decimal of `scale` (None: nobody declared it); `json`: JSON. unit: the unit of bare timestamps.
+    text: the meaning of text. `plain`: itself; `any`: also an integer, truth (`true`, `f`, `1`), a date with midnight, or a
+    time with a colon before its hours; `debezium`: itself, and in a decimal with a scale perhaps Debezium's bytes; `bytes`: the
+    bytes of a decimal of `scale` (None: nobody declared it); `json`: JSON. unit: the unit of bare timestamps.
     named: whether a schema names the type, so that the declared unit and precision count no more. refused: the reason why the
     declared type takes no value of the schema. settled: the form of text that the column has under `debezium`, None before a
     record settled it.
     """
 
-    text: Literal["plain", "debezium", "bytes", "json"] = "plain"
+    text: Literal["plain", "any", "debezium", "bytes", "json"] = "plain"
     scale: int | None = 0
     unit: TimestampUnit | None = None
     named: bool = False
@@ -155,6 +160,7 @@ class Reading:
 
 PLAIN: Final = Reading()
 DEBEZIUM: Final = Reading(text="debezium")
+ANY_TEXT: Final = Reading(text="any")
 
 
 def canonical_value(value: Value, column_type: ColumnType, reading: Reading = PLAIN) -> Value:
@@ -182,11 +188,21 @@ def _single(column_type: ColumnType, reading: Reading) -> Convert:
         case "string":
             return _string(column_type)
         case "bool":
+            if reading.text == "any":
+                return lambda value: _bool(
+                    _TRUTH.get(value.lower(), value) if type(value) is str else value, column_type
+                )
             return lambda value: _bool(value, column_type)
         case "date":
+            if reading.text == "any":
+                return lambda value: to_date(_MIDNIGHT.sub("", value) if type(value) is str else value, column_type)
             return lambda value: to_date(value, column_type)
         case "timestamp":
             unit = reading.unit if reading.named else reading.unit or column_type.unit
+            if reading.text == "any":
+                return lambda value: to_timestamp(
+                    _COLON.sub(r"\1T", value) if type(value) is str else value, column_type, unit
+                )
             return lambda value: to_timestamp(value, column_type, unit)
         case "json":
             return _json_text if reading.text == "json" or column_type.text else _json
@@ -207,6 +223,9 @@ def _number(column_type: ColumnType, reading: Reading) -> Convert:
     def from_number(value: Value) -> Value:
         return to_type(value, column_type)
 
+    def from_text(value: Value) -> Value:
+        return to_type(to_number(value, column_type) if type(value) is str else value, column_type)
+
     def from_bytes(value: Value) -> Value:
         number = (
             decode_decimal(value, reading.scale, column_type, stated=reading.named) if isinstance(value, str) else value
@@ -219,6 +238,8 @@ def _number(column_type: ColumnType, reading: Reading) -> Convert:
 
     if reading.text == "bytes":
         return from_bytes
+    if reading.text == "any":
+        return from_text
     return from_unsaid if reading.text == "debezium" and column_type.scale is not None else from_number
 
 

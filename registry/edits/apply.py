@@ -9,6 +9,7 @@ refused when it does not hold together, or when it changes keys, types or shards
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from registry.edits.edit import Edit, edited, find_product, finish, next_version, same_product, served_joins
 from registry.errors import (
@@ -21,6 +22,7 @@ from registry.errors import (
     SlotRetires,
     TopicTaken,
 )
+from registry.fields import columns_of, shown_fields
 from registry.model import (
     AssignedPath,
     Assignment,
@@ -34,7 +36,6 @@ from registry.model import (
     RequiredPath,
     Requirements,
     Snapshot,
-    column_of,
     reads,
     same_json,
 )
@@ -232,7 +233,7 @@ def _check_path(entities: Mapping[str, EntityEntry], path: JoinAccess[RequiredPa
 def _known(source: str, entities: Mapping[str, EntityEntry], entity: str, columns: Iterable[str]) -> None:
     if entity not in entities:
         raise Malformed(f"{source}: there is no entity {entity}")
-    for column in map(column_of, columns):
+    for column in chain.from_iterable(map(columns_of, columns)):
         if column not in entities[entity].columns:
             raise Malformed(f"{source}: entity {entity} declares no column {column}")
 
@@ -304,10 +305,10 @@ def _check_key(old: EntityEntry, new: EntityEntry) -> None:
 def _check_held(stored: Snapshot, old: EntityEntry, new: EntityEntry, has_run: Collection[str]) -> None:
     places = [(f"GSI_{one.slot}", one.columns) for one in stored.assignments_of(new.name)]
     places += [
-        (f"an edge by {'#'.join(one.fields)}", one.fields) for one in stored.edge_paths() if one.entity == new.name
+        (f"an edge by {shown_fields(one.fields)}", one.fields) for one in stored.edge_paths() if one.entity == new.name
     ]
     for where, fields in places:
-        for column in map(column_of, fields):
+        for column in chain.from_iterable(map(columns_of, fields)):
             was, now = old.columns[column], new.columns.get(column)
             if now is None:
                 raise ColumnUsed(new.name, column, was, where)

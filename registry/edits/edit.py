@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from registry.fields import shown_fields
 from registry.model import (
     GATE,
     AssignedPath,
@@ -194,7 +195,7 @@ def _lines(stored: Snapshot, change: Edit) -> Iterator[str]:
 def _assignment_lines(stored: Snapshot, change: Edit) -> Iterator[str]:
     known = {_place(one) for one in stored.assignments}
     for one in change.assignments:
-        columns = "#".join(one.columns)
+        columns = shown_fields(one.columns)
         if _place(one) in known:
             yield f"entity {one.entity}: GSI_{one.slot} {columns} is {one.state} now"
         elif reads(one.state):
@@ -202,7 +203,7 @@ def _assignment_lines(stored: Snapshot, change: Edit) -> Iterator[str]:
         else:
             yield f"entity {one.entity}: GSI_{one.slot} will hold {columns} ({one.state})"
     for one in change.freed:
-        yield f"entity {one.entity}: GSI_{one.slot} {'#'.join(one.columns)} is {AssignmentState.FREE} now"
+        yield f"entity {one.entity}: GSI_{one.slot} {shown_fields(one.columns)} is {AssignmentState.FREE} now"
 
 
 def _product_lines(stored: Snapshot, change: Edit) -> Iterator[str]:
@@ -254,6 +255,6 @@ def _where(path: AssignedPath) -> str:
         case KeyPath():
             return "key"
         case EdgePath(fields=fields):
-            return f"edges by {'#'.join(fields)}"
+            return f"edges by {shown_fields(fields)}"
         case Assignment(slot=slot):
             return f"GSI_{slot}"

@@ -1,5 +1,5 @@
-"""Reads the history of the registry: what reverses a version, who paused a product last, and where products of earlier versions
-published. Pure.
+"""Reads the history of the registry: what reverses a version, who paused a topic or a product, and where products of earlier
+versions published. Pure.
 
 The history says how the registry was before each version: newest first, each entry gives its old row back. An undo is a new edit.
 It puts back definitions and pauses. It refuses steps of the job, slots, and products that a later edit changed again. The history
@@ -8,7 +8,8 @@ keeps each definition that was ever live.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
 
 from registry.errors import RegistryError
 from registry.model import HistoryEntry, Snapshot, same_json
@@ -169,15 +170,55 @@ def _mentions(value: Any, entity: str) -> bool:
     return bool(value == entity)
 
 
+class Pause(NamedTuple):
+    """A pause of an operator that lasts: of a topic, or of the documents of a product. `why`: empty where the operator gave no
+    reason."""
+
+    kind: Literal["topic", "product"]
+    name: str
+    at: datetime
+    who: str
+    why: str
+
+    @property
+    def text(self) -> str:
+        """Who paused it, when and why, for people."""
+        return f"by {self.who} at {self.at:%Y-%m-%d %H:%M:%S %Z}" + (f": {self.why}" if self.why else "")
+
+
+def current_pauses(stored: Snapshot, history: Sequence[HistoryEntry]) -> tuple[Pause, ...]:
+    """The pauses of topics and products. Leaves out those whose begin the history does not have. `history`: the newest entry
+    first."""
+    products = sorted({one.name for one in (*stored.products, *stored.waiting) if one.paused})
+    found = [
+        *(_pause(history, "topic", name) for name in stored.paused_topics),
+        *(_pause(history, "product", name) for name in products),
+    ]
+    return tuple(one for one in found if one is not None)
+
+
 def last_pause(history: Iterable[HistoryEntry], product: str) -> str:
     """Who paused the product last, when and why, for people; empty where the history does not know. `history`: the newest entry
     first."""
+    pause = _pause(history, "product", product)
+    return pause.text if pause else ""
+
+
+def _pause(history: Iterable[HistoryEntry], kind: Literal["topic", "product"], name: str) -> Pause | None:
+    """The last begin of a pause."""
+    begins = _begins_of_topic if kind == "topic" else _begins
     for entry in history:
-        if entry.entry in ("products", "waiting_products") and _begins(entry, product):
-            return f"by {entry.who} at {entry.at:%Y-%m-%d %H:%M:%S %Z}" + (f": {entry.why}" if entry.why else "")
-    return ""
+        if begins(entry, name):
+            return Pause(kind, name, entry.at, entry.who, entry.why or "")
+    return None
 
 
 def _begins(entry: HistoryEntry, product: str) -> bool:
     old, new = entry.old or {}, entry.new or {}
-    return new.get("name") == product and bool(new.get("paused")) and not old.get("paused")
+    named = entry.entry in ("products", "waiting_products") and new.get("name") == product
+    return named and bool(new.get("paused")) and not old.get("paused")
+
+
+def _begins_of_topic(entry: HistoryEntry, topic: str) -> bool:
+    old, new = (topic in (row or {}).get("paused_topics", ()) for row in (entry.old, entry.new))
+    return entry.entry == "work" and new and not old

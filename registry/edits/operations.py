@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from registry.edits.edit import Edit, edited, find_product, finish, next_version, served_joins
 from registry.errors import NoAssignment, NoProduct, RegistryError, slot_list
+from registry.fields import shown_fields
 from registry.model import (
     MAX_SLOTS,
     AssignedPath,
@@ -151,7 +152,9 @@ def move(stored: Snapshot, entity: str, slot: int, target: int) -> Edit:
     if not reads(found.state):
         raise NoMove(found, target, f"it is {found.state}, and only a slot that serves moves")
     if target in others or target == slot:
-        raise NoMove(found, target, f"that slot holds {'#'.join(others.get(target, found).columns)}; choose a free one")
+        raise NoMove(
+            found, target, f"that slot holds {shown_fields(others.get(target, found).columns)}; choose a free one"
+        )
     if not 1 <= target <= stored.slots:
         raise NoMove(found, target, f"the table has GSI_1 to GSI_{stored.slots}")
     for one in others.values():

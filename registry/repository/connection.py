@@ -156,7 +156,8 @@ class Database:
             ):
                 return RegistryMissing(
                     f"schema {self.schema} of {_place(self.url)} holds no registry, or an older one: run "
-                    f"`statestore apply` ({message})"
+                    "`statestore apply`, or `statestore rebuild-registry` where a job has stored rows by the registry that was "
+                    f"there ({message})"
                 )
             case psycopg.errors.LockNotAvailable() | psycopg.errors.DeadlockDetected():
                 return RegistryBusy(

@@ -5,17 +5,39 @@ Only the clock of Postgres counts. A run keeps an expired lease until another ru
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, DateTime, and_, case, cast, func, null, or_, select, tuple_, update
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    ColumnElement,
+    Connection,
+    DateTime,
+    and_,
+    case,
+    cast,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 
 from registry.errors import LeaseHeld, LeaseLost, SnapshotOutdated
-from registry.model import How, JobStatus, Lease, RunEnd, RunMark
+from registry.model import How, JobStatus, Lease, PastRuns, RunEnd, RunMark
 from registry.repository.connection import Database
 from registry.repository.rows import announce
 from registry.tables import attempts, leases, meta
+
+DIED: Final = "it sent no more heartbeats and noted no end, as after `kill -9`, or without memory: its log may say more"
+_PAST: Final = literal_column("to_jsonb(leases) -> 'past'", JSON).label("past")
+_KEEPS_PAST: Final = literal_column("to_jsonb(leases) ? 'past'", Boolean).label("keeps_past")
+"""Of the row as JSON: a registry of an older release has no column `past`."""
 
 
 class Leases:
@@ -28,7 +50,7 @@ class Leases:
         """The jobs that ever ran by this registry, by name, and who runs them now."""
         columns = (leases.c.job, leases.c.owner, leases.c.generation, leases.c.applied_version, leases.c.renewed_at)
         age = func.extract("epoch", func.clock_timestamp() - leases.c.reported_at).label("report_age")
-        reported = (leases.c.acquired_at, leases.c.report, age, leases.c.ended)
+        reported = (leases.c.acquired_at, leases.c.report, age, leases.c.ended, _PAST)
         found = select(*columns, *reported, _is_alive().label("alive")).order_by("job")
         with self._database.reading() as connection:
             return tuple(_status(dict(row)) for row in connection.execute(found).mappings())
@@ -70,10 +92,15 @@ class Leases:
             where=None if take_over else _may_be_taken(owner),
         )
         with self._database.transaction() as connection:
-            taken = connection.execute(put.returning(leases.c.generation, leases.c.lanes)).one_or_none()
+            past = _past_at_start(connection, job, owner)
+            taken = connection.execute(put.returning(leases.c.generation, leases.c.lanes, _KEEPS_PAST)).one_or_none()
             if taken is None:
                 raise _held_error(connection, job)
-        return Lease(job=job, generation=taken.generation, owner=owner, lanes=taken.lanes)
+            kept = past if taken.keeps_past else None
+            lease = Lease(job=job, generation=taken.generation, owner=owner, lanes=taken.lanes, past=kept)
+            if taken.keeps_past:
+                _change(connection, lease, {"past": asdict(past.with_start())})
+        return lease
 
     def renew(self, lease: Lease) -> None:
         """Records that the run is alive. Raises LeaseLost when another run has taken over."""
@@ -173,10 +200,14 @@ class Runs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def keep_report(self, lease: Lease, report: Mapping[str, Any], ended: int | None = None) -> None:
+    def keep_report(
+        self, lease: Lease, report: Mapping[str, Any], ended: int | None = None, *, worked_at: float | None = None
+    ) -> None:
         """Replaces the report of the run, which `Registry.jobs` shows. `ended`: its last round that published something and
-        ended. Raises LeaseLost when another run has taken over."""
-        mark = {} if ended is None else {"ended_run": lease.generation, "ended_round": ended}
+        ended; `worked_at`: when the run last worked, None before that. Raises LeaseLost when another run has taken over."""
+        mark: dict[str, Any] = {} if ended is None else {"ended_run": lease.generation, "ended_round": ended}
+        if worked_at is not None and lease.past is not None:
+            mark["past"] = asdict(lease.past.with_start().with_work(worked_at))
         with self._database.transaction() as connection:
             _change(connection, lease, {"report": report, "reported_at": func.clock_timestamp(), **mark})
 
@@ -209,7 +240,11 @@ class Runs:
                 connection.execute(of_job.where(leases.c.ended.is_(null())).values(ended=ended))
             else:
                 mine = or_(leases.c.owner.is_(None), leases.c.owner == owner)
-                connection.execute(of_job.where(mine).values(ended=ended, owner=None))
+                values = {"ended": ended, "owner": None}
+                found = select(_PAST).where(leases.c.job == job, mine, _KEEPS_PAST).with_for_update()
+                if how == "failed" and (row := connection.execute(found).one_or_none()):
+                    values["past"] = asdict(PastRuns.of(row.past).with_failure(now.timestamp(), text))
+                connection.execute(of_job.where(mine).values(values))
 
 
 def check_held(connection: Connection, lease: Lease) -> None:
@@ -243,10 +278,23 @@ def _is_alive() -> ColumnElement[bool]:
     return leases.c.owner.is_not(None) & (_expires() >= func.clock_timestamp())
 
 
+def _past_at_start(connection: Connection, job: str, owner: str) -> PastRuns:
+    """What the runs before left to a run that takes the lease. A run that still has the lease died, unless it is alive and the
+    new run takes over from it. Locks the row."""
+    alive = (_is_alive() & (leases.c.owner != owner)).label("alive")
+    found = select(_PAST, leases.c.owner, func.extract("epoch", leases.c.renewed_at).label("at"), alive)
+    before = connection.execute(found.where(leases.c.job == job).with_for_update()).one_or_none()
+    if before is None:
+        return PastRuns()
+    past = PastRuns.of(before.past)
+    died = before.owner is not None and not before.alive
+    return past.with_failure(float(before.at), f"{before.owner} died: {DIED}") if died else past
+
+
 def _status(row: dict[str, Any]) -> JobStatus:
-    age, ended = row.pop("report_age"), row.pop("ended")
+    age, ended, past = row.pop("report_age"), row.pop("ended"), PastRuns.of(row.pop("past"))
     end = None if ended is None else RunEnd(**ended | {"at": datetime.fromisoformat(ended["at"])})
-    return JobStatus(**row, report_age=None if age is None else float(age), ended=end)
+    return JobStatus(**row, report_age=None if age is None else float(age), ended=end, past=past)
 
 
 def _holds(connection: Connection, lease: Lease) -> bool:

@@ -34,7 +34,10 @@ case when a > 1 then s when p then u else 'z' end | nullif(a, b) | greatest(d, f
 date_trunc('day', m) | x - x | cast(s as int) | s::decimal | a::string | d::decimal(5, | 2) | m::date
 x::timestamp | m >= '2026-01-01' | x < '2020-02-29' | j is null | l is null | count(c) | sum(c.f) | avg(c.d)
 min(c.s) | max(c.m) | o.s | o.f + 1 | count(c) > 1 and sum(c.a) < 5 | (a = b) = p | 9223372036854775807 + a
-d * d * d * d | c.a | *
+d * d * d * d | c.a | * | sqrt(d) | power(d, e) | power(f, a) | exp(e) | ln(f) | log(e, d) | md5(s) | sha256(u) | initcap(s)
+lpad(s, a, u) | s ~ '^(a|b)+\\d{1,3}$' | s ~* '[^a-c\\s]' | regexp_replace(s, '(.)(a*)', '\\2\\1', 'gi') | format('%s %1$s', s)
+a = any(l) | 7 <> all(l) | cardinality(l) | array_length(l, 1) | j -> 'a' | j ->> 0 | j #>> '{a,b}' | j ? s | j @> '{"a": 1}'
+j ?& array['a'] | (j -> 'a')::int | (j ->> 'a')::decimal | jsonb_array_length(j) | jsonb_typeof(j -> s) | j::string
 """.replace("\n", " | ")
 
 
@@ -52,7 +55,7 @@ def definitions(random: Random) -> None:
 
 def expressions(random: Random) -> None:
     """Expressions of every function, at rows of awkward values."""
-    known = [text.strip() for text in EXPRESSIONS.split("|")] + ["s || u"]
+    known = [text.strip() for text in EXPRESSIONS.split(" | ")] + ["s || u"]
     own = [_expression(random, known) for _ in range(3)]
     product = {
         "product": "p", "root": "t", "fields": {f"x{n}": text for n, text in enumerate(own)},

@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from tests.fuzz.authors import definitions, expressions, product_tests, queries
+from tests.fuzz.envelopes import envelopes
 from tests.fuzz.operators import command_lines, settings
-from tests.fuzz.topics import dead_letters, debezium_records, recorded_files, records
+from tests.fuzz.topics import captured_records, dead_letters, debezium_records, recorded_files, records
 
 TARGETS: Mapping[str, Callable[[Random], None]] = {
     target.__name__: target
     for target in (
-        definitions, expressions, queries, records, debezium_records, recorded_files, dead_letters, settings, product_tests,
-        command_lines,
+        definitions, expressions, queries, records, debezium_records, captured_records, envelopes, recorded_files, dead_letters,
+        settings,
+        product_tests, command_lines,
     )
 }  # fmt: skip

@@ -2,15 +2,24 @@
 
 import pytest
 
+from processor.values.envelopes.kinds import FORMATS
+from tests.fuzz.envelopes import check, poisoned
 from tests.fuzz.soak import search
 
 SEEDS = {
-    "definitions": 50, "expressions": 150, "queries": 150, "records": 60, "debezium_records": 300, "recorded_files": 500,
-    "dead_letters": 1_000,
-    "settings": 800, "product_tests": 15, "command_lines": 40,
+    "definitions": 50, "expressions": 150, "queries": 150, "records": 60, "debezium_records": 300, "captured_records": 600,
+    "envelopes": 2_000, "recorded_files": 500, "dead_letters": 1_000, "settings": 800, "product_tests": 15, "command_lines": 40,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("target", SEEDS)
 def test_no_mutated_input_ends_in_a_traceback(target: str) -> None:
     assert search(target, range(SEEDS[target])) == {}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_forty_poisoned_forms_of_each_kind_end_in_no_traceback_and_in_no_row_of_nulls(name: str) -> None:
+    forms = list(poisoned(name))
+    assert len(forms) >= 40
+    for value in forms:
+        check(name, value)

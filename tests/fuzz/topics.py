@@ -16,7 +16,8 @@ from tests.fuzz.examples import NAMES, definitions_of, records_of
 from tests.fuzz.finding import Finding, readable_errors, try_records
 from tests.fuzz.mutations import mutate_bytes, mutate_json
 
-DEBEZIUM = Path(__file__).parents[1] / "data" / "debezium"
+DATA = Path(__file__).parents[1] / "data"
+DEBEZIUM = DATA / "debezium"
 
 
 def records(random: Random) -> None:
@@ -50,6 +51,20 @@ def debezium_records(random: Random) -> None:
     with readable_errors(to_line(record)):
         loaded = load({"entities.yaml": json.dumps(entity)})
         if not isinstance(decode(record, loaded.entities["e"]), Change | Ignored | Rejected | Truncated):
+            raise Finding(to_line(record))
+
+
+def captured_records(random: Random) -> None:
+    """The records of other connectors, decoded by an entity with columns of the same names."""
+    kind = random.choice(("canal", "maxwell"))
+    line = random.choice((DATA / kind / "records.jsonl").read_text().splitlines())
+    record = _mutate_record(Record(topic="e", partition=0, offset=0, key=None, value=line.encode()), random)
+    types = random.choice(("int", "string", "decimal(12,2)", "float", "bool", "date", "timestamp", "json", "string[]"))
+    columns = {"id": "int", "name": "string", **dict.fromkeys(("mood", "moods", "blob", "json", "at6", "big_u"), types)}
+    entity = {"e": {"key": ["id"], "columns": columns, "format": random.choice((kind, kind, "plain", "debezium"))}}
+    with readable_errors(to_line(record)):
+        found = decode(record, load({"entities.yaml": json.dumps(entity)}).entities["e"])
+        if not isinstance(found, Change | Ignored | Rejected | Truncated):
             raise Finding(to_line(record))
 
 

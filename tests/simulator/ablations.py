@@ -30,6 +30,7 @@ from tests.simulator.replayed_dead_letters import ReplaySimulation
 from tests.simulator.run import Simulation
 from tests.simulator.scripted_edits import ScriptedEditSimulation
 from tests.simulator.settled_forms import SettledFormSimulation
+from tests.simulator.several_rows import SeveralRowsSimulation
 from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
 from tests.simulator.source_repairs import SourceRepairSimulation
@@ -52,6 +53,7 @@ KINDS: Mapping[str, type[Simulation]] = {
     "erased letters": ErasedLettersSimulation,
     "moves": MovingSimulation,
     "strays": StraySimulation,
+    "several rows": SeveralRowsSimulation,
     "failing products": FailingProductSimulation,
     "unready products": UnreadyProductSimulation,
     "gates": GatedSimulation,

@@ -14,7 +14,7 @@ from typing import Any
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions
 from registry.model import ProductEntry
-from tests.integration.product.products import Author
+from tests.integration.product.products import ENTITIES, Author, compute, every_computed_column
 from tests.simulator.shape_definitions import STARS
 
 STARS_OF_USER = {"many": "star", "on": {"username": "username"}, "fields": ["id", "n"]}
@@ -101,15 +101,23 @@ def _loaded(products: tuple[tuple[str, str], ...], entities: str) -> Definitions
 
 def drawn_contents(name: str) -> dict[str, list[dict[str, Any]]]:
     """Random products by their numbers, over the tables of random products: each with some contents that have its root, and with
-    every feature that a product can have."""
+    every feature that a product can have; by the name `drawn computed N` with expressions in joins."""
     rng = Random(name)
+    entities = json.loads(drawn_entities(name))
     found = {}
     for number in range(rng.choice((1, 2, 3))):
         first = Author(rng).product()
         more = [Author(rng).product() for _ in range(12)]
         alike = [first, *(one for one in more if one["root"] == first["root"])][:4]
+        for one in alike if "computed" in name else ():
+            compute(rng, one, one["root"], entities, 1)
         found[f"p{number}"] = found[f"q{number}"] = alike
     return found
+
+
+def drawn_entities(name: str) -> str:
+    """The text of the entities of `drawn_contents`."""
+    return json.dumps(every_computed_column() if "computed" in name else ENTITIES)
 
 
 def all_texts(catalogue: Mapping[str, Sequence[Mapping[str, Any]]] = CONTENTS) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """Simulates all at once: a source whose topics change, operators who erase rows, who repair and replay dead letters, and who edit
 the registry, and products with gates."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from statestore.items import encode_version
 from tests.integration.product.products import ENTITIES
 from tests.simulator import source_topics
 from tests.simulator.actor import TableClient
-from tests.simulator.edit_shapes import CONTENTS, drawn_contents
+from tests.simulator.edit_shapes import CONTENTS, drawn_contents, drawn_entities
 from tests.simulator.erased_rows import CANARY, ErasedLettersSimulation
 from tests.simulator.erased_rows import OVERRIDES as ERASING
 from tests.simulator.gated_products import draw_gate
@@ -105,7 +104,7 @@ class MixedEditSimulation(EditSimulation, MixedSimulation):
 
     def run(self) -> None:
         if self._is_drawn:
-            self.entities, self.catalogue = json.dumps(ENTITIES), drawn_contents(self.shape.name)
+            self.entities, self.catalogue = drawn_entities(self.shape.name), drawn_contents(self.shape.name)
         else:
             self.catalogue = {**CONTENTS, "second": CONTENTS["profile"]}
         with replacing((product_topics, "read_topic", lambda _: self._messages))():

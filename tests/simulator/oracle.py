@@ -9,9 +9,11 @@ from decimal import Decimal
 from typing import Any
 
 from processor.language.product.document import GONE, Match, Renderer
+from processor.language.product.join_fields import convert
 from processor.language.product.product import Definitions, Join, Product
 from processor.values import canonical_json
 from processor.values.entity import Compare, Entity
+from registry.fields import column_of, computed_column
 from tests.simulator.history import Tables
 from tests.simulator.shapes import Row
 
@@ -36,12 +38,24 @@ def _match(row: Row, joins: Iterable[Join], definitions: Definitions, entity: st
     columns = {c: _canonical(definitions.entities[entity], c, row.get(c)) for c in declared}
     match = Match(columns=columns, more={})
     for join in joins:
+        below = definitions.entities[join.entity]
         match.found[join.name] = [
             _match(other, join.joins, definitions, join.entity, tables)
             for other in tables[join.entity].values()
-            if not _keys(other, join.child_columns, join).isdisjoint(_keys(row, join.parent_columns, join))
+            if not _keys(_with_computed(other, join.child_columns, below), join.child_columns, join).isdisjoint(
+                _keys(_with_computed(row, join.parent_columns, definitions.entities[entity]), join.parent_columns, join)
+            )
         ]
     return match
+
+
+def _with_computed(row: Row, fields: tuple[str, ...], entity: Entity) -> Row:
+    """The row with the values of expressions that are fields of a join."""
+    computed = [column for column in map(column_of, fields) if computed_column(column)]
+    if not computed:
+        return row
+    columns = {c: _canonical(entity, c, row.get(c)) for c in entity.columns}
+    return {**row, **{column: convert(columns, (column,))[column] for column in computed}}
 
 
 def _keys(row: Row, fields: tuple[str, ...], join: Join) -> set[tuple[Any, ...]]:
@@ -63,7 +77,8 @@ def _folded(value: Any, compare: Compare) -> Any:
 
 
 def _member(element: Any, name: str) -> Any:
-    return element if not name else element.get(name) if isinstance(element, dict) else None
+    value = element if not name else element.get(name) if isinstance(element, dict) else None
+    return None if isinstance(value, dict | list) else value
 
 
 def _canonical(entity: Entity, column: str, value: Any) -> Any:

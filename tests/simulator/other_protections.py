@@ -1,5 +1,5 @@
-"""The protections of rows in two partitions, products that fail, forms of decimals, two runs at the same replay, and a table that
-loses writes."""
+"""The protections of rows in two partitions, several rows in one record, products that fail, forms of decimals, two runs at the
+same replay, and a table that loses writes."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,8 +7,18 @@ from dataclasses import replace
 from tests.simulator.lost_writes import OVERRIDES as LOST
 from tests.simulator.protection import Protection, protection
 from tests.simulator.settled_forms import OVERRIDES as PRICES
+from tests.simulator.several_rows import OVERRIDES as SEVERAL
 from tests.simulator.stray_changes import OVERRIDES as STRAYS
-from tests.simulator.without import backlog, forms, live_replays, lost_writes, publisher, source_repairs, strays
+from tests.simulator.without import (
+    backlog,
+    forms,
+    live_replays,
+    lost_writes,
+    publisher,
+    several_rows,
+    source_repairs,
+    strays,
+)
 from tests.simulator.worlds import CALM, CRASHES, ZOMBIES
 
 
@@ -34,6 +44,24 @@ def other_protections() -> Iterator[Protection]:
             "a net change has one partition", "two partitions of one row", strays.dedupe_over_partitions, STRAYS
         ),
         kind="strays",
+    )
+    yield replace(
+        protection(
+            "a record has one change of each row",
+            "two changes of a row with one version",
+            several_rows.all_changes,
+            {**CALM, **SEVERAL},
+        ),
+        kind="several rows",
+    )
+    yield replace(
+        protection(
+            "a replay notes the keys of each row alone",
+            "a task that writes a row after its letter was replayed",
+            several_rows.one_note,
+            {**ZOMBIES, **SEVERAL, "many_moves": True},
+        ),
+        kind="several rows",
     )
     yield replace(
         protection(

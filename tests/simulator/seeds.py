@@ -62,7 +62,16 @@ class Summary:
 
 
 Kind = Literal[
-    "changes", "products", "sets", "topics", "mixed", "mixed edits", "drawn edits", "chosen", "chosen replays"
+    "changes",
+    "products",
+    "sets",
+    "topics",
+    "mixed",
+    "mixed edits",
+    "drawn edits",
+    "computed edits",
+    "chosen",
+    "chosen replays",
 ]
 """Of random histories: over the products of a shape, over a random product of each seed, or with random sets of products that
 operators edit; small worlds, whose topics change; and these
@@ -73,6 +82,7 @@ CLASSES: Mapping[Kind, type[Simulation]] = {
     "mixed": MixedSimulation,
     "mixed edits": MixedEditSimulation,
     "drawn edits": MixedEditSimulation,
+    "computed edits": MixedEditSimulation,
     "chosen": ChosenMoments,
     "chosen replays": ChosenReplays,
 }
@@ -94,6 +104,8 @@ def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
         return wide(seed) | MIXED
     if kind == "drawn edits":
         return wide(seed) | MIXED | {"shape": f"drawn {seed}"}
+    if kind == "computed edits":
+        return wide(seed) | MIXED | {"shape": f"drawn computed {seed}"}
     if kind == "mixed edits":
         return wide(seed) | MIXED | {"shape": "edits"}
     return {"truncate_chance": Random(f"{seed} truncates").choice((0, 0, 0, 0.1, 0.3))}

@@ -7,16 +7,17 @@
     github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
     lists, strong   joins by edges (`tests.simulator.edge_shapes`)
     edits    the tables of `stars`; operators edit the products during the run (`tests.simulator.registry_edits`)
-    drawn N  some random products, by their number, which operators edit (`tests.simulator.mixed`)
+    drawn N  some random products, by their number, which operators edit (`tests.simulator.mixed`); `drawn computed N` with
+             expressions in joins and computed columns
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
     flat N   the same with the words of lists: lists of several joins, each element once, by a key, nested fields
     compared N   the same over columns that say how their text compares, with other spellings of each text
+    computed N   the same with expressions in joins, computed columns, and arrays within json
 
 Values are few, so keys collide, move A -> B -> A, and become null. In `pair` and `stars` each change that a product reads has a
 stamp `n`, which only rises. Every document shows the stamps, and so the version of each row.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -30,14 +31,16 @@ from processor.language.definitions.load import load, read_directory
 from processor.language.product.product import Definitions
 from tests.integration.product.products import (
     ENTITIES,
+    NESTED,
     draw_compared_definitions,
+    draw_computed_definitions,
     draw_definitions,
     draw_list_definitions,
     draw_row,
     respell,
 )
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
-from tests.simulator.edit_shapes import all_texts, drawn_contents
+from tests.simulator.edit_shapes import all_texts, drawn_contents, drawn_entities
 from tests.simulator.shape_definitions import PAIR, PRICES, STARS
 
 Row = dict[str, Any]
@@ -258,9 +261,22 @@ def _flat(name: str) -> Shape:
     return replace(_any(name), definitions=draw_list_definitions(Random(name)))
 
 
+def _computed(name: str) -> Shape:
+    return replace(_any(name), definitions=draw_computed_definitions(Random(name)), draw_row=_computed_rows())
+
+
+def _computed_rows() -> dict[str, Callable[[Random], Row]]:
+    def drawn(r: Random, entity: str) -> Row:
+        row = draw_row(r, entity)
+        return {**row, "x": r.choice(NESTED)} if entity == "tag" else row
+
+    return {entity: partial(drawn, entity=entity) for entity in ENTITIES}
+
+
 def _drawn(name: str) -> Shape:
-    texts = {"entities.yaml": json.dumps(ENTITIES), **all_texts(drawn_contents(name))}
-    return replace(_any(name), name=name, definitions=load(texts))
+    texts = {"entities.yaml": drawn_entities(name), **all_texts(drawn_contents(name))}
+    shape = replace(_any(name), name=name, definitions=load(texts))
+    return replace(shape, draw_row=_computed_rows()) if "computed" in name else shape
 
 
 SHAPES = {
@@ -274,5 +290,5 @@ def shape_of(name: str) -> Shape:
     """The shape of this name."""
     if name in SHAPES:
         return SHAPES[name]
-    kinds = {"compared": _compared, "drawn": _drawn, "any": _any, "flat": _flat}
+    kinds = {"compared": _compared, "computed": _computed, "drawn": _drawn, "any": _any, "flat": _flat}
     return kinds[name.split()[0]](name)

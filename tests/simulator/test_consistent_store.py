@@ -17,6 +17,8 @@ from tests.simulator.registry_edits import EditSimulation
 from tests.simulator.replayed_dead_letters import ReplaySimulation
 from tests.simulator.run import Simulation
 from tests.simulator.seeds import at_least, share
+from tests.simulator.several_rows import OVERRIDES as SEVERAL
+from tests.simulator.several_rows import SeveralRowsSimulation
 from tests.simulator.simulate import simulate
 from tests.simulator.spark import Session
 from tests.simulator.stray_changes import OVERRIDES as STRAYS
@@ -47,11 +49,12 @@ KINDS: dict[str, tuple[type[Simulation], dict[str, Any]]] = {
     "failing products": (FailingProductSimulation, {}),
     "large documents": (LargeDocumentSimulation, {}),
     "strays": (StraySimulation, STRAYS),
+    "several rows": (SeveralRowsSimulation, SEVERAL),
     "edits": (EditSimulation, EDITS),
     "edits and truncates": (EditSimulation, {**EDITS, "truncate_chance": 0.2}),
     "dropped columns": (ColumnSimulation, EDITS),
 }
-SETTLED = {"replays", "replays and truncates", "erasures"}
+SETTLED = {"replays", "replays and truncates", "erasures", "several rows"}
 
 
 def runs_of(kind: str, seeds: int, conditions: dict[str, Any]) -> list[Simulation]:

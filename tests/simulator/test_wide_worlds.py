@@ -13,12 +13,14 @@ SEEDS: dict[Kind, int] = {
     "mixed": share(10),
     "mixed edits": share(20),
     "drawn edits": share(100),
+    "computed edits": share(40),
 }
 FACTS: dict[Kind, tuple[str, ...]] = {
     "topics": ("grow", "create again", "cut", "retain"),
     "mixed": ("grow", "erased", "replays"),
     "mixed edits": ("grow", "erased", "replays", "edits"),
     "drawn edits": ("grow", "edits"),
+    "computed edits": ("grow", "edits"),
 }
 """What the histories of a kind have."""
 

@@ -45,12 +45,15 @@ variable "topic_arn" {
 variable "limits" {
   description = "When an alarm begins. Seconds: for five minutes without a break. Counts: in five minutes."
   type = object({
-    lag_seconds         = optional(number, 300)
-    unpublished_seconds = optional(number, 300)
-    lease_age_seconds   = optional(number, 60)
-    dead_letters        = optional(number, 0)
-    released_incomplete = optional(number, 0)
-    throttles           = optional(number, 0)
+    lag_seconds            = optional(number, 300)
+    unpublished_seconds    = optional(number, 300)
+    lease_age_seconds      = optional(number, 60)
+    restarts               = optional(number, 2)
+    retention_used_percent = optional(number, 75)
+    stalled_seconds        = optional(number, 600)
+    dead_letters           = optional(number, 0)
+    released_incomplete    = optional(number, 0)
+    throttles              = optional(number, 0)
   })
   default = {}
 }

@@ -25,6 +25,7 @@ from processor.tools.inspect.price import BATCH, REQUESTS, Cost
 from processor.tools.inspect.prices import Prices
 from processor.values import canonical_json
 from processor.values.record import Value
+from registry.fields import shown_fields
 from statestore.items import slot_name
 
 WIDTH = 100
@@ -149,7 +150,7 @@ def _entry_text(entry: PlannedEntry, *, fills: bool) -> str:
 
 
 def _slot_text(slot: SlotPreview) -> str:
-    return f"{slot_name(slot.slot)} of {slot.entity} holds {'#'.join(slot.columns)}{served_joins(slot)}"
+    return f"{slot_name(slot.slot)} of {slot.entity} holds {shown_fields(slot.columns)}{served_joins(slot)}"
 
 
 def served_joins(slot: SlotPreview) -> str:
@@ -193,7 +194,7 @@ def detail_lines(found: Preview, prices: Prices) -> Iterator[str]:
     yield from _section("joins that are new, or read in another way:", found.joins)
     kept = [slot for slot in found.slots if slot.state != "new"]
     shown = [
-        f"{slot_name(s.slot)} of {s.entity}, {s.state}, holds {'#'.join(s.columns)}{served_joins(s)}" for s in kept
+        f"{slot_name(s.slot)} of {s.entity}, {s.state}, holds {shown_fields(s.columns)}{served_joins(s)}" for s in kept
     ]
     yield from _section("slots that stay:", shown)
     yield from _section("free slots:", [", ".join(f"{entity} {n}" for entity, n in found.free.items())])

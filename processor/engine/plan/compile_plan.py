@@ -11,7 +11,8 @@ from processor.language.product.join_fields import array_of, converted_of
 from processor.language.product.product import Columns, Definitions, Join, Product, align_columns, used_columns
 from processor.values.entity import Entity
 from registry.edits.edit import with_numbers
-from registry.model import KEY, EdgePath, Index, JoinAccess, JoinSpec, PlannedPath, RequiredPath, SlotPath, column_of
+from registry.fields import columns_of
+from registry.model import KEY, EdgePath, Index, JoinAccess, JoinSpec, PlannedPath, RequiredPath, SlotPath
 from registry.slots import SharedQuery, equal_groups, value_types
 from statestore import keys
 
@@ -257,12 +258,12 @@ def _read_through_indexes(product: ProductPlan) -> Iterator[tuple[str, frozenset
             yield node.join.entity, node.used
         if isinstance(node.up, SlotPath):
             above = () if node.parent is None else product.nodes[node.parent].child_columns
-            yield node.above, frozenset(map(column_of, (*node.parent_columns, *above)))
+            yield node.above, frozenset(chain.from_iterable(map(columns_of, (*node.parent_columns, *above))))
 
 
 def _converted(entity: Entity, slots: Mapping[int, Columns], edges: Mapping[str, Columns]) -> Columns:
     indexed = [field for fields in (*slots.values(), *edges.values()) for field in fields]
-    return converted_of([field for field in indexed if column_of(field) in entity.columns], entity)
+    return converted_of([field for field in indexed if entity.columns.keys() >= {*columns_of(field)}], entity)
 
 
 def _own_slot(path: PlannedPath) -> int | str | None:

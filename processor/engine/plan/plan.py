@@ -23,7 +23,8 @@ from processor.text import first_of
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.record import Value
-from registry.model import EdgePath, JoinSpec, KeyPath, PlannedPath, SlotPath, column_of
+from registry.fields import columns_of, shown_field
+from registry.model import EdgePath, JoinSpec, KeyPath, PlannedPath, SlotPath
 from statestore import keys
 from statestore.items import Edge, slot_name
 from statestore.keys import Key
@@ -306,7 +307,7 @@ class EntityPlan:
     def joined(self) -> frozenset[str]:
         """The columns that slots and edges hold."""
         indexed = [*self.slots.values(), *self.edges.values()]
-        return frozenset(column_of(field) for fields in indexed for field in fields)
+        return frozenset(column for fields in indexed for field in fields for column in columns_of(field))
 
     def edges_of(self, columns: Mapping[str, Value] | None) -> frozenset[Edge] | None:
         """The edges of a row with these columns (None: a deleted row); None when the entity has no edges."""
@@ -403,7 +404,7 @@ def _node_lines(tree: RootTree, index: int, margin: str) -> Iterator[str]:
     node = tree.nodes[index]
     join = node.join
     on = ", ".join(
-        f"{child} = {join.above}.{parent}"
+        f"{shown_field(child)} = {join.above}.{shown_field(parent)}"
         for child, parent in zip(join.child_columns, join.parent_columns, strict=True)
     )
     users = "all" if len(node.users) == len(tree.products) else product_names(node.users)

@@ -26,7 +26,7 @@ from processor.values.avro_schema import adjusted_names, with_columns
 from processor.values.connect_schema import Schemas, schema_reading
 from processor.values.decimal_forms import NO_FORMS, ColumnForms, shown_form
 from processor.values.entity import ColumnType, DecimalForm, Entity
-from processor.values.envelopes.kind import Images, RowImage, RowImages
+from processor.values.envelopes.kind import Images, RowImage, RowImages, row_images
 from processor.values.envelopes.kinds import check_row, key_schemas, read_image, read_transaction, unwrap
 from processor.values.framing import NO_SCHEMAS, FramedReader, Part, SchemedValue, is_framed, refuse_other_registry
 from processor.values.placeholders import placeholder_of
@@ -42,7 +42,8 @@ from processor.values.record import (
     Truncated,
     Value,
 )
-from processor.values.values import DEBEZIUM, PLAIN, Convert, Reading, converter
+from processor.values.source_transaction import SourceTransaction
+from processor.values.values import ANY_TEXT, DEBEZIUM, PLAIN, Convert, Reading, converter
 
 MAX_ROW_BYTES: Final = 400_000
 """Bytes of a row's columns as compact JSON. An item of any store holds 409,600, with its keys and slots."""
@@ -55,7 +56,6 @@ _JSON_KEY: Final = "key: a tombstone whose key is JSON within a text: let the pr
 _STRUCT_KEY: Final = (
     "key: text that Kafka Connect made of a struct (`Struct{...}`): let the connector write keys with JsonConverter"
 )
-_SEVERAL_ROWS: Final = "several rows in one record: this release stores one row of each record"
 _TEXT: Final = converter(ColumnType(name="string"))
 _MAX_DECODERS: Final = 1024
 _decoders: Final[dict[tuple[int, int], "Decoder"]] = {}
@@ -98,20 +98,20 @@ class Decoder:
     """Decodes the records of one entity; what depends on the entity and the settled forms alone is worked out once, here."""
 
     __slots__ = (
-        "_adjusted", "_debezium", "_kept", "_marks", "_not_null", "_open", "_outside", "_placeholder", "_plain",
+        "_adjusted", "_kept", "_marks", "_not_null", "_open", "_outside", "_placeholder", "_readings",
         "_text_key", "_values", "entity", "forms",
     )  # fmt: skip
 
     def __init__(self, entity: Entity, forms: ColumnForms = NO_FORMS) -> None:
         self.entity, self.forms = entity, forms
         self._open = tuple(name for name in entity.columns if entity.learns(name) and name not in forms)
-        self._plain, self._debezium = (
-            {
+        self._readings = {
+            reading.text: {
                 name: converter(column, _undeclared_reading(entity, name, reading, forms))
                 for name, column in entity.columns.items()
             }
-            for reading in (PLAIN, DEBEZIUM)
-        )
+            for reading in (PLAIN, DEBEZIUM, ANY_TEXT)
+        }
         self._adjusted = adjusted_names(entity.columns)
         self._placeholder = placeholder_of(entity.unavailable)
         self._marks = tuple(text.encode() for text in self._placeholder.plain)
@@ -129,26 +129,15 @@ class Decoder:
             if self.entity.transactions:
                 transaction = read_transaction(unwrap(value, self.entity)[0])
             image = read_image(value, self.entity)
+            if isinstance(image, RowImage):
+                key_value = None if image.keys == "none" else self._key_value(record, schemas)
+                change = self._change(record, value, key_value, image, transaction)
+                return change if change.former is None else one_change(change)
+            if isinstance(image, RowImages):
+                return self._several(record, value, image, transaction)
             if image == "truncate" and self.entity.truncate != "ignore":
                 return Truncated(record=record, entity=self.entity.name, transaction=transaction)
-            if not isinstance(image, RowImage):
-                if isinstance(image, RowImages):
-                    raise Mismatch(_SEVERAL_ROWS, "other")
-                return Ignored(record=record, why=image, transaction=transaction)
-            if type(value) is SchemedValue and value.avro and self._adjusted:
-                image = self._with_columns(image)
-            key_value = self._key_value(record, schemas)
-            if not image.deleted and not self._outside <= image.row.keys():
-                check_row(value, image, self.entity)
-            if image.refusal is not None:
-                raise image.refusal
-            parts = self._key_parts(key_value, image)
-            row = self._row(image)
-            key = self._key(parts, row, image)
-            for mark in self._marks:
-                if record.value is not None and mark in record.value:
-                    self._refuse_inside(row)
-            _check_size(record, row)
+            return Ignored(record=record, why=image, transaction=transaction)
         except ValueError as error:
             return Rejected(
                 record=record,
@@ -158,6 +147,36 @@ class Decoder:
                 plain=plain_reason(error),
                 transaction=transaction,
             )
+
+    def _several(
+        self, record: Record, value: Value, images: RowImages, transaction: SourceTransaction | None
+    ) -> Change:
+        """The changes of a record of several rows: no Kafka key is that of all of them. One bad row makes the whole record a dead
+        letter, whose replay writes all rows."""
+        changes: list[Change] = []
+        try:
+            changes.extend(self._change(record, value, None, image, transaction) for image in images.images)
+        except ValueError as error:
+            raise within(f"row {len(changes) + 1} of {len(images.images)}", error) from None
+        return one_change(*changes)
+
+    def _change(
+        self, record: Record, value: Value, key_value: Value, image: RowImage, transaction: SourceTransaction | None
+    ) -> Change:
+        """The change that an image says. `value`, `key_value`: of the record. Raises ValueError."""
+        if type(value) is SchemedValue and value.avro and self._adjusted:
+            image = self._with_columns(image)
+        if not image.deleted and not self._outside <= image.row.keys():
+            check_row(value, image, self.entity)
+        if image.refusal is not None:
+            raise image.refusal
+        parts = self._key_parts(key_value, image)
+        row = self._row(image)
+        key = self._key(parts, row, image)
+        for mark in self._marks:
+            if record.value is not None and mark in record.value:
+                self._refuse_inside(row)
+        _check_size(record, row)
         shows = _shown_forms(self._open, key_value, image, self.entity) if self._open else {}
         if image.deleted:
             return Change(self.entity.name, key, None, record, shows=shows, transaction=transaction)
@@ -179,6 +198,9 @@ class Decoder:
         names = [name for name in self._values if name not in image.row]
         if names and image.schemas:  # a reader may leave out a field that is null
             names = [name for name in names if name not in image.schemas]
+        if image.partial:
+            names = [name for name in names if self.entity.absent_choice(name) is not None]
+            row |= {name: UNAVAILABLE for name in self._values if name not in image.row and name not in names}
         if self._kept:
             row |= {name: UNAVAILABLE for name in names if name in self._kept}
         sure = image.schemas is not None or image.reading is DEBEZIUM
@@ -209,9 +231,10 @@ class Decoder:
                 reason = f"column {name!r} holds {self.entity.unavailable!r} inside: the source did not send a part of the value"
                 raise Mismatch(reason, "not-sent")
 
-    def compare(self, image: Images) -> ComparedColumns | None:
-        """Compares the columns of an image with the declared ones."""
-        if not isinstance(image, RowImage) or image.deleted:
+    def compare(self, images: Images) -> ComparedColumns | None:
+        """Compares the columns of an image with the declared ones; of several rows, those of the first."""
+        image = next(iter(row_images(images)), None)
+        if image is None or image.deleted:
             return None
         refused = []
         for name in self.entity.columns:
@@ -233,6 +256,8 @@ class Decoder:
         if type(parsed) is SchemedValue and parsed.avro and type(value) is dict:
             value = with_columns(value, self._adjusted)
             described = with_columns(described, self._adjusted) if described else described
+        if type(value) is list and image.keys == "array" and len(value) == len(key):
+            value = dict(zip(key, value, strict=True))
         if not isinstance(value, dict):
             if len(key) > 1:
                 raise within("key", unexpected(f"an object with {', '.join(key)}", value, code="key-shape"))
@@ -315,7 +340,7 @@ class Decoder:
 
     def _converts(self, schemas: Schemas | None, reading: Reading, columns: Collection[str]) -> Mapping[str, Convert]:
         """The functions for the columns: by their schemas, and by `reading` where a column has none."""
-        undeclared, types = self._debezium if reading is DEBEZIUM else self._plain, self.entity.columns
+        undeclared, types = self._readings[reading.text], self.entity.columns
         if schemas is None:
             return undeclared
         return {
@@ -326,11 +351,30 @@ class Decoder:
         }
 
 
+def one_change(*changes: Change) -> Change:
+    """The changes of one record, in its order, as one: the last of each row, with the values that it did not send. So no two
+    changes of a row have one version. A row that moves deletes its former key first. The record counts by its last row."""
+    by_key: dict[tuple[Value, ...], list[Change]] = {}
+    for change in changes:
+        if change.former is not None:
+            gone = change._replace(key=change.former, row=None, former=None, absent=None)
+            by_key.setdefault(gone.key, []).append(gone)
+        by_key.setdefault(change.key, []).append(change)
+    first = by_key.pop(changes[-1].key)
+    others = [net_change(of_row).change._replace(since={}, former=None) for of_row in by_key.values()]
+    return net_change(first).change._replace(
+        since={},
+        shows={column: form for change in reversed(changes) for column, form in change.shows.items()},
+        former=next((change.former for change in changes if change.former is not None), None),
+        others=tuple(change._replace(index=n) for n, change in enumerate(others, start=1)),
+    )
+
+
 def _undeclared_reading(entity: Entity, column: str, reading: Reading, forms: ColumnForms) -> Reading:
     """How to read a column whose record has no schema. `reading`: that of the record's format. `forms`: of the columns whose form
     is settled."""
     match entity.decimal_form(column):
-        case "text":
+        case "text" if reading is DEBEZIUM:
             return PLAIN
         case "bytes":
             return Reading(text="bytes", scale=entity.columns[column].scale)
@@ -443,12 +487,17 @@ def _filled(changes: list[Change]) -> dict[str, object]:
 def _since(changes: list[Change]) -> dict[str, tuple[int, int]]:
     """The positions of the changes that brought the filled columns: those that the last change did not send."""
     brought: dict[str, tuple[int, int]] = {}
+    gone: tuple[int, int] | None = None
     for change in changes:
+        at = change.record.epoch, change.record.offset
         known, brought = brought, {}
+        if change.row is None:
+            gone = at
         for name, value in (change.row or {}).items():
+            before = known.get(name, gone)  # null since the delete: a dead letter after it may bring the value
             if value is not UNAVAILABLE:
-                brought[name] = change.record.epoch, change.record.offset
-            elif name in known:
-                brought[name] = known[name]
+                brought[name] = at
+            elif before is not None:
+                brought[name] = before
     last = changes[-1].row or {}
     return {name: at for name, at in brought.items() if last[name] is UNAVAILABLE}

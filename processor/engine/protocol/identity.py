@@ -119,6 +119,17 @@ def check_binding(
         )
 
 
+def lost_registry(table: str, schema: str) -> tuple[str, str]:
+    """What is wrong where a table has an identity, and the schema has no registry; and what to do about it."""
+    what = f"the table {table} belongs to a registry, and there is none in the schema {schema}"
+    cure = (
+        "correct --registry or --registry-schema, or give a new --table. If the registry is lost, restore its backup; without "
+        "one, stop every job and make it from the definitions and the table: `statestore rebuild-registry --registry-is-lost "
+        f"--registry-schema {schema} --table {table} --definitions DIR`, then `statestore run` with a new --checkpoint"
+    )
+    return what, cure
+
+
 def check_readable(registry: Binding, table_name: str, table: str | None) -> None:
     """Raises OwnedByAnother when the rows of a table are not rows of this registry."""
     if not table and table_name == registry.table:

@@ -4,6 +4,7 @@
                                                      outcome: how the replay ended, once its documents are published;
                                                      who, why, at: of the person who dropped it, in place of a replay
                                                      refused_at, refused_for: of the last replay that refused it
+    REPLAYS, .../<index>                             rows, ttl: the same of another row of a record that has several
 
 A replay notes the keys before it writes the row. A task that Spark gave up may write the row long after the driver closed the
 open change, and the next write of the row forgets those keys. The next replay of the dead letter finds them here, or the
@@ -48,13 +49,13 @@ ReplayOutcome = Literal["applied", "superseded", "ignored", "refused"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayReport:
     """How the replay of a dead letter ended; `reason`: why it was refused again, `plain`: the same without values of the record.
-    `opened`: the changes that it opened, by the durable item that holds them."""
+    `opened`: the changes that it opened, each with the key of the durable item that holds it."""
 
     record: Record
     outcome: ReplayOutcome
     reason: str = ""
     plain: str = ""
-    opened: tuple[Key, tuple[OpenChange, ...]] | None = None
+    opened: tuple[tuple[Key, OpenChange], ...] = ()
 
 
 def letter_position(record: Record) -> LetterPosition:
@@ -67,9 +68,10 @@ def replay_key(record: Record) -> Key:
     return note_key(letter_position(record))
 
 
-def note_key(place: LetterPosition) -> Key:
-    """The key of the item that remembers the replay of the record at this position."""
-    return Key(PARTITION, "/".join(map(str, place)))
+def note_key(place: LetterPosition, index: int = 0) -> Key:
+    """The key of the item that remembers the replay of the record at this position. `index`: of a change of the record; the item
+    of the first also remembers how the replay ended."""
+    return Key(PARTITION, "/".join(map(str, (*place, index) if index else place)))
 
 
 def noted_keys(item: Item | None) -> frozenset[JoinKey]:

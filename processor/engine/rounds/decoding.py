@@ -24,9 +24,9 @@ from processor.engine.protocol.form_notes import read_form, write_form
 from processor.values.canonical_json import read_beginning
 from processor.values.decimal_forms import NO_FORMS, ColumnForms, FormNote, Forms, learned_at, with_notes
 from processor.values.entity import Entity
-from processor.values.envelopes.foreign import foreign_format, foreign_rows
-from processor.values.envelopes.kind import RowImage, RowImages
-from processor.values.envelopes.kinds import read_image, unwrap
+from processor.values.envelopes.foreign import foreign_format, rows_at
+from processor.values.envelopes.kind import RowImage, row_images
+from processor.values.envelopes.kinds import FORMATS, kind_of, read_image, unwrap
 from processor.values.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, is_framed, schema_ids
 from processor.values.record import UNAVAILABLE, Change, Decoded, Record, Rejected, Value
 from statestore import keys
@@ -61,7 +61,7 @@ class _KeyReader(Decoder):
 
     def _kafka_parts(self, record: Record, image: RowImage, schemas: FramedReader) -> Mapping[str, Value]:
         with suppress(ValueError):
-            found = self._key_parts(self._key_value(record, schemas), image)
+            found = self._key_parts(self._key_value(record, schemas), image._replace(keys="array"))
             return {name: part for name, part in found.items() if part is not None}
         return {}
 
@@ -91,18 +91,18 @@ def _images(value: Value, entity: Entity) -> Iterator[RowImage]:
     unpinned = replace(entity, format=None)
     forms: list[Value] = [None, value]
     payload, schema = unwrap(value, entity)
-    if type(payload) is dict and (foreign := foreign_format(payload, entity.columns)) is not None:
-        yield from (RowImage(row) for row in foreign_rows(payload, foreign))
+    if type(payload) is dict:
+        pinned = FORMATS[entity.format or "plain"]
+        kind = pinned if pinned.wraps else kind_of(payload, entity)[0]
+        foreign = foreign_format(payload, entity.columns)
+        rows = rows_at(payload, (*kind.rows, *(foreign.rows if foreign else ())))
+        yield from (RowImage(row, reading=kind.reading) for row in rows)
     if type(payload) is dict and not payload.keys().isdisjoint(("before", "after")):
         forms += [SchemedValue({**payload, "op": op}, schema) for op in ("c", "d")]
     for form in forms:
         for reader in (entity, unpinned):
             with suppress(ValueError):
-                image = read_image(form, reader)
-                if isinstance(image, RowImage):
-                    yield image
-                elif isinstance(image, RowImages):
-                    yield from image.images
+                yield from row_images(read_image(form, reader))
 
 
 def split_erased(

@@ -7,8 +7,9 @@ when a trouble begins, every SAY_AGAIN_SECONDS while it lasts, and when it ends.
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from threading import Lock
-from time import time
+from time import monotonic, time
 from typing import Any, Literal
 
 from processor.text import duration_text
@@ -35,28 +36,39 @@ def no_report(_event: JobEvent) -> None:
     """The report of a driver whose events nobody shows."""
 
 
+_STARTED = time() - monotonic()
+
+
+def steady_time() -> float:
+    """Seconds since 1970 that never go back: an operator who sets the machine's clock changes no age of a trouble."""
+    return _STARTED + monotonic()
+
+
 SAY_AGAIN_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
     """A part that the job waits for. `part`: its name, such as `registry`; `text`: what fails, with the address and what the job
-    does meanwhile; `cure`: what an operator can do. `since`: when it began; `said`: when the log said it last; both in seconds
-    since 1970."""
+    does meanwhile; `cure`: what an operator can do. `since`: when it began; `said`: when the log said it last; `gives_up`: when
+    the job ends, None for a job that waits longer; all in seconds since 1970."""
 
     part: str
     text: str
     cure: str
     since: float
     said: float
+    gives_up: float | None = None
 
 
 class Troubles:
-    """The troubles of a process's job, one for each part. They outlast a job that opens again. `clock`: seconds since 1970."""
+    """The troubles of a process's job, one for each part. They outlast a job that opens again. `clock`: seconds since 1970, the
+    one clock of all outages."""
 
-    def __init__(self, report: Report, clock: Callable[[], float] = time) -> None:
-        self._report, self._clock = report, clock
+    def __init__(self, report: Report, clock: Callable[[], float] = steady_time) -> None:
+        self._report, self.clock = report, clock
         self._by_part: dict[str, Trouble] = {}
+        self._answers: dict[str, float] = {}
         self._lock = Lock()
 
     @property
@@ -65,14 +77,24 @@ class Troubles:
         with self._lock:
             return tuple(sorted(self._by_part.values(), key=lambda trouble: trouble.since))
 
-    def begin(self, part: str, text: str, cure: str) -> None:
-        """Notes that a part fails. Call it at each failure: the trouble keeps its begin, and the log repeats it now and then."""
-        now = self._clock()
+    def of(self, part: str) -> Trouble | None:
+        """The trouble with this part; None without one."""
+        return self._by_part.get(part)
+
+    def answered(self, part: str, after: float) -> bool:
+        """Whether the part has answered somebody after this time: then a failure before it is no news."""
+        return self._answers.get(part, after) > after
+
+    def begin(self, part: str, text: str, cure: str, gives_up: float | None = None) -> None:
+        """Notes that a part fails. Call it at each failure: the trouble keeps its begin, and the log repeats it now and then. A
+        caller who does not know when the job gives up leaves that as it is."""
+        now = self.clock()
         with self._lock:
             known = self._by_part.get(part)
             says = known is None or now - known.said >= SAY_AGAIN_SECONDS
             since, said = (known.since, known.said) if known else (now, now)
-            trouble = Trouble(part=part, text=text, cure=cure, since=since, said=now if says else said)
+            ends = gives_up or (known.gives_up if known else None)
+            trouble = Trouble(part=part, text=text, cure=cure, since=since, said=now if says else said, gives_up=ends)
             self._by_part[part] = trouble
         if says:
             self._report(
@@ -82,17 +104,18 @@ class Troubles:
     def say_again(self) -> None:
         """Lets the log repeat the troubles that are due: a part may be asked less often than every SAY_AGAIN_SECONDS."""
         for trouble in self.now:
-            if self._clock() - trouble.said >= SAY_AGAIN_SECONDS:
+            if self.clock() - trouble.said >= SAY_AGAIN_SECONDS:
                 self.begin(trouble.part, trouble.text, trouble.cure)
 
     def end(self, part: str) -> None:
         """Notes that a part answers. Costs next to nothing while it has no trouble."""
+        self._answers[part] = self.clock()
         if part not in self._by_part:
             return
         with self._lock:
             ended = self._by_part.pop(part, None)
         if ended is not None:
-            text = f"the {part} answers again after {duration_text(self._clock() - ended.since)}"
+            text = f"the {part} answers again after {duration_text(self.clock() - ended.since)}"
             self._report(JobEvent(what="recovered", text=text, fields={"part": part}))
 
     def as_json(self) -> list[dict[str, Any]]:
@@ -103,15 +126,17 @@ class Troubles:
 def degraded_lines(report: Mapping[str, Any]) -> list[str]:
     """The troubles in the report of a job, a line each for people."""
     return [
-        _line(one["part"], one["text"], report["at"] - one["since"], one["cure"]) for one in report.get("troubles", ())
+        _line(one["part"], one["text"], report["at"] - one["since"], one["cure"], one.get("gives_up"))
+        for one in report.get("troubles", ())
     ]
 
 
 def trouble_line(trouble: Trouble, now: float) -> str:
     """A trouble in one line, for people."""
-    return _line(trouble.part, trouble.text, now - trouble.since, trouble.cure)
+    return _line(trouble.part, trouble.text, now - trouble.since, trouble.cure, trouble.gives_up)
 
 
-def _line(part: str, text: str, seconds: float, cure: str) -> str:
+def _line(part: str, text: str, seconds: float, cure: str, gives_up: float | None) -> str:
     lasts = f", for {duration_text(seconds)}" if seconds >= 1 else ""
-    return f"{part}{lasts}: {text}: {cure}"
+    ends = "" if gives_up is None else f"; the job gives up at {datetime.fromtimestamp(gives_up):%H:%M:%S}"
+    return f"{part}{lasts}: {text}{ends}: {cure}"

@@ -238,7 +238,7 @@ class LiveReplays:
         reports = self.driver.replay(
             self._whole(one) for one in letters if letter_position(one.rejected.record) not in ended
         )
-        rows = {change.key for report in reports if report.opened for change in report.opened[1]}
+        rows = {change.key for report in reports for _, change in report.opened}
         reasons = {letter_position(one.rejected.record): one.rejected.reason for one in letters}
         self.portion = ReplayedPortion(reports=tuple(reports), reasons=reasons, rows=frozenset(rows))
 

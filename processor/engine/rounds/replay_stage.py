@@ -11,15 +11,16 @@ The replay of a dead letter that takes the place of a document: has the document
 The replay publishes nothing: a change of the document does, and the next start of the job, if the document then fits its topic.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Final
 
 from processor.engine.plan.plan import Plan, root_of
 from processor.engine.plan.row_image import version_of
 from processor.engine.plan.step import Step
 from processor.engine.protocol.decode import decode
 from processor.engine.protocol.ledger import group_key, read_entry
-from processor.engine.protocol.replays import ReplayReport, replay, replay_key
+from processor.engine.protocol.replays import ReplayOutcome, ReplayReport, letter_position, note_key, replay
 from processor.engine.protocol.segments import changes_key, make_segment
 from processor.engine.protocol.write_state import keep_edges
 from processor.engine.rounds.decoding import SettledDecode, split_erased
@@ -29,8 +30,10 @@ from processor.values.dead_letters import REPAIR, DeadLetter, seen_version
 from processor.values.entity import Entity
 from processor.values.reasons import OF_DOCUMENTS
 from processor.values.record import Change, Decoded, Ignored, Record, Rejected, Truncated
+from registry.model import LetterPosition
 from statestore.items import decode_version
 
+_WORST_FIRST: Final[tuple[ReplayOutcome, ...]] = ("refused", "applied", "superseded", "ignored")
 TOO_OLD = (
     "kept for longer than the marker of a deleted row (marker_days), so the row may have been deleted since: "
     "let the source send the row again"
@@ -39,7 +42,7 @@ TRUNCATE = (
     "the record says that the source emptied the table, and a replay deletes no rows: let the source empty it again"
 )
 MOVED = (
-    "the update moves the row to another key, and a replay writes one row: `verify --source --repair` corrects both rows, or the "
+    "the update moves a row to another key, and a replay moves none: `verify --source --repair` corrects both rows, or the "
     "source deletes the old key and sends the row again"
 )
 CUT = (
@@ -68,7 +71,7 @@ def replay_stage(letters: Iterable[DeadLetter], round_: Round, runner: StepRunne
             continue
         match _decoded(letter.rejected, round_.plan, decoding):
             case Change(former=None) as change:
-                changes.append(change)
+                changes += (change, *change.others)
             case Change():
                 reports.append(ReplayReport(record=record, outcome="refused", reason=MOVED))
             case Truncated():
@@ -78,15 +81,25 @@ def replay_stage(letters: Iterable[DeadLetter], round_: Round, runner: StepRunne
             case Ignored():
                 reports.append(ReplayReport(record=record, outcome="ignored"))
     counted, erased = split_erased(changes, round_.erased, round_.incarnations, runner.store)
-    reports += [ReplayReport(record=change.record, outcome="superseded") for change in erased]
+    of_rows = [ReplayReport(record=change.record, outcome="superseded") for change in erased]
     by_key: dict[tuple[object, ...], list[Change]] = {}
     for change in counted:
         by_key.setdefault((change.entity, *change.key), []).append(change)
     steps = (_in_order(changes, round_) for changes in by_key.values())
-    reports += (report for reports_of_key in runner.run(steps) for report in reports_of_key)
-    opened = dict(report.opened for report in reports if report.opened is not None)
-    segments = tuple(make_segment(item.sk, changes) for item, changes in opened.items())
+    of_rows += (report for reports_of_key in runner.run(steps) for report in reports_of_key)
+    reports += _of_letters(of_rows)
+    segments = tuple(make_segment(item.sk, (change,)) for report in reports for item, change in report.opened)
     return StageResult(replayed=tuple(reports), opened=segments, forms=tuple(decoding.settled))
+
+
+def _of_letters(of_rows: Iterable[ReplayReport]) -> Iterator[ReplayReport]:
+    """One report of each letter, from those of its rows: refused where one row is, else applied where one is."""
+    by_letter: dict[LetterPosition, list[ReplayReport]] = {}
+    for report in of_rows:
+        by_letter.setdefault(letter_position(report.record), []).append(report)
+    for reports in by_letter.values():
+        worst = min(reports, key=lambda report: _WORST_FIRST.index(report.outcome))
+        yield replace(worst, opened=tuple(one for report in reports for one in report.opened))
 
 
 def _decoded(letter: Rejected, plan: Plan, decoding: SettledDecode) -> Decoded:
@@ -108,11 +121,11 @@ def _in_order(changes: list[Change], round_: Round) -> Step[list[ReplayReport]]:
     reports = []
     for change in sorted(changes, key=version_of):
         record, plan = change.record, round_.plan.entities[change.entity]
-        note, older = replay_key(record), _older_than_truncate(change, round_)
+        note, older = note_key(letter_position(record), change.index), _older_than_truncate(change, round_)
         opens = changes_key(round_.run.number, round_.number, f"replay.{note.sk}", 0)
         replaying = replay(older or change, plan, note=note, opens=opens, expires_at=round_.expires_at)
         replayed = yield from keep_edges(replaying, plan)
-        opened = (opens, (replayed.opened,)) if replayed.opened is not None else None
+        opened = ((opens, replayed.opened),) if replayed.opened is not None else ()
         outcome = "superseded" if older and replayed.outcome == "applied" else replayed.outcome
         reports.append(ReplayReport(record=record, outcome=outcome, reason=replayed.reason, opened=opened))
     return reports

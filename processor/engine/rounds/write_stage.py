@@ -49,7 +49,7 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
     decoded_changes = (one for one in decoded if isinstance(one, Change))
     changes, erased = split_erased(decoded_changes, round_.erased, round_.incarnations, runner.store)
     for change in erased:
-        if not change.moved:
+        if not change.index:
             task.ignore(change.record, "erased")
     absent = count_absent(changes)
     written = task.write(dedupe(changes))
@@ -124,8 +124,7 @@ class _Task:
             self.first[place] = min(record.offset, self.first.get(place, record.offset))
             if isinstance(decoded, Change):
                 yield decoded
-                if decoded.former is not None:  # one record changes two rows, and both have its version
-                    yield decoded._replace(key=decoded.former, row=None, former=None, absent=None, moved=True)
+                yield from decoded.others
             elif isinstance(decoded, Rejected):
                 if self._is_erased(record, entity):
                     self.ignore(record, "erased")
@@ -158,7 +157,7 @@ class _Task:
                     continue
                 last, entity = net.changes[-1], outcome.change.entity
                 refused = Rejected(record=last.record, reason=outcome.reason, code=outcome.code, entity=entity)
-                self._reject(refused, counts=not last.moved)
+                self._reject(refused, counts=not last.index)
                 if len(net.changes) > 1:
                     again.append(net_change(list(net.changes[:-1])))
             nets = again
@@ -194,8 +193,7 @@ class _Task:
         return bool(split_erased(changes, self.round_.erased, self.round_.incarnations, self.runner.store)[1])
 
     def _reject(self, rejected: Rejected, counts: bool = True) -> None:
-        """Keeps a dead letter. `counts`: whether the account takes its record as a dead letter. A record that moves a row counts
-        by its other change."""
+        """Keeps a dead letter. `counts`: whether the account takes its record as a dead letter: it counts by its first change."""
         record, code, round_ = rejected.record, rejected.code, self.round_
         if counts:
             count_records(self.tally, Count.DEAD_LETTERS, record.topic)
@@ -211,9 +209,9 @@ class _Task:
         counted: Counter[tuple[Outcome, str]] = Counter()
         for net, touch in written:
             topic = net.changes[-1].record.topic
-            if not net.changes[-1].moved:
+            if not net.changes[-1].index:
                 counted[Count.SUPERSEDED if touch.outcome == "superseded" else Count.APPLIED, topic] += 1
-            counted[Count.SUPERSEDED, topic] += sum(not change.moved for change in net.changes[:-1])
+            counted[Count.SUPERSEDED, topic] += sum(not change.index for change in net.changes[:-1])
         for (outcome, topic), records in counted.items():
             if records:
                 count_records(self.tally, outcome, topic, records)
@@ -231,10 +229,11 @@ def _check_move(change: Change, round_: Round) -> Change | Rejected:
         "the table a primary key, or message.key.columns to the connector, or the topic one partition; then "
         "`verify --source --repair`"
     )
+    plain = f"the update moves the row to another key, {tail}"
     return Rejected(
         record=record,
-        reason=f"the update moves the row from key {one} to {other}, {tail}",
-        plain=f"the update moves the row to another key, {tail}",
+        reason=f"the update moves the row from key {one} to {other}, {tail}" if len(change.others) == 1 else plain,
+        plain=plain,
         code="key-moved",
         entity=change.entity,
         transaction=change.transaction,

@@ -89,9 +89,23 @@ class Admin:
         config = self.configs([topic]).get(topic)
         return min(KAFKA_DEFAULT_BYTES if config is None else int(config["max.message.bytes"]), MAX_MESSAGE_BYTES)
 
-    def configs(self, topics: Iterable[str]) -> dict[str, Mapping[str, str]]:
+    def retentions(self, topics: Iterable[str]) -> dict[str, float]:
+        """For how many seconds the broker keeps the records of each topic, by their time. Leaves out topics whose records no age
+        ends, and those whose settings Kafka does not show to this job. A limit of bytes may end records earlier.
+
+        The broker deletes old records by `retention.ms` where `cleanup.policy` has `delete`; -1 is no limit. Read on 2026-11-27:
+        https://kafka.apache.org/37/generated/topic_config.html. Captured: both settings, from the embedded broker.
+        """
+        ends = {
+            topic: int(config["retention.ms"]) / 1000
+            for topic, config in self.configs(topics, ASK_SECONDS).items()
+            if "delete" in config["cleanup.policy"].split(",")
+        }
+        return {topic: seconds for topic, seconds in ends.items() if seconds >= 0}
+
+    def configs(self, topics: Iterable[str], seconds: float = TIMEOUT) -> dict[str, Mapping[str, str]]:
         """The configuration of each topic, without those that this job may not see. Asks again for a while about a topic that the
-        broker does not know: it may just have been made."""
+        broker does not know: it may just have been made. `seconds`: the longest wait for an answer."""
         found: dict[str, Mapping[str, str]] = {}
         waiting = sorted(set(topics))
         for attempt in range(1, ATTEMPTS + 1):
@@ -100,7 +114,7 @@ class Admin:
             asked = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in waiting]
             ignored = NOT_ALLOWED if attempt == ATTEMPTS else (*NOT_ALLOWED, UNKNOWN)
             waiting = []
-            for resource, future in self._admin.describe_configs(asked, request_timeout=TIMEOUT).items():
+            for resource, future in self._admin.describe_configs(asked, request_timeout=seconds).items():
                 what = f"cannot describe topic {resource.name} at {self._bootstrap}"
                 with client_errors(what, ignored) as codes:
                     found[resource.name] = {name: entry.value for name, entry in future.result().items()}

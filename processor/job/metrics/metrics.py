@@ -80,6 +80,9 @@ class Alarm:
     """A deployment may set another limit under this name. Empty where only 0 makes sense."""
     silent: bool
     """The alarm also comes when the job writes no metrics at all."""
+    lasting: bool
+    """The registry keeps the value between runs. So the last value counts while a job that ends again and again writes none, and
+    the alarm comes at once."""
 
 
 Read = Callable[[Report], Values | Histogram]
@@ -112,11 +115,25 @@ def _group(name: str, *metrics: Metric) -> tuple[Metric, ...]:
 
 
 def _alarm(
-    name: str, severity: Severity, meaning: str, *, limit: int = 0, limit_name: str = "", silent: bool = False
+    name: str,
+    severity: Severity,
+    meaning: str,
+    *,
+    limit: int = 0,
+    limit_name: str = "",
+    silent: bool = False,
+    lasting: bool = False,
 ) -> AlarmOf:
     """The alarm of its row."""
     return lambda metric: Alarm(
-        name=name, metric=metric, severity=severity, meaning=meaning, limit=limit, limit_name=limit_name, silent=silent
+        name=name,
+        metric=metric,
+        severity=severity,
+        meaning=meaning,
+        limit=limit,
+        limit_name=limit_name,
+        silent=silent,
+        lasting=lasting,
     )
 
 
@@ -164,6 +181,23 @@ def _oldest(report: Report) -> Values:
     return _one(0.0 if oldest is None else max(0.0, report["at"] - oldest))
 
 
+def _retention_used(report: Report) -> Values:
+    return {
+        (topic,): 100 * lag["seconds"] / max(lag["retention"], 1)
+        for topic, lag in report["topics"].items()
+        if lag["seconds"] is not None and lag.get("retention") is not None
+    }
+
+
+def _pauses(report: Report) -> Values:
+    return {(one["kind"], one["name"]): max(0.0, report["at"] - one["at"]) for one in report["pauses"]}
+
+
+def _stalled(report: Report) -> Values:
+    """No value while only the broker could tell."""
+    return {} if report["stalled_seconds"] is None else _one(report["stalled_seconds"])
+
+
 def _events(report: Report) -> Values:
     counts = report["counts"]
     topics = {*report["topics"], *(name.partition(IN_TOPIC)[2] for name in counts if IN_TOPIC in name)}
@@ -193,6 +227,9 @@ def _since_landed(report: Report) -> Values:
 
 
 _STATUS = "`statestore status` says which and why."
+RESTARTS: Final = "restarts_total"
+RETENTION_PERCENT: Final = 75
+"""The share of a topic's retention from which a person must act."""
 
 METRICS = (
     *_group(
@@ -212,6 +249,21 @@ METRICS = (
             labels=("topic",),
             read=lambda report: _of_lags(report, "seconds"),
             alarm=_alarm("lag", "warning", "The job is behind its topics.", limit=300, limit_name="lag_seconds"),
+        ),
+        _gauge(
+            "retention_used_percent",
+            "percent",
+            "Age of the oldest unread record as a share of the topic's `retention.ms`, 0 without one: above 100 the broker may "
+            "delete it unread. Paused topics count. No value where no age ends records, or the broker does not show it.",
+            labels=("topic",),
+            read=_retention_used,
+            alarm=_alarm(
+                "retention",
+                "critical",
+                "The broker soon deletes records that the job has not read: `statestore status` says when.",
+                limit=RETENTION_PERCENT,
+                limit_name="retention_used_percent",
+            ),
         ),
         _gauge(
             "oldest_unpublished_seconds",
@@ -396,6 +448,35 @@ METRICS = (
             labels=("stage",),
             read=lambda report: {(stage,): report["counts"].get(f"{STAGE}{stage}", 0) / 1000 for stage in STAGES},
         ),
+        _counter(
+            RESTARTS,
+            "runs",
+            "Runs of the job that failed or died, by the registry: a restart does not begin at 0.",
+            read=lambda report: _one(report["past"]["restarts"]),
+            alarm=_alarm(
+                "restarts",
+                "critical",
+                "The job fails and starts again, over and over: `statestore status` says why.",
+                limit=2,
+                limit_name="restarts",
+                lasting=True,
+            ),
+        ),
+        _gauge(
+            "stalled_seconds",
+            "seconds",
+            "Time since the last batch ended, or since the oldest unread record, while records wait; 0 while none waits. A "
+            "restart does not begin at 0. No value while the broker does not show the lag.",
+            read=_stalled,
+            alarm=_alarm(
+                "stalled",
+                "critical",
+                "Records wait, and the job ends no batch: `statestore status` says why.",
+                limit=600,
+                limit_name="stalled_seconds",
+                lasting=True,
+            ),
+        ),
         _gauge("registry_version", "version", "The registry version that the job applied.", "registry_version"),
         _gauge(
             "refused_version",
@@ -450,6 +531,13 @@ METRICS = (
             read=lambda report: _one(report["doing"] == "paused"),
         ),
         _gauge(
+            "pause_seconds",
+            "seconds",
+            "For how long an operator's pause lasts. Kind: topic or product. No value without one.",
+            labels=("kind", "name"),
+            read=_pauses,
+        ),
+        _gauge(
             "lease_age_seconds",
             "seconds",
             "Time since the last renewal; above lease_seconds the job counts as dead.",
@@ -499,7 +587,7 @@ LANDING_METRICS = _group(
 )
 
 _ORDER = (
-    *("lag", "unpublished", "degraded"),
+    *("restarts", "stalled", "retention", "lag", "unpublished", "degraded"),
     *("stopped_product", "stopped_walk", "refused_version", "unfit_documents", "lease"),
     *("dead_letters", "absent_columns", "released_incomplete", "throttles"),
 )
@@ -518,14 +606,17 @@ def read_metrics(report: Report, metrics: Sequence[Metric] = METRICS) -> dict[st
 
 
 MOST_METRICS = MOST_VALUES = 100
+EMF_UNITS: Final = {"seconds": "Seconds", "percent": "Percent"}
+"""CloudWatch's names of the units whose values do not add up; all others are counts."""
 
 
 class EmfWriter:
-    """Makes the lines of one run. `namespace`: that of CloudWatch."""
+    """Makes the lines of one run. `namespace`: that of CloudWatch; `restarts`: how many the run before knew, whose lines hold
+    them."""
 
-    def __init__(self, namespace: str) -> None:
+    def __init__(self, namespace: str, restarts: int = 0) -> None:
         self._namespace = namespace
-        self._before: Mapping[str, Values | Histogram] = {}
+        self._before: Mapping[str, Values | Histogram] = {f"statestore_{RESTARTS}": _one(restarts)}
 
     def line(self, report: Mapping[str, Any]) -> str:
         """The line of a report."""
@@ -538,7 +629,7 @@ class EmfWriter:
         directive = {
             "Namespace": self._namespace,
             "Dimensions": [["job"]],
-            "Metrics": [{"Name": m.name, "Unit": "Seconds" if m.unit == "seconds" else "Count"} for m in shown],
+            "Metrics": [{"Name": m.name, "Unit": EMF_UNITS.get(m.unit, "Count")} for m in shown],
         }
         head = {
             "_aws": {"Timestamp": round(1000 * report["at"]), "CloudWatchMetrics": [directive]},
@@ -557,7 +648,7 @@ def _value(metric: Metric, now: Values | Histogram, before: Values | Histogram |
     if metric.kind == "counter":
         earlier = before if before is not None and not isinstance(before, Histogram) else {}
         return round(sum(now.values()) - sum(earlier.values()), 3)
-    return round((max if metric.unit == "seconds" else sum)(now.values()), 3)
+    return round((max if metric.unit in EMF_UNITS else sum)(now.values()), 3)
 
 
 def _quantiles(histogram: Histogram) -> list[float]:

@@ -18,8 +18,9 @@ from typing import Any
 from processor.counts import Count
 from processor.engine.protocol.gates import AwaitedTransaction
 from processor.engine.rounds.round_counts import AGE_BOUNDS, Freshness, read_freshness
+from processor.job.metrics.metrics import RETENTION_PERCENT
 from processor.text import DAY, MINUTE, duration_text
-from registry.model import JobStatus, ReplayRequest, RunEnd, Snapshot
+from registry.model import JobStatus, PastRuns, ReplayRequest, RunEnd, Snapshot
 
 SILENT_SECONDS = 60.0
 """A living job whose report is older is wrong: it reports every 5 s."""
@@ -31,11 +32,29 @@ def wrong_lines(job: JobStatus) -> Iterator[str]:
     """What a person must repair, a line each."""
     if not job.alive:
         yield from _wrong_end(job)
+        yield from wrong_runs(job.past)
         return
     if (job.report_age or 0.0) > SILENT_SECONDS:
         silence = duration_text(job.report_age or 0.0)
         yield f"job {job.job} renews its lease, and has reported nothing for {silence}; see its log"
-    yield from wrong_in_report(job.report or {})
+    yield from wrong_runs(job.past) if job.report is None else wrong_in_report(job.report)
+
+
+def wrong_runs(past: PastRuns) -> Iterator[str]:
+    """That the job fails again and again: a person must act, also while its next run lives. One failure may be over."""
+    if past.failed > 1:
+        yield f"{failed_text(past)}; no batch ended since then: repair the cause"
+
+
+def failed_text(past: PastRuns) -> str:
+    """That the last run failed, how often, and why."""
+    first, last = (moment(datetime.fromtimestamp(at or 0)) for at in (past.since, past.at))
+    runs = (
+        f"the last {past.failed} runs failed, from {first} to {last}"
+        if past.failed > 1
+        else f"the last run failed at {last}"
+    )
+    return f"{runs}: {past.text}"
 
 
 def _wrong_end(job: JobStatus) -> Iterator[str]:
@@ -50,7 +69,9 @@ def _wrong_end(job: JobStatus) -> Iterator[str]:
 
 
 def wrong_in_report(state: Mapping[str, Any]) -> Iterator[str]:
-    """What a person must repair by the report of a job that lives."""
+    """What a person must repair by the report of a job that lives. A report of an older release has no past runs."""
+    yield from wrong_runs(PastRuns.of(state.get("past")))
+    yield from _ending_topics(state)
     for product, why in state.get("stopped_products", {}).items():
         yield f"product {product} stopped: {why}"
     for product, count in state.get("unfit_documents", {}).items():
@@ -76,6 +97,49 @@ def lag_text(report: Mapping[str, Any], topic: str) -> str:
         return "unknown"
     wait = "" if not lag["records"] or lag["seconds"] is None else f", {age_text(report, lag['seconds'])}"
     return f"{lag['records']:,} records{wait}"
+
+
+def topic_text(report: Mapping[str, Any], topic: str) -> str:
+    """The lag of a topic, its pause, and when the broker deletes what the job has not read. A report of an older release has no
+    pauses, and no retention."""
+    pause = "".join(
+        f", {pause_text(one)}" for one in report.get("pauses", ()) if (one["kind"], one["name"]) == ("topic", topic)
+    )
+    unknown = ", paused" if not pause and topic in report["paused_topics"] else ""
+    left = seconds_kept(report, topic)
+    kept = "" if left is None else f"; {_deletion_text(left)}"
+    return f"{lag_text(report, topic)}{pause or unknown}{kept}"
+
+
+def pause_text(pause: Mapping[str, Any]) -> str:
+    """Since when a pause lasts, by whom, and why."""
+    why = f": {pause['why']}" if pause["why"] else ""
+    return f"paused since {moment(datetime.fromtimestamp(pause['at']))} by {pause['who']}{why}"
+
+
+def seconds_kept(report: Mapping[str, Any], topic: str) -> float | None:
+    """For how long the broker keeps the oldest unread record of a topic at least. None without one, where its age does not end
+    it, or where that is unknown."""
+    lag = report["topics"][topic]
+    if not lag["records"] or lag["seconds"] is None or lag.get("retention") is None:
+        return None
+    return float(lag["retention"] - lag["seconds"])
+
+
+def _deletion_text(left: float) -> str:
+    when = f"in {duration_text(left)}" if left > 0 else "from now on"
+    return f"{when} the broker deletes what the job has not read"
+
+
+def _ending_topics(report: Mapping[str, Any]) -> Iterator[str]:
+    """The topics that lose unread records soon."""
+    for topic, lag in report.get("topics", {}).items():
+        left = seconds_kept(report, topic)
+        if left is not None and lag["seconds"] > lag["retention"] * RETENTION_PERCENT / 100:
+            cure = (
+                f"`statestore resume --topic {topic}`" if topic in report["paused_topics"] else "let the job catch up"
+            )
+            yield f"topic {topic}: {_deletion_text(left)}: {cure}, or raise `retention.ms` of the topic"
 
 
 def age_text(report: Mapping[str, Any], seconds: float) -> str:
@@ -161,6 +225,7 @@ def status_json(
                 "alive": job.alive,
                 "since": job.acquired_at.isoformat() if job.acquired_at else None,
                 "ended": asdict(end) | {"at": end.at.isoformat()} if (end := job.last_end) else None,
+                "past": asdict(job.past),
                 "applied_version": job.applied_version,
                 "report_age": job.report_age,
                 "report": job.report,

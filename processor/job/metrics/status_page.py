@@ -42,7 +42,7 @@ from processor.environment.listeners import (
     plain_name,
 )
 from processor.job.metrics.metrics import METRICS, Histogram, Metric, Values, read_metrics
-from processor.job.metrics.status import document_age, gate_lines, lag_text, missing_text, oldest_text
+from processor.job.metrics.status import document_age, gate_lines, missing_text, oldest_text, topic_text
 
 STYLE = """
 :root { color-scheme: light dark; --back: #fff; --tile: #f3f4f6; --text: #1b1f24; --soft: #57606a; --line: #d0d7de;
@@ -128,8 +128,9 @@ def status_page(report: Mapping[str, Any] | None, wrong: Collection[str], degrad
     state = "a person must act" if wrong else "degraded" if degraded or report is None else report["doing"]
     title = "statestore" if report is None else f"{report['job']}: {state}"
     waits = "".join(f'<p class="degraded">degraded: {escape(line)}</p>' for line in degraded)
-    start = f"<h1>statestore</h1><p>The job starts.</p>{waits}"
-    body = start if report is None else "".join(_parts(report, wrong, waits))
+    repair = "".join(f'<p class="wrong">{escape(line)}</p>' for line in wrong)
+    start = f"<h1>statestore</h1><p>The job starts.</p>{repair}{waits}"
+    body = start if report is None else "".join(_parts(report, repair, waits))
     return (
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
@@ -138,16 +139,15 @@ def status_page(report: Mapping[str, Any] | None, wrong: Collection[str], degrad
     )
 
 
-def _parts(report: Mapping[str, Any], wrong: Collection[str], waits: str) -> Iterable[str]:
+def _parts(report: Mapping[str, Any], repair: str, waits: str) -> Iterable[str]:
     values = read_metrics(report)
     yield f"<h1>job {escape(report['job'])}: {escape(report['doing'])}</h1>"
     yield _line(
         f"statestore {report['statestore']} on {report['host']}, process {report['pid']}, registry version "
         f"{report['registry_version']}; reported {_moment(report['at'])}"
     )
-    yield from (f'<p class="wrong">{escape(line)}</p>' for line in wrong)
-    yield waits
-    yield "" if wrong else '<p class="good">Nothing needs a person.</p>'
+    yield f"{repair}{waits}"
+    yield "" if repair else '<p class="good">Nothing needs a person.</p>'
     yield _tiles(report)
     yield _topics(report, values)
     yield "<h2>Open</h2>"
@@ -190,7 +190,7 @@ def _topics(report: Mapping[str, Any], values: Mapping[str, Values | Histogram])
     events, rows = _of(values, "events_total"), []
     outcomes = ("applied", "superseded", "ignored", "dead_letter")
     for topic in sorted({topic for topic, _ in events}):
-        behind = lag_text(report, topic) if topic in report["topics"] else "not read"
+        behind = topic_text(report, topic) if topic in report["topics"] else "not read"
         rows.append((topic, behind, *(f"{events[topic, outcome]:,.0f}" for outcome in outcomes)))
     heads = ("topic", "behind", "applied", "superseded", "ignored", "dead letters")
     return _table("Topics", heads, rows)

@@ -16,7 +16,7 @@ publishes every document, or its tombstone, with a higher sequence.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
@@ -34,6 +34,7 @@ from processor.engine.protocol.identity import (
     identity_in,
     is_restored,
     ledgers_in,
+    lost_registry,
     read_sequences,
     write_identity,
 )
@@ -59,7 +60,7 @@ from processor.engine.rounds.events import JobEvent, Report
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
-from processor.errors import OwnedByAnother
+from processor.errors import OwnedByAnother, SettingError
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_last, read_topic
 from processor.job.run.checkpoint import Checkpoint
@@ -68,7 +69,7 @@ from processor.values.record import Message, Record, read_sequence, sequence_of
 from registry.errors import RegistryMissing
 from registry.model import Binding, Lease
 from registry.repository import Registry
-from statestore.errors import NoTable
+from statestore.errors import NoTable, StoreError
 from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.store import Delete, FencingToken, Item, Refused, ReportIndex, Store, Write
@@ -287,19 +288,23 @@ class Parts:
             self.checkpoint.write(IDENTITY_FILE, json.dumps({"id": binding.identity}))
 
 
-def check_new_registry(settings: Settings, registry: Registry) -> None:
-    """Raises OwnedByAnother where there is no registry yet, but the table belongs to one: then --registry or
+def check_new_registry(settings: Settings, registry: Registry, budget: RetryBudget = RetryBudget.VERB) -> None:
+    """Raises OwnedByAnother where there is no registry, but the table belongs to one: the registry is lost, or --registry or
     --registry-schema is mistyped. Writes nothing."""
     try:
         registry.binding()
     except RegistryMissing:
-        with closing(open_store(settings)) as store:
+        with closing(open_store(settings, budget)) as store:
             identity, _ = _identity(store)
         if identity:
-            raise OwnedByAnother(
-                f"the table {settings.table} is foreign: it belongs to a registry, and there is none in the schema "
-                f"{settings.registry_schema}. Give the registry of the table (--registry, --registry-schema), or a new --table"
-            ) from None
+            raise OwnedByAnother(": ".join(lost_registry(settings.table, settings.registry_schema))) from None
+
+
+def refuse_lost_registry(settings: Settings, registry: Registry) -> None:
+    """Raises OwnedByAnother as `check_new_registry` does, for a verb that needs no table. A table that does not answer is
+    no error."""
+    with suppress(StoreError, SettingError):
+        check_new_registry(settings, registry, RetryBudget.LOOK_UP)
 
 
 @contextmanager

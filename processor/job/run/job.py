@@ -138,6 +138,8 @@ class Job:
     """Those that the stream reads."""
     positions: dict[Partition, int] = field(default_factory=dict)
     """Where the stream reads on in each partition."""
+    left: dict[Partition, int] = field(default_factory=dict)
+    """Where the stream continues with the topics that operators paused."""
     begins: dict[Partition, int] | None = None
     """Where the stream began; None until its first batch."""
     doing: str = "starts"
@@ -213,6 +215,7 @@ class Job:
         """Takes over what earlier runs left, and the registry's version: the job is ready to stream."""
         self.start()
         self.take_version()
+        self.read_positions()
         self.batch_troubles.begin()
         self.begun = True
         self.driver.report(JobEvent(what="open", text="runs"))
@@ -249,8 +252,12 @@ class Job:
             self.driver.note_topic_ends(ends, self.positions)
 
     def read_positions(self) -> None:
-        """Takes from the checkpoint, if the job has one, where the next batch begins."""
-        self.positions = self._committed()
+        """Takes from the checkpoint, if the job has one, where the next batch begins, and where paused topics continue."""
+        paused = self._topics.keys() - self.readers.keys()
+        left = {at: offset for at, offset in (self.left | self.positions).items() if at[0] in paused}
+        if self.checkpoint:
+            left |= {(topic, p): offset for topic in paused for p, offset in self.checkpoint.paused_at(topic).items()}
+        self.left, self.positions = left, self._committed()
 
     def _committed(self) -> dict[Partition, int]:
         return self.checkpoint.committed() if self.checkpoint else {}

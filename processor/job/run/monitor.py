@@ -27,6 +27,7 @@ from processor.engine.rounds.registry_follower import RegistryFollower
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import statestore_version
 from processor.errors import KafkaError
+from processor.job.kafka.admin import Admin
 from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.metrics.metrics import EmfWriter
 from processor.job.run.entity_moves import EntityMoves
@@ -34,8 +35,9 @@ from processor.job.run.lease import LeaseRenewal
 from processor.job.run.outages import BROKER, REGISTRY, SilentParts, WorkingJob, broker_away, cure_of
 from processor.job.run.source_topics import MissingTopic, SourceTopics
 from processor.text import DAY, HOUR
-from registry.errors import RegistryUnreachable
-from registry.model import Lease
+from registry.edits.history import Pause, current_pauses
+from registry.errors import RegistryError, RegistryUnreachable
+from registry.model import Lease, PastRuns, Snapshot
 from registry.repository import Registry
 from statestore.store import HALF_UNITS
 
@@ -93,18 +95,18 @@ class StateKeeper:
         self._registry, self._lease, self._troubles, self._silent = registry, lease, troubles, silent
         self._thread: Thread | None = None
 
-    def keep(self, state: Mapping[str, Any], ended: int | None) -> None:
+    def keep(self, state: Mapping[str, Any], ended: int | None, worked_at: float | None = None) -> None:
         """Writes the state in a thread, and waits for that a moment. Drops the state while an earlier one has no answer. `ended`:
-        the last round that published something and ended."""
+        the last round that published something and ended; `worked_at`: when the run last worked, None before that."""
         if self._thread is None or not self._thread.is_alive():
-            self._thread = Thread(target=self._keep, args=(state, ended), name="state keeper", daemon=True)
+            self._thread = Thread(target=self._keep, args=(state, ended, worked_at), name="state keeper", daemon=True)
             self._thread.start()
         self._thread.join(KEEP_SECONDS)
 
-    def _keep(self, state: Mapping[str, Any], ended: int | None) -> None:
+    def _keep(self, state: Mapping[str, Any], ended: int | None, worked_at: float | None) -> None:
         try:
             with self._silent.asking(REGISTRY):
-                self._registry.runs.keep_report(self._lease, state, ended)
+                self._registry.runs.keep_report(self._lease, state, ended, worked_at=worked_at)
             self._troubles.end(REGISTRY)
         except RegistryUnreachable as away:
             text = f"{away}; the job publishes nothing until it knows that its lease holds"
@@ -114,6 +116,10 @@ class StateKeeper:
 
 
 EVERY_SECONDS = 5.0
+WORKED_SECONDS = 60.0
+"""A run that ended a batch, or lived this long, has worked: the next failure is the first in a row."""
+RETENTION_SECONDS = 600.0
+"""The monitor asks the broker so often for how long it keeps records."""
 LOOKS_PER_LINE = 2
 """A status line every 10 s."""
 JOIN_SECONDS = 10
@@ -139,6 +145,7 @@ class MonitoredJob(WorkingJob, Protocol):
     topics: SourceTopics
     moves: EntityMoves | None
     positions: dict[Partition, int]
+    left: dict[Partition, int]
     doing: str
     ended: bool
     last_batch: LastBatch | None
@@ -158,7 +165,8 @@ class JobMonitor:
         self._job, self._clock = job, clock
         self._ending = Event()
         self._thread = Thread(target=self._look_until_the_end, name="monitor", daemon=True)
-        self._emf = EmfWriter(job.settings.cloudwatch_namespace)
+        self._past = job.lease.past or PastRuns()
+        self._emf = EmfWriter(job.settings.cloudwatch_namespace, self._past.seen)
         self._began = clock()
         self._counted = (self._began, 0, 0)
         self._rates = (0.0, 0.0)
@@ -167,6 +175,11 @@ class JobMonitor:
         self._samples = SampleRing()
         self._windows = {"last_hour": CountWindow(HOUR, self._began), "last_day": CountWindow(DAY, self._began)}
         self._silent = SilentParts(job, clock)
+        self._worked = False
+        self._stored: Snapshot | None = None
+        self._pauses: tuple[int, tuple[Pause, ...]] = (-1, ())
+        self._retentions: dict[str, float] = {}
+        self._retentions_due = self._began
         self.report: dict[str, Any] | None = None
 
     def start(self) -> None:
@@ -191,10 +204,12 @@ class JobMonitor:
                         self._look_at_lag()
                 with suppress(Exception):
                     through = self._job.driver.rounds.run.through  # the table has it
-                    state = self.report = self.state(self._lag.lags(self._topics(), self._job.positions))
+                    self._look_at_pauses(registry)
+                    state = self.report = self.state(self._lag.lags(self._topics(), self._positions))
                     if shows and looks:
                         self._emit(state)
-                    keeper.keep(state, through if through >= 0 else None)
+                    worked_at = self._past.worked_at if self._worked else None
+                    keeper.keep(state, through if through >= 0 else None, worked_at)
                 if ended:
                     return
                 looks += 1
@@ -206,18 +221,55 @@ class JobMonitor:
         if not topics:
             return
         try:
-            unread = read_unread(settings.bootstrap_servers, dict(settings.kafka), topics, self._job.positions)
+            unread = read_unread(settings.bootstrap_servers, dict(settings.kafka), topics, self._positions)
         except KafkaError as error:
             self._lag.keep({}, at)
             self._job.troubles.begin(BROKER, *broker_away(settings.bootstrap_servers, error))
         else:
             self._lag.keep(unread, at)
             self._job.troubles.end(BROKER)
+            if at >= self._retentions_due:
+                self._retentions_due = at + RETENTION_SECONDS
+                admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
+                self._retentions = admin.retentions({topic for topic, _ in unread})
+
+    def _look_at_pauses(self, registry: Registry) -> None:
+        """Reads who paused what, once for each version of the registry that pauses something."""
+        with suppress(RegistryError):
+            if self._job.follower and self._snapshot is None:
+                self._stored = registry.snapshot()
+            snapshot = self._snapshot
+            if snapshot is not None and snapshot.version != self._pauses[0]:
+                some = snapshot.paused_topics or any(one.paused for one in (*snapshot.products, *snapshot.waiting))
+                self._pauses = snapshot.version, current_pauses(snapshot, registry.history()) if some else ()
+
+    @property
+    def _snapshot(self) -> Snapshot | None:
+        """The registry's version that the job has taken; before the first, the version that the monitor found."""
+        return (self._job.follower.snapshot if self._job.follower else None) or self._stored
+
+    @property
+    def _positions(self) -> dict[Partition, int]:
+        """Where the job reads on in each partition, also of paused topics."""
+        return self._job.left | self._job.positions
+
+    @property
+    def _paused_topics(self) -> set[str]:
+        """The topics of entities that operators paused."""
+        snapshot = self._snapshot
+        read = {one.entity.topic for one in self._job.driver.plan.entities.values()}
+        return read & {*snapshot.paused_topics} if snapshot else set()
 
     def _topics(self) -> list[str]:
-        """The topics whose lag counts: those of the stream; before the first stream, those to read that are not missing."""
+        """The topics whose lag counts: those that operators paused, and those of the stream. Before the first stream, those to
+        read that are not missing."""
         job = self._job
-        return sorted(job.topics.streamed or job.readers.keys() - job.topics.missing.keys())
+        read = job.topics.streamed or job.readers.keys() - job.topics.missing.keys()
+        return sorted({*read, *self._paused_topics})
+
+    def _topic(self, topic: str, lag: TopicLag, now: float) -> dict[str, Any]:
+        """The lag of a topic. `retention`: for how many seconds the broker keeps records; None: no age ends them, or unknown."""
+        return {"records": lag.records, "seconds": lag.seconds(now), "retention": self._retentions.get(topic)}
 
     def _emit(self, state: dict[str, Any]) -> None:
         """Emits the status line, and on standard output the line for CloudWatch."""
@@ -233,6 +285,9 @@ class JobMonitor:
         events, documents = self._rates_until(now)
         backlog = sum(len(roots) for roots in list(driver.progress.backlog.waiting.values()))
         backlog += len(driver.progress.backlog.own)
+        oldest = self._oldest_unpublished(lags, now)
+        reads = {topic: lag for topic, lag in lags.items() if topic not in self._paused_topics}
+        self._note_work(reads, now)
         return {
             "at": now,
             "began": self._began,
@@ -243,11 +298,12 @@ class JobMonitor:
             "pid": os.getpid(),
             "doing": "paused" if job.paused and not job.ended else job.doing,
             "registry_version": driver.plan.version,
-            "topics": {topic: {"records": lag.records, "seconds": lag.seconds(now)} for topic, lag in lags.items()},
+            "topics": {topic: self._topic(topic, lag, now) for topic, lag in lags.items()},
             "positions": {f"{topic}/{partition}": at for (topic, partition), at in dict(job.positions).items()},
             "missing_topics": {topic: self._missing(one) for topic, one in job.topics.missing.items()},
             "no_topic": job.topics.wrong,
-            "paused_topics": list(snapshot.paused_topics) if snapshot else [],
+            "paused_topics": list(self._snapshot.paused_topics) if self._snapshot else [],
+            "pauses": [one._asdict() | {"at": one.at.timestamp()} for one in self._pauses[1]],
             "former_topics": dict(job.moves.former) if job.moves else {},
             "events_per_second": events,
             "documents_per_second": documents,
@@ -271,12 +327,31 @@ class JobMonitor:
             "refusal": follower.refusal if follower else "",
             "dead_letters": driver.tally[Count.DEAD_LETTERS],
             "last_dead_letter": driver.last_letter,
-            "oldest_unpublished": self._oldest_unpublished(lags, now),
+            "oldest_unpublished": oldest,
+            "past": asdict(self._past),
+            "stalled_seconds": self._stalled(reads, now),
             "troubles": job.troubles.as_json(),
             "lease_age": round(job.renewal.age, 1),
             "counts": (counts := dict(driver.tally)),
             **{name: window.add(now, counts) for name, window in self._windows.items()},
         }
+
+    def _note_work(self, lags: Mapping[str, TopicLag], now: float) -> None:
+        """Notes that the run works: it ended a batch, or lives for a minute and has nothing to do."""
+        batch = self._job.last_batch
+        idle = all(lag.records == 0 for lag in lags.values()) and not self._job.driver.unsettled
+        if batch is not None:
+            self._past, self._worked = self._past.with_work(batch.at), True
+        elif idle and self._lag.looked and now - self._began > WORKED_SECONDS:
+            self._past, self._worked = self._past.with_work(now), True
+
+    def _stalled(self, lags: Mapping[str, TopicLag], now: float) -> float | None:
+        """For how long records wait and no batch ended, over restarts; None while only the broker could tell."""
+        waiting = [lag.oldest for lag in lags.values() if lag.records]
+        if waiting and not self._job.paused:
+            worked = self._past.worked_at or self._past.since or self._began
+            return max(0.0, now - max(worked, min((at for at in waiting if at is not None), default=worked)))
+        return None if any(lag.records is None for lag in lags.values()) else 0.0
 
     def _missing(self, missing: MissingTopic) -> dict[str, Any]:
         """A topic that does not exist. `products`: those whose documents it would make."""

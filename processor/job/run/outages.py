@@ -27,7 +27,7 @@ from typing import Protocol
 
 from processor.counts import REQUEST
 from processor.engine.protocol.identity import IDENTITY
-from processor.engine.rounds.events import Troubles
+from processor.engine.rounds.events import Troubles, steady_time
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import kind_of, open_store
@@ -130,7 +130,8 @@ LOOK_SECONDS = 1.0
 
 @dataclass(slots=True, kw_only=True)
 class OutageWait:
-    """The wait for the dependency that failed last."""
+    """The wait for the dependency that failed last. Its clock is that of the troubles: an outage has one age for the log, for
+    `status`, and for the end of the job."""
 
     troubles: Troubles
     stopping: Event
@@ -139,64 +140,71 @@ class OutageWait:
     places: Mapping[str, str] = field(default_factory=dict)
     """The addresses of dependencies."""
     random: Random = field(default_factory=Random)
-    clock: Callable[[], float] = monotonic
-    """In seconds."""
     outage: Outage | None = None
     """The last failure; None once the job has worked."""
+    at: float = 0.0
+    """When it was."""
     failures: int = 0
     """In a row."""
     runs: int = 0
     """How many of the failures came after a start."""
     first: float = 0.0
     """When the first failure in the row was."""
-    since: float = 0.0
-    """When the first failure was after a start that the dependency answered."""
-    answered: bool = False
-    """The dependency answered a start after the last failure."""
+    since: dict[str, float] = field(default_factory=dict)
+    """Since when each dependency fails in this row. A dependency that answers meanwhile begins again from zero."""
+    worked: float = 0.0
+    """When the job worked last."""
 
     def note(self, outage: Outage) -> None:
-        """Notes a failure. The wait for another part begins now, and that for a part that has answered meanwhile."""
-        now = self.clock()
+        """Notes a failure. A trouble that others saw before has begun this wait."""
+        now, part, known = self.troubles.clock(), outage.part, self.troubles.of(outage.part)
+        self.at = now if outage.at is None else outage.at
         if self.outage is None:
-            self.first, self.failures, self.runs = now, 0, 0
-        if self.outage is None or self.answered or self.outage.part != outage.part:
-            self.since = now
-        self.answered = False
-        place = self.places.get(outage.part, "")
-        named = f"{outage} (the {outage.part} is at {place})" if place and place not in str(outage) else str(outage)
-        self.outage = Outage(named, part=outage.part, cure=outage.cure, throttled=outage.throttled)
+            self.first, self.failures, self.runs, self.since = now, 0, 0, {}
+        if known is not None and known.since >= self.since.get(part, self.worked):
+            self.since[part] = known.since
+        elif known is None or part not in self.since:  # a store that was slow, and worked, has an older trouble
+            self.since[part] = now
+        place = self.places.get(part, "")
+        named = f"{outage} (the {part} is at {place})" if place and place not in str(outage) else str(outage)
+        self.outage = Outage(named, part=part, cure=outage.cure, throttled=outage.throttled)
         self.failures += 1
 
     def opened(self) -> None:
         """Notes that the parts answered a start of the job."""
-        self.answered = True
         self.runs += 1
 
-    def forget(self) -> None:
-        """Notes that the job has worked since the last failure."""
-        self.outage = None
+    def forget(self, worked: float) -> None:
+        """Notes when the job worked since the last failure."""
+        self.outage, self.worked = None, worked
 
     def pause(self) -> None:
-        """Waits for the next try. Raises Stopped when an operator stops the job, and Outage after the longest wait."""
-        outage = self.outage
+        """Waits for the next try, in silence once the dependency has answered somebody. Raises Stopped when an operator stops
+        the job, and Outage after the longest wait."""
+        outage, clock = self.outage, self.troubles.clock
         assert outage is not None
         longest = LONGEST_THROTTLED_SECONDS if outage.throttled else LONGEST_SECONDS
-        until = self.clock() + self.random.uniform(0, min(longest, FIRST_SECONDS * 2.0 ** min(self.failures, 16)))
+        until = clock() + self.random.uniform(0, min(longest, FIRST_SECONDS * 2.0 ** min(self.failures, 16)))
+        since = self.first if self.runs > MOST_RUNS else self.since[outage.part]
+        end = None if outage.throttled else since + self.seconds
         while True:
-            self.troubles.begin(outage.part, f"{outage}; the job waits, and then goes on where it was", outage.cure)
-            since = self.first if self.runs > MOST_RUNS else self.since
-            if not outage.throttled and self.clock() - since > self.seconds:
-                raise self._given_up(outage, self.clock() - since)
-            if self.stopping.wait(max(0.0, min(LOOK_SECONDS, until - self.clock()))):
+            if self.runs > MOST_RUNS or not self.troubles.answered(outage.part, self.at):
+                self.troubles.begin(
+                    outage.part, f"{outage}; the job waits, and then goes on where it was", outage.cure, end
+                )
+                if end is not None and clock() >= end:
+                    raise self._given_up(outage, since)
+            if self.stopping.wait(max(0.0, min(LOOK_SECONDS, until - clock()))):
                 raise Stopped("stopped on request")
-            if self.clock() >= until:
+            if clock() >= until:
                 return
 
-    def _given_up(self, outage: Outage, waited: float) -> Outage:
-        since = datetime.fromtimestamp(time() - waited)
+    def _given_up(self, outage: Outage, since: float) -> Outage:
+        waited = duration_text(self.troubles.clock() - since)
         text = (
-            f"{outage}; the job has waited for the {outage.part} for {duration_text(waited)}, since {since:%Y-%m-%d %H:%M:%S} "
-            f"(--outage-seconds {self.seconds:g}), and ends. No state is lost: {outage.cure}; then start the job again"
+            f"{outage}; the job has waited for the {outage.part} for {waited}, since "
+            f"{datetime.fromtimestamp(since):%Y-%m-%d %H:%M:%S} (--outage-seconds {self.seconds:g}), and ends. No state is lost: "
+            f"{outage.cure}; then start the job again"
         )
         return Outage(text, part=outage.part, cure=outage.cure)
 
@@ -388,7 +396,8 @@ def outage_of(failure: Exception, work: str) -> Outage | None:
     if name not in OUTAGES:
         return None
     part, cure = OUTAGES[name]
-    return Outage(f"{work} failed: {error_line(failure)}", part=part, cure=cure, throttled=name == THROTTLED)
+    text = f"{work} failed: {error_line(failure)}"
+    return Outage(text, part=part, cure=cure, throttled=name == THROTTLED, at=steady_time())
 
 
 def error_line(failure: Exception) -> str:

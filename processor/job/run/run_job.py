@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain, repeat
 from threading import Event
 from time import monotonic, sleep
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from processor.engine.plan.planning import plan_of
 from processor.engine.protocol.epochs import read_epochs
 from processor.engine.protocol.replays import ReplayReport
 from processor.engine.rounds.events import JobEvent, Report
@@ -34,6 +34,7 @@ from processor.errors import BoundaryError, CheckpointError, Fenced, Outage, Sta
 from processor.job.run.dead_letters import portions, read_requested, with_whole_record
 from processor.job.run.feed import Feed
 from processor.job.run.job import Job
+from processor.job.run.monitor import WORKED_SECONDS
 from processor.job.run.open_job import RunRequest, prepare_job
 from processor.job.run.outages import (
     EXPECTED,
@@ -291,10 +292,6 @@ def keep_last_progress(job: Job) -> None:
             job.follower.keep_progress(job.driver.progress.walks.progress(job.driver.clock.date()))
 
 
-WORKED_SECONDS = 60.0
-"""A run that ended a batch, or lived this long, has worked: the next failure is the first in a row."""
-
-
 def run_again(open_: Callable[[], Job], *, once: bool, stopping: Event) -> Job:
     """Runs the job that `open_` opens until it has ended. Returns the last one, with the counts of all.
 
@@ -315,8 +312,10 @@ def run_again(open_: Callable[[], Job], *, once: bool, stopping: Event) -> Job:
             run_job(job, once=once)
         except Outage as outage:
             tally += job.driver.tally
-            if job.last_batch is not None or monotonic() - began > WORKED_SECONDS:
-                wait.forget()
+            if job.last_batch is not None:
+                wait.forget(job.last_batch.at)
+            elif monotonic() - began > WORKED_SECONDS:
+                wait.forget(job.troubles.clock())
             wait.note(outage)
             job = _open_later(job, open_, wait)
         else:
@@ -360,6 +359,13 @@ def _probe(rests: Job) -> None:
         store.describe()
 
 
+def _later(request: RunRequest) -> RunRequest:
+    """The request of a later start: by the registry's version of now. It takes over from no run, since another job may have taken
+    over meanwhile."""
+    plan = plan_of(request.registry.snapshot())
+    return replace(request, plan=plan, take_over=False, adopt=False)
+
+
 def run_to_end(
     request: RunRequest, *, once: bool, opened: Callable[[Job | None], None], feed: Feed | None = None
 ) -> Job:
@@ -367,12 +373,11 @@ def run_to_end(
     that is refused leaves the topics as they are. `opened`: takes None when a start begins, and then the job that is open. Raises
     Stopped when the operator stops the job before it is open."""
     waiting = [feed] if feed else []
-    # a later start takes over from no run: another job may have taken over meanwhile
-    requests = chain([request], repeat(replace(request, take_over=False, adopt=False)))
+    first = [request]
 
     def open_() -> Job:
         opened(None)
-        job = prepare_job(next(requests))
+        job = prepare_job(first.pop() if first else _later(request))
         opened(job)
         with suppress(RegistryError):  # the run itself waits for a registry that does not answer
             request.registry.runs.begin(job.lease)

@@ -23,7 +23,7 @@ from processor.language.product.product import (
     members_below,
 )
 from processor.values import canonical_json
-from processor.values.entity import Entity
+from processor.values.entity import ComputedColumn, Entity
 from processor.values.placeholders import PLACEHOLDER
 
 
@@ -37,7 +37,8 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
     described: dict[str, Any] = {
         "topic": entity.topic,
         "key": list(entity.key),
-        "columns": {name: _column(name, entity) for name in entity.columns},
+        "columns": {name: _column(name, entity) for name in entity.columns}
+        | {name: _computed(column) for name, column in entity.computed.items()},
         "shards": entity.shards,
     }
     if entity.truncate != "refuse":
@@ -54,7 +55,10 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
         described["table"] = entity.table
     if entity.deleted:
         described["deleted"] = [
-            {"column": flag.column} | ({"values": list(flag.values)} if flag.values else {}) for flag in entity.deleted
+            {"column": flag.column}
+            | ({"values": list(flag.values)} if flag.values else {})
+            | ({"truncates": list(flag.truncates)} if flag.truncates else {})
+            for flag in entity.deleted
         ]
     decimals = dict(entity.decimals) if isinstance(entity.decimals, Mapping) else entity.decimals
     absent = dict(entity.absent) if isinstance(entity.absent, Mapping) else entity.absent
@@ -70,6 +74,11 @@ def _column(name: str, entity: Entity) -> Any:
     return {"type": str(column), **words} if words else str(column)
 
 
+def _computed(column: ComputedColumn) -> dict[str, Any]:
+    compare = {"compare": list(column.compare)} if column.compare else {}
+    return {"type": str(column.type), "as": column.text, **compare}
+
+
 def describe_product(product: Product) -> dict[str, Any]:
     """The value of the product's file."""
     heading: dict[str, Any] = {"product": product.name, "root": product.root, "topic": product.topic}
@@ -80,6 +89,10 @@ def describe_product(product: Product) -> dict[str, Any]:
     if product.compare:
         compare = {name: {c: list(words) for c, words in of.items()} for name, of in product.compare.items()}
         heading["compare"] = compare
+    if product.computed:
+        heading["computed"] = {
+            name: {column: _computed(made) for column, made in of.items()} for name, of in product.computed.items()
+        }
     if product.where is not None:
         heading["where"] = write_expression(product.where)
     return heading | _selection(product.selection) | _joins(product.joins)
@@ -141,7 +154,10 @@ def _joins(joins: tuple[Join, ...]) -> dict[str, Any]:
 
 def _join(join: Join, above: Path) -> dict[str, Any]:
     """A join. `above`: the path of the join whose rows it joins; empty for the row of its level."""
-    on = {child: write_path(Column(name=parent, path=above)) if above else parent for child, parent in join.on}
+    on = {
+        child: write_path(Column(name=parent, path=above)) if above else parent
+        for child, parent in join.written or join.on
+    }
     described: dict[str, Any] = {"many" if join.many else "one": join.entity, "on": on}
     if join.where is not None:
         described["where"] = write_expression(join.where)

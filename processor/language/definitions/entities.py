@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeVar, get_args
 
+from processor.language.definitions.expressions import read_row_expression
+from processor.language.definitions.names import NameScope
 from processor.language.definitions.problems import Problems, suggest
 from processor.language.definitions.shape import (
     COLUMN,
@@ -21,12 +23,13 @@ from processor.language.definitions.shape import (
     describe_node,
 )
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
-from processor.language.product.join_fields import parse_compared, parse_element
+from processor.language.product.join_fields import parse_compared, parse_element, write_computed
 from processor.values.entity import (
     AbsentChoice,
     ColumnType,
     Compare,
     CompareWord,
+    ComputedColumn,
     DecimalForm,
     DeleteFlag,
     Entity,
@@ -38,6 +41,7 @@ from processor.values.entity import (
 from processor.values.envelopes.delete_flags import flag_text
 from processor.values.envelopes.kinds import FORMATS
 from processor.values.placeholders import PLACEHOLDER, placeholder_of
+from registry.fields import computed_column
 from statestore.values import MAX_COLUMNS
 
 Choice = TypeVar("Choice", bound=str)
@@ -104,7 +108,7 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
     if name is None or body is None:
         return None
     check_keys(body, f"entity `{name}`", ENTITY, problems)
-    columns = _read_columns(name, key, body, problems)
+    columns, expressions = _read_columns(name, key, body, problems)
     columns_read = len(problems) == before
     key_columns = _read_key(name, key, body, columns if columns_read else None, problems)
     topic, shards = _read_options(name, body, problems)
@@ -114,12 +118,12 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
     absent = _read_by_column(name, body, "absent", _ABSENT, columns if columns_read else None, problems)
     not_null = _read_not_null(body, problems)
     own = _read_words({name: value for name, (_, value) in body.entries.items()}, problems)
-    flags = _read_flags(name, body.get("deleted"), record_format, problems)
+    flags = _read_flags(name, body, record_format, problems)
     source = _read_table(body, "source", problems)
     table = _read_table(body, "table", problems)
     if len(problems) > before:
         return None
-    return Entity(
+    entity = Entity(
         name=name,
         topic=topic,
         key=key_columns,
@@ -137,9 +141,40 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
         absent=absent,
         not_null=not_null,
     )
+    entity = with_computed(entity, expressions, problems)
+    return entity if len(problems) == before else None
 
 
-def _read_columns(name: str, key: Scalar, body: Map, problems: Problems) -> dict[str, ColumnType]:
+def with_computed(entity: Entity, columns: Mapping[str, tuple[ColumnType, YamlNode]], problems: Problems) -> Entity:
+    """The entity with these computed columns alone, each with its type and its expression."""
+    entity = replace(entity, computed={})
+    for column, (declared, node) in columns.items():
+        computed = _read_computed(column, declared, node, entity, problems)
+        if computed is not None:
+            entity = replace(entity, computed={**entity.computed, column: computed})
+    return entity
+
+
+def _read_computed(
+    column: str, declared: ColumnType, node: YamlNode, entity: Entity, problems: Problems
+) -> ComputedColumn | None:
+    """A column that an expression makes of the entity's other columns, also of computed ones that come before it."""
+    text = as_text(node, f"`as` of column `{column}`", "write an expression over columns of the row", problems)
+    scope = NameScope(entities={entity.name: entity}, entity=entity.name)
+    read = read_row_expression(text.strip(), node, scope, problems, as_type=declared) if text else None
+    if text is None or read is None:
+        return None
+    compare = united([declared.compare, read.compare])
+    field = write_computed(read.node, compare)
+    return ComputedColumn(
+        type=replace(declared, compare=compare), text=text.strip(), field=field, compare=declared.compare
+    )
+
+
+def _read_columns(
+    name: str, key: Scalar, body: Map, problems: Problems
+) -> tuple[dict[str, ColumnType], dict[str, tuple[ColumnType, YamlNode]]]:
+    """The columns of the source, and the computed ones, each with the node of its expression."""
     cure = "write `columns: {name: type}`"
     if "columns" not in body.entries:
         problems.add(key, f"entity `{name}` has no `columns`", cure)
@@ -148,18 +183,23 @@ def _read_columns(name: str, key: Scalar, body: Map, problems: Problems) -> dict
         what = f"entity `{name}` declares {len(columns.entries)} columns; one write holds {MAX_COLUMNS} at most"
         problems.add(columns, what, "declare only the columns that products use; the job stores the others undeclared")
     types: dict[str, ColumnType] = {}
+    expressions: dict[str, tuple[ColumnType, YamlNode]] = {}
     for column, (column_key, node) in columns.entries.items() if columns else ():
         as_text(column_key, "the name of a column", "use text without control characters", problems)
-        if parse_element(column) or parse_compared(column):
-            meant = "elements" if parse_element(column) else "folded text"
+        if parse_element(column) or parse_compared(column) or computed_column(column):
+            meant = "elements" if parse_element(column) else "folded text" if parse_compared(column) else "expression"
             what = f"the column name `{column}` means the {meant} of another column"
             problems.add(column_key, what, "rename the column")
-        if column_type := _read_column(column_key, node, problems):
-            types[column] = column_type
-    return types
+        if column_type := read_column(column_key, node, problems):
+            expression = node.get("as") if isinstance(node, Map) else None
+            if expression is None:
+                types[column] = column_type
+            else:
+                expressions[column] = column_type, expression
+    return types, expressions
 
 
-def _read_column(key: Scalar, node: YamlNode, problems: Problems) -> ColumnType | None:
+def read_column(key: Scalar, node: YamlNode, problems: Problems) -> ColumnType | None:
     """A column: its type, or a mapping with the words of `members.COLUMN`."""
     column, said = key.text, node if isinstance(node, Map) else None
     type_node: YamlNode | None = node
@@ -172,6 +212,9 @@ def _read_column(key: Scalar, node: YamlNode, problems: Problems) -> ColumnType 
     if said is None or found is None:
         return found
     compare = read_compare(said.get("compare"), problems)
+    if "as" in said.entries and "not_null" in said.entries:
+        what = f"column `{column}` is computed, so the source never sends it"
+        problems.add(said.key_node("not_null"), what, "remove `not_null`")
     if compare and found.name != "string":
         what = f"column `{column}` is {found}, which has no text to compare"
         problems.add(said.key_node("compare"), what, "leave out `compare`, or declare the column `string`")
@@ -292,11 +335,15 @@ def _read_table(body: Map, key: str, problems: Problems) -> str:
     return (as_text(node, f"`{key}`", cure, problems) or "") if node else ""
 
 
-def _read_flags(
-    name: str, node: YamlNode | None, record_format: str | None, problems: Problems
-) -> tuple[DeleteFlag, ...]:
+def _read_flags(name: str, body: Map, record_format: str | None, problems: Problems) -> tuple[DeleteFlag, ...]:
     """The members that say a delete: one, or a list of them."""
+    node = body.get("deleted")
     if node is None:
+        if record_format == "row":
+            what = f"entity `{name}` pins `format: row` and has no `deleted`"
+            problems.add(
+                body.key_node("format"), what, "write `deleted: {column: op_type, values: [D]}`, or `format: plain`"
+            )
         return ()
     member = FORMATS[record_format].operation if record_format else ""
     if member:
@@ -305,26 +352,32 @@ def _read_flags(
     flags = []
     for item in node.items if isinstance(node, Sequence) else [node]:
         cure = "write `deleted: {column: op_type, values: [D]}`"
-        body = as_map(item, f"`deleted` of entity `{name}`", cure, problems)
-        if body is None:
+        flag = as_map(item, f"`deleted` of entity `{name}`", cure, problems)
+        if flag is None:
             continue
-        check_keys(body, f"`deleted` of entity `{name}`", FLAG, problems)
-        if "column" not in body.entries:
+        check_keys(flag, f"`deleted` of entity `{name}`", FLAG, problems)
+        if "column" not in flag.entries:
             problems.add(item, f"`deleted` of entity `{name}` has no `column`", cure)
-        column_node, values = body.get("column"), body.get("values")
+        column_node, values = flag.get("column"), flag.get("values")
         column = as_text(column_node, "`column`", cure, problems) if column_node else None
-        texts = _flag_values(values, cure, problems) if values else ()
+        texts = _flag_values("values", values, cure, problems) if values else ()
+        empties = flag.get("truncates")
+        emptied = _flag_values("truncates", empties, cure, problems) if empties else ()
+        if emptied and not texts:
+            problems.add(item, "`truncates` needs `values`: without them every value says a delete", cure)
+        if both := set(texts) & set(emptied):
+            problems.add(item, f"`{sorted(both)[0]}` says a delete and a truncate", "keep it in one of the lists")
         if column is not None:
-            flags.append(DeleteFlag(column, texts))
+            flags.append(DeleteFlag(column, texts, emptied))
     return tuple(flags)
 
 
-def _flag_values(node: YamlNode, cure: str, problems: Problems) -> tuple[str, ...]:
+def _flag_values(word: str, node: YamlNode, cure: str, problems: Problems) -> tuple[str, ...]:
     """The values as texts; YAML reads `true` and `1` as no text."""
     items = node.items if isinstance(node, Sequence) else ()
     wrong = [item for item in items if not isinstance(item, Scalar) or item.value is None or not item.text]
     if not items or wrong:
-        problems.add(wrong[0] if wrong else node, "`values` is a list of texts, numbers, true or false", cure)
+        problems.add(wrong[0] if wrong else node, f"`{word}` is a list of texts, numbers, true or false", cure)
     scalars = (item for item in items if isinstance(item, Scalar))
     return tuple(flag_text(item.value) if isinstance(item.value, bool) else item.text for item in scalars)
 

@@ -3,10 +3,11 @@
 This module reads a simple column without a parser. `processor.language.definitions.sql_parser` parses every other expression.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict, cast
 
 from processor.language.definitions.names import (
     NameScope,
@@ -25,6 +26,8 @@ from processor.language.definitions.overloads import (
     TypedNode,
     apply_function,
     apply_overload,
+    element_type,
+    fitted,
     fold,
     keep_scales,
     make_literal,
@@ -51,9 +54,16 @@ from processor.language.product.expressions.expression import (
     Path,
     Shown,
     Type,
+    is_built,
+    map_columns,
     node_of,
+    references,
 )
+from processor.language.product.expressions.json_values import read_path
+from processor.language.product.expressions.regular_expressions import WrongPattern, check_replacement, read_pattern
+from processor.language.product.join_fields import read_computed
 from processor.language.product.product import BareValue, Join
+from processor.values.entity import ColumnType, TypeName
 
 AGGREGATES: Final = (
     "count", "sum", "min", "max", "avg", "bool_and", "bool_or", "array_agg", "string_agg", "json_object_agg", "first", "last",
@@ -70,10 +80,14 @@ _ALIASES: Final = {
     "ceiling": "ceil", "character_length": "char_length", "substr": "substring", "btrim": "trim", "strpos": "position",
     "to bigint": "to int", "to integer": "to int", "to numeric": "to decimal", "to double precision": "to float",
     "to text": "to string", "to varchar": "to string", "to boolean": "to bool", "to timestamptz": "to timestamp",
+    "pow": "power", "log10": "log", "json_array_length": "jsonb_array_length", "json_typeof": "jsonb_typeof",
 }  # fmt: skip
 _ALSO_CALLED: Final = {
     "ifnull": "coalesce", "nvl": "coalesce", "isnull": "coalesce", "len": "length", "ucase": "upper", "lcase": "lower",
     "instr": "position", "if": "case", "iif": "case", "average": "avg", "mean": "avg", "total": "sum",
+    "sha1": "sha256", "sha2": "sha256", "array_contains": "= any(array)", "json_extract": "->", "regexp_like": "~",
+    "regexp_match": "regexp_replace", "regexp_matches": "regexp_replace", "get_json_object": "->>",
+    "json_extract_path_text": "#>>", "jsonb_extract_path_text": "#>>", "jsonb_extract_path": "#>",
 }  # fmt: skip
 _KEYWORDS: Final = {"and", "case", "in", "like", "not", "or"}
 _VOLATILE: Final = frozenset([
@@ -114,7 +128,8 @@ def _read(text: str, scope: NameScope, may_aggregate: bool, stored: bool) -> tup
     if path is not None and not _is_word(path, scope):
         named, type_ = resolve(path, scope)
         if isinstance(named, Column):
-            return named, type_
+            made = computed_node(named, scope)
+            return (named, type_) if made is None else (replace(made, text=text), type_)
     typed = _Reader(scope=scope, may_aggregate=may_aggregate).read(parse_expression(text, _known_names(scope)))
     node = keep_scales(typed.node, scope, stored=stored)
     if isinstance(node, Call) and node.function.startswith("as stored("):
@@ -122,6 +137,61 @@ def _read(text: str, scope: NameScope, may_aggregate: bool, stored: bool) -> tup
     if isinstance(node, Column):
         return node, typed.type
     return Computed(text=text, node=node, compare=typed.compare), typed.type
+
+
+def read_row_expression(
+    text: str, location: Location, scope: NameScope, problems: Problems, *, as_type: ColumnType | None = None
+) -> Computed | None:
+    """The expression over columns of one row, for a computed column or a side of a join. `as_type`: the type that it has to have,
+    or to widen to. None: it has problems, or is one column of the source alone."""
+    own = NameScope(entities=scope.entities, entity=scope.entity, reads=scope.reads)
+    read = read_expression(text, location, own, problems)
+    if not read.valid:
+        return None
+    type_ = as_type.name if as_type else read.type
+    node = fitted(TypedNode(node_of(read.expression), read.type), type_) if type_ else None
+    compare = compare_of(read.expression, own) if isinstance(read.expression, Column) else read.expression.compare
+    if as_type and (as_type.array or read.type is None or node is None):
+        what = f"the expression `{text}` gives {read.type or 'null'}, not {as_type}"
+        problems.add(location, what, "declare this type, or cast the expression")
+    elif node is not None and is_built(node):
+        problems.add(location, f"the expression `{text}` builds json", "build it in `fields` of a product")
+    elif node is None or not any(True for _ in references(node)):
+        problems.add(location, f"the expression `{text}` reads no column", "name a column of the row in it")
+    elif isinstance(node, Column) and type_ == "json":
+        problems.add(location, f"`{text}` is a column itself", "name it where you need it")
+    else:
+        if as_type and as_type.scale is not None and as_type.precision is not None:
+            size = [make_literal(as_type.precision), make_literal(as_type.scale)]
+            node = apply_function("of size", [TypedNode(node, "decimal"), *size]).node
+        if isinstance(node, Column):
+            stored = f"as stored({type_})"
+            node = Call(function=stored if stored in FUNCTIONS else f"to {type_}({type_})", args=(node,), type=type_)
+        return Computed(text=text, node=cast(Call, node), compare=compare)
+    return None
+
+
+def computed_node(column: Column, scope: NameScope) -> Computed | None:
+    """The expression of a computed column, as this name reads it: over the columns of the same row; None for another column.
+    Where `one` joins reach no row, the value is null."""
+    own = scope
+    for _ in range(column.up):
+        assert own.above is not None
+        own = own.above
+    own = scope_at_path(column.path, own)
+    computed, entity = own.computed.get(column.name), own.entities.get(own.entity)
+    if computed is None or entity is None:
+        return None
+    own.reads.add((own.entity, column.name))
+    made = read_computed(computed.field)
+    assert made is not None
+    node: Any = map_columns(made.node, lambda own: replace(column, name=own.name))
+    if column.path:
+        key = replace(column, name=entity.key[0])
+        lacks = Call(function=f"is null({entity.columns[key.name].name})", args=(key,), type="bool")
+        nothing = Literal(value=None, type=node.type)
+        node = Call(function=f"case({node.type},...)", args=(lacks, nothing, node), type=node.type)
+    return replace(made, text=write_path(column), node=node)
 
 
 def folded(expression: Expression, scope: NameScope) -> Expression:
@@ -136,16 +206,16 @@ def folded(expression: Expression, scope: NameScope) -> Expression:
 
 def _is_word(path: Path, scope: NameScope) -> bool:
     """Whether a bare name is a literal, or a function without parentheses, instead of a name."""
-    known = path[0] in scope.joins or path[0] in (scope.columns or ())
+    known = path[0] in scope.joins or path[0] in scope.names
     return len(path) == 1 and not known and path[0].lower() in {*_LITERALS, *_VOLATILE}
 
 
 def _known_names(scope: NameScope) -> set[str]:
-    names = {*scope.joins, *(scope.columns or ())}
+    names = {*scope.joins, *scope.names}
     for join in scope.joins.values():
         if join is not None:
             names |= _known_names(scope.below(join))
-    return names if scope.above is None else names | set(scope.above.columns or ())
+    return names if scope.above is None else names | {*scope.above.names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,25 +257,22 @@ class _Reader:
             raise _volatile_error(parts[0])
         whole = self.scope.physical(parts)
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(whole[:-1], self.over, strict=False)))
-        if shared and any(one.many for one in self._joins(self.over[:shared])):
-            below = scope_at_path(self.over[:shared], self.scope)
-            node, type_ = resolve(whole[shared:], below)
-            compare = compare_of(node, below)
-            if shared < len(self.over):
-                if not isinstance(node, Column):
-                    what = f"an aggregate over `{'.'.join(self.over)}` cannot use the value of the join `{'.'.join(parts)}`"
-                    raise WrongDefinition(what, "move the join's value out of the aggregate")
-                node = replace(node, up=node.up + len(self.over) - shared)
-        else:
-            node, type_ = resolve(parts, self.scope)
-            compare = compare_of(node, self.scope)
-            if self.over and not isinstance(node, Column):
-                what = f"an aggregate over `{'.'.join(self.over)}` cannot use the value of the join `{'.'.join(parts)}`"
-                raise WrongDefinition(what, "move the join's value out of the aggregate")
-            if isinstance(node, Column):
-                node = replace(node, up=node.up + len(self.over))
+        if not any(one.many for one in self._joins(self.over[:shared])):
+            shared = 0
+        scope = scope_at_path(self.over[:shared], self.scope)
+        node, type_ = resolve(whole[shared:] if shared else parts, scope)
+        lifts = len(self.over) - shared
+        if lifts and not isinstance(node, Column):
+            what = f"an aggregate over `{'.'.join(self.over)}` cannot use the value of the join `{'.'.join(parts)}`"
+            raise WrongDefinition(what, "move the join's value out of the aggregate")
+        compare = compare_of(node, scope)
+        made = computed_node(node, scope) if isinstance(node, Column) else None
+        read = node if made is None else made.node
+        if lifts:
+            read = map_columns(read, lambda column: replace(column, up=column.up + lifts))
         stored = f"as stored({type_})"
-        read = Call(function=stored, args=(node,), type=type_) if stored in FUNCTIONS else node
+        if made is None and stored in FUNCTIONS:
+            read = Call(function=stored, args=(read,), type=type_)
         return TypedNode(read, type_, compare=compare)
 
     def _joins(self, path: Path) -> Iterator[Join]:
@@ -220,6 +287,10 @@ class _Reader:
     def _call(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
         if name in _VOLATILE:
             raise _volatile_error(name)
+        if name in ("between", "like", "ilike") and len(args) != 3:
+            raise WrongDefinition(
+                f"`{name}` is an operator, not a function", f"write it between its values: `a {name} b`"
+            )
         if name == "between":
             value, low, high = args
             return self._call("and", (ParsedCall(">=", (value, low)), ParsedCall("<=", (value, high))))
@@ -227,11 +298,87 @@ class _Reader:
             name, args = f"date_trunc {args[0].value}".lower(), args[1:]
         if name in ("like", "ilike"):
             return self._like(name, args)
+        if name in ("= any", "<> all"):
+            return self._any(name, *args)
+        if name in ("?|", "?&"):
+            return self._has_keys(name, *args)
+        if name == "format":
+            return apply_function("concat", [self.read(part) for part in _format_parts(args)])
+        if name == "encode":
+            return self._encoded(args)
         if name not in OVERLOADS and not name.startswith("to "):
             raise _unknown_function(name)
+        if name in ("~", "~*", "regexp_replace"):
+            _check_pattern(name, args)
+        if name in _ARRAYS:
+            return self._of_array(name, args)
         if name == "split_part" and len(args) == 3 and args[2] == ParsedConstant(0):
             raise WrongDefinition("`split_part` has no field 0", "count fields from 1, or from -1 at the end")
-        return apply_function(name, [self.read(arg) for arg in args])
+        read = [self.read(arg) for arg in args]
+        elements = [element_type(arg.node, self._inner) for arg in read if arg.type == "json"]
+        if any(elements) and name != "is null":
+            what = f"`{name}` cannot take an array of {next(filter(None, elements))}"
+            raise WrongDefinition(what, "use `= any(...)`, `cardinality` or `array_length`, or declare the column json")
+        if name in ("#>", "#>>"):
+            _check_json_path(name, read[-1])
+        return apply_function(name, read)
+
+    @property
+    def _inner(self) -> NameScope:
+        """The scope that paths of columns begin at."""
+        return scope_at_path(self.over, self.scope)
+
+    def _array(self, name: str, arg: ParsedExpression) -> tuple[TypedNode, TypeName]:
+        """An argument that is an array, and the type of its elements."""
+        read = self.read(arg)
+        element = element_type(read.node, self._inner)
+        if element is None or element == "json":
+            what = f"`{name}` takes a column that is an array, not {element or read.type or 'null'}"
+            raise WrongDefinition(what, "declare the column e.g. `string[]`; of json, use `@>` or `jsonb_array_length`")
+        if read.compare:
+            raise WrongDefinition(
+                f"`{name}` cannot take an array with `compare`", "declare the column without `compare`"
+            )
+        return read, element
+
+    def _of_array(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
+        if not args:
+            return apply_function(name, [])
+        array, _ = self._array(name, args[0])
+        return apply_function(name, [array, *map(self.read, args[1:])])
+
+    def _any(self, name: str, value: ParsedExpression, array: ParsedExpression) -> TypedNode:
+        """`x = any(array)`, and `x <> all(array)`, its opposite."""
+        if isinstance(array, ParsedCall) and array.name == "array" and array.args:
+            found = self._call("in", (value, *array.args))
+        else:
+            read, element = self._array(name, array)
+            one = self.read(value)
+            node = fitted(one, element)
+            if node is None:
+                what = f"`{name}` cannot look for {one.type or 'null'} in an array of {element}"
+                raise WrongDefinition(what, f"cast the value to {element}")
+            key = f"= any({element},json)"
+            found = TypedNode(Call(function=key, args=(node, read.node), type="bool"), "bool")
+        return apply_function("not", [found]) if name == "<> all" else found
+
+    def _has_keys(self, name: str, value: ParsedExpression, keys: ParsedExpression) -> TypedNode:
+        """`?|` and `?&`, as `?` of each key."""
+        if not (isinstance(keys, ParsedCall) and keys.name == "array" and keys.args):
+            raise WrongDefinition(f"the keys of `{name}` are not constants", f"write `data {name} array['a', 'b']`")
+        tests = [self._call("?", (value, key)) for key in keys.args]
+        return apply_function("or" if name == "?|" else "and", tests) if tests[1:] else tests[0]
+
+    def _encoded(self, args: tuple[ParsedExpression, ...]) -> TypedNode:
+        """`encode(sha256(convert_to(x, 'UTF8')), 'hex')`, the text of a hash in PostgreSQL."""
+        match args:
+            case (ParsedCall(name=name, args=(ParsedCall(name="convert_to", args=(text, ParsedConstant(value=str(code)))),)),
+                  ParsedConstant(value="hex")) if name in _HASHES and code.lower() in ("utf8", "utf-8"):  # fmt: skip
+                return self._call(name, (text,))
+        cure = (
+            "write `sha256(x)`, which gives the hex digits of its UTF-8: `encode(sha256(convert_to(x, 'UTF8')), 'hex')`"
+        )
+        raise WrongDefinition("`encode` is only offered around a hash, with 'hex'", cure)
 
     def _like(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
         text, pattern, escape = map(self.read, args)
@@ -381,6 +528,65 @@ class _Modifiers(TypedDict):
     where: ExpressionNode | None
     order: tuple[AggregateOrder, ...]
     distinct: bool
+
+
+_ARRAYS: Final = ("cardinality", "array_length")
+_HASHES: Final = ("sha224", "sha256", "sha384", "sha512")
+_FORMAT: Final = re.compile(r"%(?:(\d+)\$)?(.?)", re.DOTALL)
+
+
+def _format_parts(args: tuple[ParsedExpression, ...]) -> list[ParsedExpression]:
+    """The parts of `format(...)` that `concat` joins: its text, and the argument of each `%s`."""
+    text = args[0].value if args and isinstance(args[0], ParsedConstant) else None
+    if not isinstance(text, str):
+        raise WrongDefinition("the first argument of `format` is not a constant", "write it as text in quotes")
+    parts: list[ParsedExpression] = [ParsedConstant("")]
+    at = next_ = 0
+    for found in _FORMAT.finditer(text):
+        parts.append(ParsedConstant(text[at : found.start()]))
+        at = found.end()
+        number, sign = found.groups()
+        if sign == "%" and not number:
+            parts.append(ParsedConstant("%"))
+            continue
+        next_ = int(number) if number else next_ + 1
+        if sign != "s":
+            what = f"`format` with `{found[0]}` is not offered"
+            raise WrongDefinition(what, "write `%s`, `%1$s` or `%%`; for a width use `lpad` or `rpad`")
+        if not 0 < next_ < len(args):
+            raise WrongDefinition(f"`format` has no argument {next_}", "add it, or remove its `%s`")
+        parts.append(args[next_])
+    return [*parts, ParsedConstant(text[at:])]
+
+
+def _check_pattern(name: str, args: tuple[ParsedExpression, ...]) -> None:
+    """Raises WrongDefinition for a regular expression, a replacement or flags that are no constant, or not offered."""
+    texts = [arg.value if isinstance(arg, ParsedConstant) and isinstance(arg.value, str) else None for arg in args[1:]]
+    if not texts or any(text is None for text in texts):
+        what = (
+            f"the pattern of `{name}` is not a constant"
+            if name != "regexp_replace"
+            else ("the pattern, the replacement or the flags of `regexp_replace` are not constants")
+        )
+        raise WrongDefinition(what, "write each of them as text in quotes")
+    constants = [text for text in texts if text is not None]
+    try:
+        if name == "regexp_replace" and len(constants) in (2, 3):
+            check_replacement(constants[0], constants[1], constants[2] if constants[2:] else "")
+        else:
+            read_pattern(constants[0], name == "~*")
+    except WrongPattern as wrong:
+        what = f"`{name}` with the pattern `{constants[0]}`: {wrong}"
+        raise WrongDefinition(what, "write the pattern with the signs of docs/definitions.md") from None
+
+
+def _check_json_path(name: str, path: TypedNode) -> None:
+    text = path.node.value if isinstance(path.node, Literal) else None
+    try:
+        read_path(str(text))
+    except ValueError:
+        what = f"the path of `{name}` is not a constant like `'{{a,b}}'`"
+        raise WrongDefinition(what, "write its steps with commas in braces, without quotes; or use `->`") from None
 
 
 def _names_of(call: ParsedCall) -> Iterator[Path]:

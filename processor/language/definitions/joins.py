@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, replace
 from processor.language.definitions.expressions import (
     TypedExpression,
     check_aggregate_columns,
+    computed_node,
     folded,
     read_expression,
+    read_row_expression,
 )
 from processor.language.definitions.names import NameScope, parse_path, read_own_column, scope_at_path, write_path
 from processor.language.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
@@ -29,17 +31,20 @@ from processor.language.definitions.shape import (
     describe_node,
 )
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
+from processor.language.product.expressions.catalogue import FUNCTIONS
 from processor.language.product.expressions.expression import (
     Call,
     Column,
     Computed,
     Expression,
+    Literal,
     Path,
     aggregates,
     node_of,
     outside_aggregates,
 )
-from processor.language.product.join_fields import array_of, parse_element, type_of
+from processor.language.product.expressions.json_values import read_path
+from processor.language.product.join_fields import array_of, parse_element, type_of, write_computed
 from processor.language.product.product import (
     BareValue,
     Fields,
@@ -50,7 +55,7 @@ from processor.language.product.product import (
     expressions,
 )
 from processor.values.entity import ColumnType, Compare, Entity, united
-from registry.model import column_of
+from registry.fields import column_of
 
 _EXPRESSION = "name a column, e.g. `title`, or write an expression, e.g. `upper(title)`"
 _DIRECTION = re.compile(
@@ -150,7 +155,8 @@ def _read_members(
                 if name == "*":
                     members += _declared({*left_out, *own}, scope)
                 else:
-                    members.append((name, read_own_column(name, item, scope, problems)))
+                    column = read_own_column(name, item, scope, problems)
+                    members.append((name, computed_node(column, scope) or column))
             return tuple(members)
         case Scalar():
             problems.add(node, f"`fields` is {describe_node(node)}, not a list or a mapping", _FIELDS)
@@ -261,7 +267,8 @@ JoinPairs = tuple[tuple[str, str], ...]
 
 
 def read_on(node: YamlNode | None, join: Scalar, child: NameScope, above: NameScope, problems: Problems) -> JoinPairs:
-    """The (child, parent) pairs of the join, in the order written. Leaves out a pair that is not text, with a problem."""
+    """The (child, parent) pairs of the join, in the order written. Leaves out a pair that is not text, with a problem. An
+    expression becomes the field that has it."""
     if node is None:
         problems.add(join, f"the join `{join.text}` has no `on`", _ON)
     pairs = as_map(node, "`on`", _ON, problems)
@@ -276,11 +283,73 @@ def read_on(node: YamlNode | None, join: Scalar, child: NameScope, above: NameSc
             problems.add(key, what, f"write `{parent}: {key.text}`: first the column of the joined `{child.entity}`")
             continue
         # A list, not a generator: it checks both sides, also where the first one fails.
-        if all([_check_side(key.text, key, child, problems), _check_side(parent, value, above, problems)]):
-            _check_pair(key, parent, child, above, problems)
+        sides = [_read_side(key.text, key, child, problems), _read_side(parent, value, above, problems)]
+        if None not in sides:
+            on[-1] = (str(sides[0]), str(sides[1]))
+            _check_pair(key, (key.text, parent), on[-1], child, above, problems)
     if pairs is not None:
         _check_arrays(on, pairs, problems)
     return tuple(on)
+
+
+def _read_side(text: str, node: YamlNode, scope: NameScope, problems: Problems) -> str | None:
+    """The field of one side: a column, elements of an array, or an expression over columns of the row. None: there is none."""
+    columns, column = scope.columns, column_of(text)
+    if columns is None or text in columns:
+        return text
+    read = parse_element(text)
+    name = read.column if read else text
+    if name in scope.computed and name not in columns:
+        scope.reads.add((scope.entity, name))
+    if read and name not in columns:
+        elements = text.removeprefix(name)
+        if name in scope.computed and scope.computed[name].type.name == "json":
+            return f"{scope.computed[name].field}{elements}"
+        if path := _json_path(name, scope):
+            return f"{path}{elements}" if _check_element(text, node, scope, problems) else None
+    if name in scope.computed:
+        return scope.computed[name].field if read is None or not _refuse_elements(text, node, scope, problems) else None
+    if column != text and column in columns:
+        return text if _check_element(text, node, scope, problems) else None
+    if parse_path(column) is None and "[]" not in text:
+        made = read_row_expression(text.strip(), node, scope, problems)
+        if made is not None and made.node.type == "json":
+            problems.add(node, f"`{text}` is json, which joins nothing", "join its text, `->>`, or cast it")
+            return None
+        return None if made is None else write_computed(made.node, made.compare)
+    if "." in column:
+        what = f"`{text}` is not a column of `{scope.entity}` itself"
+        problems.add(
+            node,
+            what,
+            "name a column of it, `join.column` of another join of this level, or an expression, `(data ->> 'id')::int`",
+        )
+    else:
+        problems.add(node, f"entity `{scope.entity}` has no column `{column}`", suggest(column, scope.names))
+    return None
+
+
+def _json_path(dotted: str, scope: NameScope) -> str | None:
+    """The field of an array within a json column, `meta.refs`; None for another name."""
+    first, *steps = parse_path(dotted) or ("",)
+    declared = (scope.columns or {}).get(first)
+    if not steps or declared is None or declared.name != "json" or declared.array:
+        return None
+    path = f"{{{','.join(steps)}}}"
+    try:
+        read_path(path)
+    except ValueError:
+        return None
+    args = (Column(name=first), Literal(value=path, type="string"))
+    return write_computed(Call(function="#>(json,string)", args=args, type="json"))
+
+
+def _refuse_elements(field: str, node: YamlNode, scope: NameScope, problems: Problems) -> bool:
+    name = column_of(field)
+    problems.add(
+        node, f"`{scope.entity}.{name}` is {scope.computed[name].type}, which has no elements", f"write `{name}`"
+    )
+    return True
 
 
 def read_compares(on: JoinPairs, child: NameScope, above: NameScope) -> tuple[Compare, ...]:
@@ -296,30 +365,16 @@ def _is_turned(field: str, parent: str, child: NameScope, above: NameScope) -> b
     if below_columns is None or above_columns is None:
         return False
     name, other = column_of(field), column_of(parent)
-    exists = name in below_columns and other in above_columns
-    return not exists and other in below_columns and name in above_columns
-
-
-def _check_side(field: str, node: YamlNode, scope: NameScope, problems: Problems) -> bool:
-    """Whether the field exists. True also where the entity has problems of its own, because then nobody can know."""
-    columns, column = scope.columns, column_of(field)
-    if columns is None or field in columns:
-        return True
-    if column != field and column in columns:
-        return _check_element(field, node, scope, problems)
-    if "." in column:
-        what = f"`{field}` is not a column of `{scope.entity}` itself"
-        problems.add(node, what, "name a column of it, or `join.column` of another join of this level")
-    else:
-        problems.add(node, f"entity `{scope.entity}` has no column `{column}`", suggest(column, columns))
-    return False
+    exists = name in child.names and other in above.names
+    return not exists and other in child.names and name in above.names
 
 
 def _check_element(field: str, node: YamlNode, scope: NameScope, problems: Problems) -> bool:
     read, columns = parse_element(field), scope.columns
     if read is None or columns is None:
         return True
-    declared, column_is = columns[read.column], f"`{scope.entity}.{read.column}` is {columns[read.column]}"
+    declared = columns.get(read.column) or ColumnType(name="json")
+    column_is = f"`{scope.entity}.{read.column}` is {declared}"
     if declared.kind:
         problems.add(node, f"{column_is}, which has no elements", f"write `{read.column}`")
     elif read.member is not None and declared.name != "json":
@@ -331,23 +386,40 @@ def _check_element(field: str, node: YamlNode, scope: NameScope, problems: Probl
     return False
 
 
-def _check_pair(key: Scalar, parent: str, child: NameScope, above: NameScope, problems: Problems) -> None:
-    sides = ((child, key.text), (above, parent))
-    kinds = {_comparable_kind(scope, field, key, problems) for scope, field in sides} - {"json"}
+def _check_pair(
+    key: Scalar, written: tuple[str, str], on: tuple[str, str], child: NameScope, above: NameScope, problems: Problems
+) -> None:
+    sides = [(scope, field, text) for scope, field, text in zip((child, above), on, written, strict=True)]
+    kinds = {_comparable_kind(*side, key, problems) for side in sides} - {"json"}
     if len(kinds) > 1 and None not in kinds:
-        types = " and ".join(f"`{scope.entity}.{field}` is {_field_type(scope, field)}" for scope, field in sides)
-        problems.add(key, f"{types}: they never match", "join columns of the same type")
+        types = " and ".join(f"{_named(scope, text)} is {_field_type(scope, field)}" for scope, field, text in sides)
+        problems.add(key, f"{types}: they never match", f"join values of one type{_cast_cure(sides)}")
 
 
-def _comparable_kind(scope: NameScope, field: str, node: YamlNode, problems: Problems) -> str | None:
+def _cast_cure(sides: list[tuple[NameScope, str, str]]) -> str:
+    """The shortest cast that makes the sides of one type."""
+    for (scope, mine, text), (other, theirs, _) in (sides[::-1], sides):
+        own, target = _field_type(scope, mine), _field_type(other, theirs)
+        if own and target and "[]" not in mine and f"to {target.name}({own.name})" in FUNCTIONS:
+            cast = text if parse_path(text) else f"({text})"
+            return f", or cast one side: `{cast}::{target.name}`"
+    return ""
+
+
+def _named(scope: NameScope, text: str) -> str:
+    """A side as its author wrote it: a column with its entity, or an expression."""
+    return f"`{scope.entity}.{text}`" if column_of(text) in scope.names else f"`{text}`"
+
+
+def _comparable_kind(scope: NameScope, field: str, text: str, node: YamlNode, problems: Problems) -> str | None:
     """The kind that the field's values compare as. `json`: for json elements; None: the field joins nothing, or is unknown."""
     declared = _field_type(scope, field)
     if declared is None or declared.kind:
         return declared.kind if declared else None
     if parse_element(field):
         return "json"
-    cure = f"write `{field}[]` to join its elements{'' if declared.array else ', or join on a scalar column'}"
-    problems.add(node, f"`{scope.entity}.{field}` is {declared}, which joins nothing", cure)
+    cure = f"write `{text}[]` to join its elements{'' if declared.array else ', or join on a scalar column'}"
+    problems.add(node, f"`{scope.entity}.{text}` is {declared}, which joins nothing", cure)
     return None
 
 
@@ -426,11 +498,25 @@ class _JoinsReader:
         self.add(between, _WrittenJoin(name=key, body=body, shown=False) if body else None)
         entries = {word: entry for word, entry in written.body.entries.items() if word != "through"}
         if isinstance(on := written.body.get("on"), Map):
-            pairs = {key: (node, _below(between, value)) for key, (node, value) in on.entries.items()}
+            pairs = {key: (node, self._below(between, value)) for key, (node, value) in on.entries.items()}
             entries["on"] = (entries["on"][0], replace(on, entries=pairs))
         self.written[name] = replace(written, body=replace(written.body, entries=entries))
 
+    def _below(self, join: str, node: YamlNode) -> YamlNode:
+        """The name of a column as one of a join of the level."""
+        if not isinstance(node, Scalar) or not isinstance(node.value, str):
+            return node
+        column = column_of(node.value)
+        path = parse_path(column)
+        if path is None or path[1:]:
+            what = f"`{node.value}` is no column of the row between"
+            self.problems.add(node, what, "name a column; of an expression, make a computed column with `as`")
+            return node
+        name = write_path(Column(name=path[0], path=(join,))) + node.value[len(column) :]
+        return replace(node, value=name, text=name)
+
     def read(self) -> dict[str, Join | None]:
+        """The joins right below the level, first the hidden ones."""
         for name in self.written:
             self._read(name)
         hidden_first = sorted(self.written, key=lambda name: (of := self.written[name]) is not None and of.shown)
@@ -533,14 +619,6 @@ def _hung(above: Join, path: Path, join: Join) -> Join:
     return replace(above, joins=below)
 
 
-def _below(join: str, node: YamlNode) -> YamlNode:
-    """The name of a column as one of a join of the level."""
-    if not isinstance(node, Scalar) or not isinstance(node.value, str):
-        return node
-    name = write_path(Column(name=column_of(node.value), path=(join,))) + node.value[len(column_of(node.value)) :]
-    return replace(node, value=name, text=name)
-
-
 def _own(node: YamlNode) -> YamlNode:
     """The name of a column of another join, as that row names it."""
     assert isinstance(node, Scalar)
@@ -556,7 +634,7 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems) -> J
     entity, many = _read_entity(written, above, problems)
     if entity is None:
         return None
-    child = NameScope(entities=above.entities, entity=entity, above=above, many=many)
+    child = NameScope(entities=above.entities, entity=entity, above=above, many=many, reads=above.reads)
     on = read_on(body.get("on"), written.name, child, above, problems)
     if array_of(tuple(parent for _, parent in on)) is not None:
         _check_list_join(body, name, problems)
@@ -588,9 +666,17 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems) -> J
         compare=read_compares(on, child, above),
         distinct=distinct,
         key=key,
+        written=_written_pairs(body.get("on"), on),
     )
     _check_combinations(join, body, problems)
     return join if len(problems) == before else None
+
+
+def _written_pairs(node: YamlNode | None, on: JoinPairs) -> JoinPairs:
+    """The pairs of `on` as their author wrote them; empty where these are the fields themselves."""
+    entries = node.entries.values() if isinstance(node, Map) else ()
+    written = tuple((key.text, value.text) for key, value in entries if isinstance(value, Scalar))
+    return () if written == on else written
 
 
 def _check_combinations(join: Join, body: Map, problems: Problems) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from processor.language.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
 from processor.language.product.expressions.expression import Column, Expression, Path, Shown, Type
 from processor.language.product.product import BareValue, Join, lifted
-from processor.values.entity import ColumnType, Compare, Entity
+from processor.values.entity import ColumnType, Compare, ComputedColumn, Entity
 
 _IDENTIFIER = r"[^\W\d][\w$]*"
 _PART = re.compile(rf'({_IDENTIFIER})|"((?:[^"]|"")+)"')
@@ -23,19 +23,37 @@ PARENT = "parent"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameScope:
     """The names that expressions of one level can use: the columns of its entity, its joins, and the columns of the levels
-    `above`. A join with problems has None. `many`: the level has many rows, so aggregates can read them."""
+    `above`. A join with problems has None. `many`: the level has many rows, so aggregates can read them. `reads`: collects the
+    computed columns that the product reads, each with its entity."""
 
     entities: Mapping[str, Entity | None]
     entity: str
     joins: Mapping[str, Join | None] = field(default_factory=dict)
     above: "NameScope | None" = None
     many: bool = False
+    reads: set[tuple[str, str]] = field(default_factory=set)
 
     @property
     def columns(self) -> Mapping[str, ColumnType] | None:
         """The declared columns. None: the entity is unknown, or has problems of its own."""
         entity = self.entities.get(self.entity)
         return entity.columns if entity else None
+
+    @property
+    def computed(self) -> Mapping[str, ComputedColumn]:
+        """The columns that expressions make of the declared ones."""
+        entity = self.entities.get(self.entity)
+        return entity.computed if entity else {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The declared and the computed columns."""
+        return (*(self.columns or ()), *self.computed)
+
+    def type_of(self, column: str) -> ColumnType | None:
+        """The type of a column; None for an unknown one."""
+        computed = self.computed.get(column)
+        return computed.type if computed else (self.columns or {}).get(column)
 
     def physical(self, path: Path) -> Path:
         """The path by the joins of each level, for a name of this level. A member of the level may hang below another join."""
@@ -55,14 +73,17 @@ class NameScope:
     def below(self, join: Join) -> "NameScope":
         """The scope of a join's rows."""
         joins: Mapping[str, Join | None] = {inner.name: inner for inner in join.joins}
-        return NameScope(entities=self.entities, entity=join.entity, joins=joins, above=self, many=join.many)
+        return NameScope(
+            entities=self.entities, entity=join.entity, joins=joins, above=self, many=join.many, reads=self.reads
+        )
 
 
 class UnknownColumn(WrongDefinition):
     """An expression names a column that the entity does not have. `column`: its name."""
 
     def __init__(self, column: str, scope: NameScope, columns: Mapping[str, ColumnType]) -> None:
-        super().__init__(f"entity `{scope.entity}` has no column `{column}`", suggest(column, columns))
+        known = (*columns, *scope.computed)
+        super().__init__(f"entity `{scope.entity}` has no column `{column}`", suggest(column, known))
         self.column = column
 
 
@@ -97,13 +118,13 @@ def write_path(column: Column) -> str:
 def read_own_column(text: str, location: Location, scope: NameScope, problems: Problems) -> Column:
     """The column of the level's own row with this plain name, from a list of `fields`. Adds a problem for an unknown name."""
     columns = scope.columns
-    if columns is not None and text not in columns:
+    if columns is not None and text not in scope.names:
         path = parse_path(text)
         if path and (path[0] in scope.joins or path[0] == PARENT):
             what = f"`{text}` is not a column of `{scope.entity}` itself"
             problems.add(location, what, f"give it a name: `fields: {{{path[-1]}: {text}}}`")
         else:
-            problems.add(location, f"entity `{scope.entity}` has no column `{text}`", suggest(text, columns))
+            problems.add(location, f"entity `{scope.entity}` has no column `{text}`", suggest(text, scope.names))
     return Column(name=text)
 
 
@@ -122,7 +143,7 @@ def resolve(path: Path, scope: NameScope) -> tuple[Column | Shown, Type]:
     path, reached = scope.physical(path), scope
     for name in path[:-1]:
         reached = _follow_join(name, path, reached)
-    if path[1:] and path[-1] not in (reached.columns or ()) and path[-1] in reached.joins:
+    if path[1:] and path[-1] not in reached.names and path[-1] in reached.joins:
         return Shown(path=path, type=(type_ := _shown_type(path[-1], reached))), type_
     return Column(name=path[-1], path=path[:-1]), _column_type(path[-1], reached)
 
@@ -148,7 +169,7 @@ def compare_of(node: Column | Shown, scope: NameScope) -> Compare:
         for _ in range(node.up):
             assert scope.above is not None
             scope = scope.above
-        column = (scope_at_path(node.path, scope).columns or {}).get(node.name)
+        column = scope_at_path(node.path, scope).type_of(node.name)
         return column.compare if column else ()
     above = scope_at_path(node.path[:-1], scope)
     join = above.joins[node.path[-1]]
@@ -186,7 +207,7 @@ def _follow_join(name: str, path: Path, scope: NameScope) -> NameScope:
     dotted = ".".join(path)
     if name not in scope.joins:
         what = f"`{name}` in `{dotted}` is not a join of this level"
-        if scope.columns and name in scope.columns:
+        if name in scope.names:
             what = f"`{name}` in `{dotted}` is a column, not a join"
         raise WrongDefinition(what, suggest(name, scope.joins))
     join = scope.joins[name]
@@ -204,9 +225,10 @@ def _column_type(name: str, scope: NameScope) -> Type:
     columns = scope.columns
     if columns is None:
         raise AlreadyReported
-    if name not in columns:
+    declared = scope.type_of(name)
+    if declared is None:
         raise UnknownColumn(name, scope, columns)
-    return "json" if columns[name].array else columns[name].name
+    return "json" if declared.array else declared.name
 
 
 def _shown_type(name: str, scope: NameScope) -> Type:

@@ -38,6 +38,7 @@ from processor.language.product.expressions.expression import (
     node_of,
 )
 from processor.language.product.expressions.functions import to_float, without_exponent
+from processor.language.product.expressions.json_values import parse_json
 from processor.language.product.product import BareValue
 from processor.values.entity import ColumnType, Compare, TypeName, united
 from processor.values.values import canonical_value
@@ -209,18 +210,9 @@ def _apply_same_type(name: str, args: Sequence[TypedNode]) -> TypedNode:
     if function is None:
         what = f"`{name}` cannot take {type_}, whose values do not compare"
         raise WrongDefinition(what, "test it with `is null`, or select it as it is")
-    _check_json(args, type_)
     if not function.variadic and len(args) != 2:
         raise WrongDefinition(f"`{name}` takes two values, not {len(args)}", f"write `{name}(a, b)`")
     return TypedNode(Call(function=function.key, args=nodes, type=function.gives), function.gives)
-
-
-def _check_json(args: Sequence[TypedNode], type_: TypeName) -> None:
-    """Raises WrongDefinition for a text literal among json values."""
-    texts = [arg.node.value for arg in args if arg.loose and isinstance(arg.node, Literal)]
-    if type_ == "json" and texts:
-        what = f"`'{texts[0]}'` is text, not json"
-        raise WrongDefinition(what, "write `json_build_array()`, `json_build_object()`, or values in them")
 
 
 def _is_null(node: ExpressionNode) -> bool:
@@ -234,7 +226,6 @@ def _apply_case(args: Sequence[TypedNode]) -> TypedNode:
             what = f"a `when` of `case` is {condition.type}, not bool"
             raise WrongDefinition(what, "write a condition, e.g. `status = 'open'`")
     nodes, type_ = unify_types(choices, "`case`")
-    _check_json(choices, type_)
     parts: list[ExpressionNode] = []
     for condition, choice in zip(conditions, nodes, strict=False):
         parts += [coerce(condition, "bool"), choice]
@@ -254,6 +245,8 @@ def _apply_cast(target: str, args: Sequence[TypedNode]) -> TypedNode:
             cure = "write `decimal(precision, scale)`, with a scale of at most the precision"
             raise WrongDefinition("a cast to decimal does not take this size", cure)
         raise WrongDefinition(f"a cast to {target} takes no size", "remove the size and its parentheses")
+    if arg.type == "json" and target in ("int", "float"):
+        arg = apply_overload("to decimal(json)", arg)
     if arg.loose or arg.type is None:
         type_ = OVERLOADS[f"to {target}"][0].gives
         arg = TypedNode(coerce(arg, type_), type_)
@@ -288,14 +281,28 @@ def _fit_arguments(function: Function, args: Sequence[TypedNode]) -> tuple[Expre
     takes = function.takes * len(args) if function.variadic else function.takes
     if len(takes) != len(args) or not args:
         return None
-    for i, (arg, type_) in enumerate(zip(args, takes, strict=True)):
-        if i in function.constant and not _is_constant(arg):
-            return None
-        if not (
-            arg.type is None or type_ in _WIDER.get(arg.type, (arg.type,)) or (arg.loose and _can_become(arg, type_))
-        ):
-            return None
-    return tuple(coerce(arg, type_) for arg, type_ in zip(args, takes, strict=True))
+    if any(i in function.constant and not _is_constant(arg) for i, arg in enumerate(args)):
+        return None
+    nodes = [fitted(arg, type_) for arg, type_ in zip(args, takes, strict=True)]
+    return tuple(node for node in nodes if node is not None) if None not in nodes else None
+
+
+def fitted(arg: TypedNode, type_: TypeName) -> ExpressionNode | None:
+    """The argument as a value of this type. None: it has another type, and does not widen to this one."""
+    if arg.type is None or type_ in _WIDER.get(arg.type, (arg.type,)) or (arg.loose and _can_become(arg, type_)):
+        return coerce(arg, type_)
+    return None
+
+
+def element_type(node: ExpressionNode, scope: NameScope) -> TypeName | None:
+    """The type of an array's elements. None: the node is no array."""
+    match node:
+        case Column():
+            declared = _declared(node, scope)
+            return declared.name if declared.array else None
+        case Shown(path=path, type="json"):
+            return element_type(*_shown_value(path, scope))
+    return None
 
 
 def _is_constant(arg: TypedNode) -> bool:
@@ -303,7 +310,7 @@ def _is_constant(arg: TypedNode) -> bool:
 
 
 def _can_become(arg: TypedNode, type_: TypeName) -> bool:
-    if not isinstance(arg.node, Literal) or type_ == "json":
+    if not isinstance(arg.node, Literal):
         return False
     try:
         _parse_text(str(arg.node.value), type_)
@@ -315,6 +322,8 @@ def _can_become(arg: TypedNode, type_: TypeName) -> bool:
 def _parse_text(text: str, type_: TypeName) -> object:
     """The value of this type that a text literal means. Raises: WrongDefinition for text that is not such a value."""
     value: object = text.strip()
+    if type_ == "json":
+        return _checked_json(text)
     if type_ == "bool":
         value = {"true": True, "false": False}.get(text.strip().lower())
     elif type_ == "timestamp":
@@ -329,6 +338,14 @@ def _parse_text(text: str, type_: TypeName) -> object:
         pass
     cure = f"write e.g. {_EXAMPLES.get(type_, 'a value')}, or compare it with text"
     raise WrongDefinition(f"`'{text}'` is not a valid {type_}", cure)
+
+
+def _checked_json(text: str) -> str:
+    try:
+        parse_json(text)
+    except ValueError as error:
+        raise WrongDefinition(f"`'{text}'` is not JSON: {error}", "write e.g. `'{\"a\": 1}'`") from None
+    return text
 
 
 _EXAMPLES: Final = {
@@ -447,7 +464,7 @@ def _readers(call: Call, reader: Reader) -> list[Reader]:
     name, decimals = function.name, "decimal" in function.takes
     if name == "to string" and decimals:
         return ["text"]
-    if name == "/" and decimals:
+    if name in ("/", "sqrt", "ln", "log", "exp", "power") and decimals:
         return [reader or "quotient"] * len(args)
     if name not in _PASS or call.type != "decimal":
         return [None] * len(args)

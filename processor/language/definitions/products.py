@@ -1,10 +1,11 @@
 """Reads a product file: one document definition, with `publish`, which says when its documents go out."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, get_args
 
-from processor.language.definitions.entities import read_compare
+from processor.language.definitions.entities import read_column, read_compare, with_computed
 from processor.language.definitions.joins import check_members, read_joins, read_selection, read_where
 from processor.language.definitions.names import NameScope
 from processor.language.definitions.problems import Problems, suggest
@@ -19,7 +20,7 @@ from processor.language.definitions.shape import (
     read_duration,
     write_duration,
 )
-from processor.language.definitions.yaml import Map, YamlNode
+from processor.language.definitions.yaml import Map, Scalar, YamlNode
 from processor.language.product.product import (
     AT_MOST,
     OPEN,
@@ -29,7 +30,7 @@ from processor.language.product.product import (
     Product,
     compared_by_entity,
 )
-from processor.values.entity import Compare, Entity
+from processor.values.entity import ColumnType, Compare, ComputedColumn, Entity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,8 @@ def read_product(
     heading = _read_heading(body, problems)
     if (compare := body.get("compare")) is not None:
         entities = _read_compares(compare, entities, problems)
+    if (computed := body.get("computed")) is not None:
+        entities = _read_computed(computed, entities, problems)
     if "sql" in body.entries:
         from processor.language.definitions.sql import read_sql  # few products need it: `check` starts sooner
 
@@ -66,6 +69,7 @@ def read_product(
     if body is None or entity is None:
         return heading, None
     scope = NameScope(entities=entities, entity=entity)
+    reads = scope.reads
     joins = read_joins(body, scope, problems)
     scope = replace(scope, joins=joins)
     selection = read_selection(body, scope, problems)
@@ -86,7 +90,7 @@ def read_product(
         format=document_format,
         gate=gate,
     )
-    product = replace(product, compare=_compares(product, entities))
+    product = replace(product, compare=_compares(product, entities), computed=_computed(reads, entities))
     if gate.whole:
         _check_transactions(body, product, entities, problems)
     if document_format == "avro":
@@ -114,15 +118,61 @@ def _read_compares(
             elif declared and declared.name != "string":
                 what = f"`{name}.{column}` is {declared}, which has no text to compare"
                 problems.add(column_key, what, "name columns of type string in `compare`")
-    return {name: entity and _compared(entity, said) for name, entity in entities.items()}
+    return {name: entity and _compared(entity, said, problems) for name, entity in entities.items()}
 
 
-def _compared(entity: Entity, said: Mapping[tuple[str, str], Compare]) -> Entity:
+def _read_computed(
+    node: YamlNode, entities: Mapping[str, Entity | None], problems: Problems
+) -> Mapping[str, Entity | None]:
+    """The entities with the computed columns of the product, in place of their own."""
+    cure = "write `computed: {entity: {column: {type: T, as: expression}}}`"
+    body = as_map(node, "`computed`", cure, problems)
+    found: dict[str, dict[str, tuple[ColumnType, YamlNode]]] = {}
+    for name, (key, of_entity) in body.entries.items() if body else ():
+        if name not in entities:
+            problems.add(key, f"there is no entity `{name}`", suggest(name, entities))
+        columns = as_map(of_entity, f"`computed` of `{name}`", cure, problems)
+        for column, (column_key, said) in columns.entries.items() if columns else ():
+            declared, expression = (
+                read_column(column_key, said, problems),
+                said.get("as") if isinstance(said, Map) else None,
+            )
+            if expression is None:
+                problems.add(column_key, f"column `{column}` has no `as`", cure)
+            elif declared:
+                found.setdefault(name, {})[column] = declared, expression
+    return {name: entity and with_computed(entity, found.get(name, {}), problems) for name, entity in entities.items()}
+
+
+def _computed(
+    reads: Iterable[tuple[str, str]], entities: Mapping[str, Entity | None]
+) -> Mapping[str, Mapping[str, ComputedColumn]]:
+    """The computed columns that the product reads, with those that their expressions name, in the order of their entities."""
+    named: dict[str, set[str]] = {}
+    for name, column in reads:
+        named.setdefault(name, set()).add(column)
+    found: dict[str, dict[str, ComputedColumn]] = {}
+    for name in sorted(named):
+        entity = entities[name]
+        computed = entity.computed if entity else {}
+        for column, made in reversed(list(computed.items())):  # an expression names columns before it
+            if column in named[name]:
+                named[name] |= {other for other in computed if re.search(rf"\b{re.escape(other)}\b", made.text)}
+        found[name] = {column: made for column, made in computed.items() if column in named[name]}
+    return found
+
+
+def _compared(entity: Entity, said: Mapping[tuple[str, str], Compare], problems: Problems) -> Entity:
     found = {name: said.get((entity.name, name), ()) for name in entity.columns}
     if all(column.compare == found[name] for name, column in entity.columns.items()):
         return entity
     columns = {name: replace(column, compare=found[name]) for name, column in entity.columns.items()}
-    return replace(entity, columns=columns)
+    again = {name: (replace(c.type, compare=c.compare), _text_node(c.text)) for name, c in entity.computed.items()}
+    return with_computed(replace(entity, columns=columns), again, problems)
+
+
+def _text_node(text: str) -> Scalar:
+    return Scalar(file="entities.yaml", line=1, value=text, text=text)
 
 
 def _compares(product: Product, entities: Mapping[str, Entity | None]) -> Compares:

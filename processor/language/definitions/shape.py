@@ -100,6 +100,9 @@ COLUMN: Final[Members] = {
         "both. Default: by code point.",
         _COMPARE,
     ),
+    "as": Word(
+        "An expression over the other columns of the row, which makes a column that the source does not have.", TEXT
+    ),
     "not_null": Word(
         "true: the source has no null in the column, so null means a value that it did not send, and the stored value "
         "stays. Default: false.",
@@ -107,12 +110,14 @@ COLUMN: Final[Members] = {
     ),
     "description": NOTE["description"],
 }
+_FLAG_VALUES: Final = {"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean"]}}
 FLAG: Final[Members] = {
     "column": Word("The member: a column, or a path below one, `_cdc.op`.", TEXT),
     "values": Word(
         "The values that say a delete. Default: every value but null, empty text and false.",
-        {"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean"]}},
+        _FLAG_VALUES,
     ),
+    "truncates": Word("The values that say that the source emptied the table, `[T]`. Default: none.", _FLAG_VALUES),
 }
 
 
@@ -146,7 +151,7 @@ ENTITY: Final[Members] = {
         TEXT,
     ),
     "deleted": Word(
-        "The member of plain and flattened rows that says a delete, `{column: op_type, values: [D]}`, or several of them. "
+        "The member of rows without an envelope that says a delete, `{column: op_type, values: [D]}`, or several of them. "
         "Default: a null value, and Debezium's own members.",
         {"anyOf": [_DELETED, {"type": "array", "items": _DELETED}]},
     ),
@@ -241,6 +246,10 @@ PRODUCT: Final[Members] = {
     "compare": Word(
         "How columns compare in this product, `{entity: {column: ci}}`, whatever entities.yaml says. Default: as it says.",
         _map_of(_map_of(_COMPARE), 0),
+    ),
+    "computed": Word(
+        "The computed columns of this product, `{entity: {column: {type: T, as: expression}}}`. Default: those of entities.yaml.",
+        _map_of(_map_of(mapping(COLUMN, "type", "as")), 0),
     ),
     **NOTE,
     **_WHERE,

@@ -29,14 +29,15 @@ _JOINS: Final = "write `left join` or `inner join`, with `on child.column = pare
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectTerm:
     """An expression of the query. `written`: its SQL; `text`: its SQL with every column without its table; `names`: its columns,
-    each as (table or '', column); `column`: the term is one column, or `*`; `equates`: it sets two columns equal."""
+    each as (table or '', column); `column`: the term is one column, or `*`; `sides`: of an equality, the text of each side, and
+    the number of its names."""
 
     line: int
     written: str
     text: str
     names: tuple[tuple[str, str], ...]
     column: bool
-    equates: bool
+    sides: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +151,7 @@ class _Reader:
             cure = "write a tree, where a `many` may have an aggregate: `stars: {many: star, ..., value: count(*)}`"
             raise WrongDefinition(f"a product given as SQL cannot have the aggregate `{written}`", cure, line)
         bare = node.copy()
-        columns = [bare] if isinstance(bare, exp.Star) else list(bare.find_all(exp.Column))
+        columns = [bare] if isinstance(bare, exp.Star) else list(bare.find_all(exp.Column, bfs=False))
         names = tuple((column.text("table"), column.name) for column in columns)
         for column in columns:
             if column.args.get("db"):
@@ -158,14 +159,14 @@ class _Reader:
                 raise WrongDefinition(what, "write `table.column`", line)
             if isinstance(column, exp.Column):
                 column.set("table", None)
+        sides = (bare.left.unnest(), bare.right.unnest()) if isinstance(bare, exp.EQ) else ()
         return SelectTerm(
             line=line,
             written=written,
             text=_sql_text(bare),
             names=names,
             column=isinstance(node, exp.Column | exp.Star),
-            equates=isinstance(node, exp.EQ)
-            and all(isinstance(s.unnest(), exp.Column) for s in (node.left, node.right)),
+            sides=tuple((_side_text(side, exp), len(list(side.find_all(exp.Column)))) for side in sides),
         )
 
     def line(self, node: Any) -> int:
@@ -181,6 +182,11 @@ class _Reader:
 
 def _filled_arguments(node: Any) -> set[str]:
     return {word for word, value in node.args.items() if value}
+
+
+def _side_text(node: Any, exp: Any) -> str:
+    """A side of an equality, as `on` takes it: the plain name of a column, or an expression."""
+    return str(node.name) if isinstance(node, exp.Column) else _sql_text(node)
 
 
 def _sql_text(node: Any) -> str:
@@ -318,17 +324,17 @@ class _TreeBuilder:
             if set(tables) == {table.name}:
                 level.where.append(term)
                 continue
-            if not term.equates or table.name not in tables:
+            sides = self._sides(term, tables)
+            if sides is None or table.name not in (sides[0][1], sides[1][1]):
                 what = f"`{term.written}` in the ON of `{table.name}` does not set two columns equal"
                 cure = f"write `{table.name}.column = table.column`, and other conditions over `{table.name}` alone"
                 raise WrongDefinition(what, cure, term.line)
-            child = tables.index(table.name)
-            column, parent = term.names[child][1], term.names[1 - child][1]
+            (column, _), (parent, parent_table) = sides if sides[0][1] == table.name else sides[::-1]
             if column in level.on:
                 what = f"the ON of `{table.name}` has two equalities of `{column}`"
                 raise WrongDefinition(what, f"join each column of `{table.name}` once", term.line)
             level.on[column] = (parent, term)
-            parents.add(tables[1 - child])
+            parents.add(parent_table)
         if len(parents) != 1:
             names = " and ".join(f"`{name}`" for name in sorted(parents)) or "no other table"
             what = f"the ON of `{table.name}` joins it to {names}, but a join has exactly one parent table"
@@ -339,10 +345,22 @@ class _TreeBuilder:
             raise WrongDefinition(what, "make both inner, or both left", table.line)
         above.below.append(level)
 
+    def _sides(self, term: SelectTerm, tables: list[str]) -> list[tuple[str, str]] | None:
+        """The text and the table of each side of an equality between two tables; None for another condition. `tables`: of each
+        name, in the order of the text."""
+        found, at = [], 0
+        for text, count in term.sides:
+            own = set(tables[at : at + count])
+            at += count
+            if len(own) != 1:
+                return None
+            found.append((text, own.pop()))
+        return found if len(found) == 2 and found[0][1] != found[1][1] else None
+
     def _add_selected(self, name: str, term: SelectTerm) -> None:
         if term.column and term.names[0][1] == "*":
             for table in [self._table(term.names[0], term)] if term.names[0][0] else self._levels:
-                for column in self._columns(table):
+                for column in self._columns(table, made=False):
                     written = write_path(Column(name=column))
                     self._add_field(table, column, replace(term, text=written))
             return
@@ -399,11 +417,12 @@ class _TreeBuilder:
             raise WrongDefinition(what, cure, term.line)
         return tables[0]
 
-    def _columns(self, table: str) -> tuple[str, ...]:
+    def _columns(self, table: str, *, made: bool = True) -> tuple[str, ...]:
+        """The columns of a table. `made`: also the computed ones, which `*` leaves out."""
         entity = self._entities[self._levels[table].table.entity]
         if entity is None:
             raise AlreadyReported
-        return tuple(entity.columns)
+        return (*entity.columns, *(entity.computed if made else ()))
 
     def _level_entries(self, level: _Level) -> dict[str, _Entry]:
         """The entries that the root and a join both have: `where`, `fields`, and the joins below."""

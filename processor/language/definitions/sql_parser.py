@@ -8,7 +8,7 @@ functions, so each call arrives as the author wrote it: `expressions.py` knows t
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from processor.language.definitions.problems import WrongDefinition
@@ -52,9 +52,9 @@ PLAIN_SQL = "write a column, a literal, an operator or a function of docs/defini
 _MAX_DIGITS = 1000
 """Digits of a number literal, before and after its point together. A row holds 38 digits, and magnitudes up to 1E+126."""
 
-_OR, _AND, _NOT, _IS, _COMPARISON, _RANGE, _OTHER, _SUM, _PRODUCT, _SIGN = range(10)
-"""PostgreSQL's levels of operators, the loosest first: `or`, `and`, `not`, `is`, `=`, `in`, `||`, `+`, `*`, unary `-`."""
-_CHAINED = {_OR, _AND, _OTHER, _SUM, _PRODUCT}
+_OR, _AND, _NOT, _IS, _COMPARISON, _RANGE, _OTHER, _SUM, _PRODUCT, _POWER, _SIGN = range(11)
+"""PostgreSQL's levels of operators, the loosest first: `or`, `and`, `not`, `is`, `=`, `in`, `||`, `+`, `*`, `^`, unary `-`."""
+_CHAINED = {_OR, _AND, _OTHER, _SUM, _PRODUCT, _POWER}
 """The levels whose operators PostgreSQL reads from left to right: `a - b - c`. It refuses `a < b < c`."""
 
 
@@ -66,19 +66,31 @@ class ExpressionConverter:
         self._operators = {
             exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.DPipe: "||",
             exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
-            exp.And: "and", exp.Or: "or", exp.NullSafeNEQ: "is distinct from",
+            exp.And: "and", exp.Or: "or", exp.NullSafeNEQ: "is distinct from", exp.RegexpLike: "~", exp.RegexpILike: "~*",
+            exp.JSONExtract: "->", exp.JSONExtractScalar: "->>", exp.JSONBExtract: "#>", exp.JSONBExtractScalar: "#>>",
+            exp.JSONBContainsTopKey: "?", exp.JSONBContainsAnyTopKeys: "?|", exp.JSONBContainsAllTopKeys: "?&",
+            exp.ArrayContainsAll: "@>", exp.ArrayContainedBy: "<@", exp.Pow: "power",
         }  # fmt: skip
         comparisons = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
         self._levels = {
             exp.Or: _OR, exp.And: _AND, exp.Not: _NOT, exp.Is: _IS, exp.NullSafeEQ: _IS, exp.NullSafeNEQ: _IS,
             **dict.fromkeys(comparisons, _COMPARISON), exp.In: _RANGE, exp.Between: _RANGE, exp.Like: _RANGE,
             exp.ILike: _RANGE, exp.Escape: _RANGE, exp.DPipe: _OTHER, exp.Add: _SUM, exp.Sub: _SUM, exp.Mul: _PRODUCT,
-            exp.Div: _PRODUCT, exp.Mod: _PRODUCT, exp.Neg: _SIGN,
+            exp.Div: _PRODUCT, exp.Mod: _PRODUCT, exp.Pow: _POWER, exp.Neg: _SIGN,
+            exp.RegexpLike: _OTHER, exp.RegexpILike: _OTHER,
+            exp.JSONExtract: _OTHER, exp.JSONExtractScalar: _OTHER, exp.JSONBExtract: _OTHER, exp.JSONBExtractScalar: _OTHER,
+            exp.JSONBContainsTopKey: _OTHER, exp.JSONBContainsAnyTopKeys: _OTHER, exp.JSONBContainsAllTopKeys: _OTHER,
+            exp.ArrayContainsAll: _OTHER, exp.ArrayContainedBy: _OTHER,
         }  # fmt: skip
 
     def convert(self, node: Any) -> ParsedExpression:
         exp = self._exp
         self._check_grouping(node)
+        match node:
+            case exp.EQ(expression=exp.Any(this=array)):
+                return self._apply("= any", node.this, array)
+            case exp.NEQ(expression=exp.Anonymous(this=word, expressions=[array])) if str(word).lower() == "all":
+                return self._apply("<> all", node.this, array)
         if (operator := self._operators.get(type(node))) is not None:
             return self._apply(operator, node.this, node.expression)
         match node:
@@ -157,6 +169,8 @@ class ExpressionConverter:
                 return self._apply(name, node.this, *([node.expression] if node.args.get("expression") else []))
             case exp.StrPosition():
                 return self._apply("position", node.this, node.args["substr"])
+            case exp.Array():
+                return self._apply("array", *node.expressions)
             case exp.Extract():
                 return self._apply(f"extract {str(node.this).lower()}", node.expression)
         raise WrongDefinition(f"an expression cannot have `{self._sql_text(node)}`", PLAIN_SQL)
@@ -360,6 +374,16 @@ def _dialect() -> tuple[Any, Callable[[Any], ParsedExpression]]:
 
     special = ("CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM")
     parsers = {name: parser for name, parser in Postgres.Parser.FUNCTION_PARSERS.items() if name in special}
-    members = {"FUNCTIONS": {}, "NO_PAREN_FUNCTIONS": {}, "FUNCTION_PARSERS": parsers}
-    dialect = type("Expressions", (Postgres,), {"Parser": type("Parser", (Postgres.Parser,), members)})
+    arrows = {"ARROW": exp.JSONExtract, "DARROW": exp.JSONExtractScalar}
+    operators = {  # a key of `->` is a text or a number, and no JSON path
+        token: partial(_arrow, arrows[token.name]) if token.name in arrows else made
+        for token, made in Postgres.Parser.JSON_OPERATORS.items()
+    }
+    members = {"FUNCTIONS": {}, "NO_PAREN_FUNCTIONS": {}, "FUNCTION_PARSERS": parsers, "LAMBDAS": {}}
+    parser = type("Parser", (Postgres.Parser,), {**members, "JSON_OPERATORS": operators})
+    dialect = type("Expressions", (Postgres,), {"Parser": parser})
     return dialect(), ExpressionConverter(exp).convert
+
+
+def _arrow(node: Any, parser: Any, value: Any, key: Any) -> Any:
+    return parser.expression(node(this=value, expression=key, only_json_types=True))

@@ -258,7 +258,7 @@ class TablesReader:
             if not isinstance(node, self._exp.Column):
                 continue
             source, _ = self._resolved(node, self._scope)
-            while source is not root and not source.many:
+            while source is not root and (not source.many or source.grouped):
                 source = source.parent or root
             if source is not root:
                 what = f"GROUP BY `{text_of(node)}` makes a row for each row of `{source.alias}`"
@@ -489,7 +489,7 @@ class TablesReader:
 
     def _many_on_path(self, source: Source | None) -> Source | None:
         while source is not None:
-            if source.parent is not None and source.many:
+            if source.parent is not None and source.many and not source.grouped:
                 return source
             source = source.parent
         return None

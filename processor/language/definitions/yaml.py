@@ -79,6 +79,8 @@ class FileLine:
 
 
 _MOST_PARTS = 20
+_CUT_PATH = re.compile(r"[ \t]+(#>>?)")
+"""A comment behind a plain value, which begins as json's operators of paths do."""
 
 
 def whole_value(first: str, following: Iterable[str | None]) -> tuple[str, int] | None:
@@ -139,7 +141,7 @@ def compose(file: str, text: str, problems: Problems) -> YamlNode | None:
     if root is None or (isinstance(root, ScalarNode) and root.value == ""):
         problems.add(FileLine(file=file, line=1), "the file is empty", "write a definition, or remove the file")
         return None
-    return _Converter(file, problems).node(root)
+    return _Converter(file, text, problems).node(root)
 
 
 def _yaml_cure(what: str) -> str:
@@ -153,8 +155,8 @@ def _yaml_cure(what: str) -> str:
 class _Converter:
     """Makes our nodes from ruamel's, once for each shared (anchored) node."""
 
-    def __init__(self, file: str, problems: Problems) -> None:
-        self._file = file
+    def __init__(self, file: str, text: str, problems: Problems) -> None:
+        self._file, self._text = file, text
         self._problems = problems
         self._converted: dict[int, YamlNode | None] = {}
 
@@ -180,6 +182,14 @@ class _Converter:
             case _:
                 is_float = str(node.tag).endswith(":float")
                 block = isinstance(node, ScalarNode) and node.style == "|"
+                if (
+                    isinstance(node, ScalarNode)
+                    and not node.style
+                    and (cut := _CUT_PATH.match(self._text, node.end_mark.index))
+                ):
+                    what = f"a comment begins at ` #`, so the value is `{node.value}` without its `{cut[1]}`"
+                    cure = "put the whole expression in quotes, or write the path with `->`"
+                    self._problems.add(FileLine(file=self._file, line=line), what, cure)
                 value, text = _typed_value(node), join_surrogates(node.value)
                 return Scalar(file=self._file, line=line, value=value, text=text, is_float=is_float, block=block)
 

@@ -55,7 +55,7 @@ from processor.values.canonical_json import dumps
 from processor.values.entity import Entity
 from processor.values.record import Value
 from processor.values.values import canonical_value, to_microseconds
-from registry.model import column_of
+from registry.fields import column_of
 
 Rank = Callable[[Value], Any]
 Entities = Mapping[str, Entity]

@@ -7,6 +7,7 @@ change of other columns does not touch the product (rule 8 of docs/architecture.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final, Literal
 
 from processor.language.product.expressions.expression import (
@@ -19,8 +20,8 @@ from processor.language.product.expressions.expression import (
     references,
 )
 from processor.language.product.join_fields import array_of, type_of, typed_field
-from processor.values.entity import Compare, Entity
-from registry.model import column_of
+from processor.values.entity import Compare, ComputedColumn, Entity
+from registry.fields import columns_of
 
 AT_MOST: Final = 60.0
 """The default of `Gate.at_most`, in seconds: most source transactions end within a few, and a consumer that sees nothing
@@ -94,7 +95,8 @@ class Join:
     `inner[].id`). compare: how the text of each pair compares; empty where all pairs compare as they are. shown: True for an
     `embed`, whose result is the member `name`; False for a `join`, which serves only expressions.
     where: the condition on rows that count. required: the row above counts only if this join has a row.
-    total: `<name>_total` shows the number of rows before `limit`. strong: the join is read without an index.
+    total: `<name>_total` shows the number of rows before `limit`. strong: the join is read without an index. written: the
+    pairs as their author wrote them, where an expression is in place of a column; else empty.
     lift: how many levels above its own the join belongs to, for a join to the rows of another join of its level: the rows of all
     joins between are one list. place: of a shown one among the members that the joins of that level make. distinct: each element
     is in the list once. key: the text by which the list is an object.
@@ -118,6 +120,7 @@ class Join:
     place: int = 0
     distinct: bool = False
     key: Expression | None = None
+    written: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property
     def listed(self) -> bool:
@@ -137,7 +140,7 @@ class Join:
         compares = self.compare or ((),) * len(self.on)
         return [
             f"{child} = {above}.{parent}" + (f" ({', '.join(compare)})" if compare else "")
-            for (child, parent), compare in zip(self.on, compares, strict=True)
+            for (child, parent), compare in zip(self.written or self.on, compares, strict=True)
         ]
 
     @property
@@ -177,8 +180,8 @@ Compares = Mapping[str, Mapping[str, Compare]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
     """The definition of a document. `where`: the condition on root rows that have a document. `format`: of the documents in the
-    topic. `gate`: when they go out. `compare`: how the columns that it reads compare; joins and expressions have it already, and
-    do not ask the entities."""
+    topic. `gate`: when they go out. `compare`: how the columns that it reads compare; `computed`: the computed columns that it
+    names, by entity. Joins and expressions have both already, and do not ask the entities."""
 
     name: str
     topic: str
@@ -189,6 +192,7 @@ class Product:
     format: DocumentFormat = "json"
     gate: Gate = OPEN
     compare: Compares = field(default_factory=dict)
+    computed: Mapping[str, Mapping[str, ComputedColumn]] = field(default_factory=dict)
 
     @property
     def gated(self) -> bool:
@@ -280,8 +284,8 @@ def _read_columns(product: Product, *, compared: bool = False) -> tuple[Mapping[
 
     read((), () if product.where is None else (product.where,))
     for at, join in joins.items():
-        found[at].update(map(column_of, join.child_columns))
-        found[at[:-1]].update(map(column_of, join.parent_columns))
+        found[at].update(chain.from_iterable(map(columns_of, join.child_columns)))
+        found[at[:-1]].update(chain.from_iterable(map(columns_of, join.parent_columns)))
         read(at, (*(() if join.where is None else (join.where,)), *(term.by for term in join.order_by)))
         read(at, () if join.key is None else (join.key,))
     for at in shown:  # `shown` grows: an expression may show another join

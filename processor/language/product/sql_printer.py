@@ -44,7 +44,7 @@ from processor.language.product.expressions.expression import (
     node_of,
     references,
 )
-from processor.language.product.join_fields import array_of, parse_element, type_of
+from processor.language.product.join_fields import array_of, parse_element, read_computed, type_of
 from processor.language.product.product import (
     BareValue,
     Fields,
@@ -262,7 +262,9 @@ def _needs_order(aggregate: Aggregate) -> bool:
 def bound_aggregate(aggregate: Aggregate, written: str) -> str:
     """The aggregate's value, or null if it is out of range. An array as json."""
     if aggregate.function == "array_agg" and _array_function(aggregate) == "array_agg":
-        return f"to_json({as_json(written, ColumnType(name=aggregate.takes or 'string', array=True))})"
+        return f"to_jsonb({as_json(written, ColumnType(name=aggregate.takes or 'string', array=True))})"
+    if aggregate.function == "array_agg":
+        return f"to_jsonb({written})"
     return within_range(written) if (aggregate.function, aggregate.type) == ("sum", "float") else written
 
 
@@ -314,13 +316,14 @@ def _paths_read(node: ExpressionNode) -> Iterator[Path]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlRow:
     """A row that expressions can name. `alias`: its name in the query; `above`: the row above it; `one_joins`: the rows that its
-    `one` joins find, by the join's name."""
+    `one` joins find, by the join's name. `optional`: where there is no row, the query has one of nulls."""
 
     alias: str
     entity: Entity
     joins: tuple[Join, ...]
     above: "SqlRow | None" = None
     one_joins: "dict[str, SqlRow]" = field(default_factory=dict)
+    optional: bool = False
 
     def column(self, name: str) -> str:
         return f"{self.alias}.{quote(sql_name(name))}"
@@ -352,6 +355,25 @@ class SqlRow:
         return row.column(column.name), row.entity.columns[column.name]
 
 
+@dataclass(frozen=True, slots=True)
+class _RowAlone:
+    """The SQL names of an expression over the columns of one row."""
+
+    row: SqlRow
+
+    def column(self, column: Column) -> str:
+        return self.row.column(column.name)
+
+    def shown(self, shown: Shown) -> str:
+        raise AssertionError(shown)
+
+    def built(self, built: Built) -> str:
+        raise AssertionError(built)
+
+    def aggregate(self, aggregate: Aggregate) -> str:
+        raise AssertionError(aggregate)
+
+
 def join_condition(join: Join, row: SqlRow, above: SqlRow, elements: str) -> str:
     """The condition that `row` joins the row above. `elements`: the alias of the elements of a list join. If the child joins by
     an array of its own, one of that array's elements has to join."""
@@ -375,17 +397,27 @@ def unnest_elements(join: Join, above: SqlRow, alias: str) -> str:
 
 def _elements(row: SqlRow, name: str) -> str:
     """FROM text for the elements of a column: of an array, or of json. Json of another kind has none."""
-    column = row.column(name)
-    if row.entity.columns[name].array:
-        return f"unnest({column})"
+    computed = read_computed(name)
+    if computed is None and row.entity.columns[name].array:
+        return f"unnest({row.column(name)})"
+    column = _column_or_expression(row, name)
     return f"jsonb_array_elements(CASE jsonb_typeof({column}) WHEN 'array' THEN {column} END)"
+
+
+def _column_or_expression(row: SqlRow, field: str) -> str:
+    """A column, or the expression in its place. An expression is null where there is no row, also `coalesce(n, 1)`."""
+    computed = read_computed(field)
+    if computed is None:
+        return row.column(field)
+    written = write_expression(computed.node, _RowAlone(row))
+    return f"CASE WHEN {row.column(row.entity.key[0])} IS NOT NULL THEN {written} END" if row.optional else written
 
 
 def operand(row: SqlRow, field: str, elements: str) -> tuple[str, ColumnType]:
     """The SQL of a field by which a row joins, and its type. `elements`: the alias of the elements, for a field of an array."""
     read, column = parse_element(field), type_of(field, row.entity)
     if read is None:
-        return row.column(field), column
+        return _column_or_expression(row, field), column
     return f"{elements}.v" if read.member is None else f"{elements}.v -> {literal(read.member)}", column
 
 
@@ -451,10 +483,7 @@ class _RowNames:
         return _null_without_row(above, path, self.writer.scalar(path[-1:], above))
 
     def built(self, built: Built) -> str:
-        parts = [self.writer.member(part, self) for part in built.parts]
-        if built.names is None:
-            return f"json_build_array({', '.join(parts)})"
-        return json_object(list(zip(built.names, parts, strict=True)))
+        return f"to_jsonb({self.writer.built(built, self)})"
 
     def aggregate(self, aggregate: Aggregate) -> str:
         over = aggregate.over
@@ -517,7 +546,7 @@ class _QueryWriter:
         """The row of a `one` join, as a table of FROM."""
         first = self._matching(join, above, ())
         rows = f"SELECT {first.row.alias}.*\n{first.text}\nORDER BY {first.order}\nLIMIT 1"
-        row = self._row(join.entity, join.joins, above)
+        row = replace(self._row(join.entity, join.joins, above), optional=True)
         return row, f"LATERAL (\n{indent(rows, '  ')}\n) AS {row.alias}"
 
     def _row(self, entity: str, joins: tuple[Join, ...], above: SqlRow | None) -> SqlRow:
@@ -600,7 +629,7 @@ class _QueryWriter:
         rows = self._matching(join, above, map(node_of, expressions(join.selection)), elements)
         value = self._value(join.selection, rows.row)
         found = subquery(f"SELECT {value} AS v,\n  row_number() OVER (ORDER BY {rows.order}) AS n\n{rows.text}")
-        nothing = self._row(join.entity, join.joins, above)
+        nothing = replace(self._row(join.entity, join.joins, above), optional=True)
         absent = self._absent(join, above, elements, nothing)
         shown = bool(embeds(join.joins))
         no_row = f"\nLEFT JOIN {table_name(join.entity, self._schema)} AS {nothing.alias} ON false" if shown else ""
@@ -698,10 +727,19 @@ class _QueryWriter:
         members = [(name, self.member(node_of(of), names)) for name, of in named]
         return json_object(members + self._embeds(row))
 
+    def built(self, built: Built, names: _RowNames) -> str:
+        """A json object or array, with its members in their order."""
+        parts = [self.member(part, names) for part in built.parts]
+        if built.names is None:
+            return f"json_build_array({', '.join(parts)})"
+        return json_object(list(zip(built.names, parts, strict=True)))
+
     def member(self, node: ExpressionNode, names: _RowNames) -> str:
         """A node as an argument of PostgreSQL's json functions."""
         if isinstance(node, Column):
             return as_json(*names.row.find_column(node))
+        if isinstance(node, Built):
+            return self.built(node, names)
         if isinstance(node, Shown) and node.flat:
             return self._embed(node.path, names.row)
         if isinstance(node, Shown):

@@ -25,8 +25,8 @@ from processor.values.decimal_forms import (
     with_notes,
 )
 from processor.values.entity import Entity
-from processor.values.envelopes.kind import RowImage
-from processor.values.envelopes.kinds import check_row, read_image, read_transaction, stated_tables, unwrap
+from processor.values.envelopes.kind import RowImage, row_images
+from processor.values.envelopes.kinds import check_row, kind_of, read_image, read_transaction, stated_tables, unwrap
 from processor.values.framing import is_framed
 from processor.values.reasons import REASONS, ReasonCode
 from processor.values.record import Record, Rejected
@@ -41,7 +41,8 @@ SAMPLE = 50
 """Records that the check reads from each topic."""
 ENOUGH = 20
 """Plain rows without a column that are a sign: one plain row may leave a column out."""
-_CODES: tuple[ReasonCode, ...] = ("other-format", "other-registry", "other-table", "delete-unsaid")
+_FAILURES: tuple[ReasonCode, ...] = ("other-format", "other-registry", "unknown-op", "row-missing")
+_CODES: tuple[ReasonCode, ...] = (*_FAILURES, "other-table", "delete-unsaid")
 _SOFT = ("deleted", "is_deleted", "isDeleted")
 """Columns that mark the rows of a table that are still there. A transform may write the same names for a delete."""
 SETTING = "provide.transaction.metadata=true"
@@ -108,12 +109,12 @@ def _new_images(records: Iterable[Record], entity: Entity) -> Iterator[RowImage]
         try:
             value = canonical_json.loads(record.value)
             image = read_image(value, entity)
-            if not isinstance(image, RowImage) or image.deleted or image.refusal:
-                continue
-            check_row(value, image, entity)
+            rows = [row for row in row_images(image) if not (row.deleted or row.refusal)]
+            for row in rows:
+                check_row(value, row, entity)
         except ValueError:
             continue
-        yield image
+        yield from rows
 
 
 def shows_null(records: Iterable[Record], entity: Entity, columns: Collection[str]) -> bool:
@@ -148,12 +149,18 @@ def _format_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Find
             found[decoded.code, decoded.plain] += 1
     for (code, reason), count in found.items():
         text = f"{entity.topic}: {count} of the last {len(records)} records become dead letters of entity {entity.name}: {reason}"
-        yield (failure if code in ("other-format", "other-registry") else warning)(text, REASONS[code].cure)
+        yield (failure if code in _FAILURES else warning)(text, REASONS[code].cure)
     payloads = list(_payloads(records, entity))
     tables = Counter(stated[-1] for payload in payloads if (stated := stated_tables(payload)))
     if len(tables) > 1 and not entity.table:
         text = f"{entity.topic}: its records are of the tables {', '.join(sorted(tables))}, and entity {entity.name} takes all"
         yield warning(text, "write `table` in the entity, the table whose records count; the job ignores the others")
+    rules = sorted({text for one in payloads if (text := kind_of(one, entity)[0].partitioned_by(one))})
+    if len(rules) > 1 and len({record.partition for record in records}) > 1:
+        text = f"{entity.topic}: {' and '.join(rules)} choose the partitions of its records, so a row has changes in several"
+        yield failure(
+            text, "give the topic one partition, or let the system use one rule (AWS DMS: partition-key-type)"
+        )
     soft = {name for name in _SOFT if name not in entity.columns and not entity.deleted}
     for name in sorted({name for payload in payloads for name in soft if payload.get(name) in (True, 1, "true")}):
         text = f"{entity.topic}: rows have {name!r}, which entity {entity.name} does not declare, and the job stores them as rows"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from processor.engine.plan.plan import check_dead_letter_topic
 from processor.environment.stores.postgres import commit_findings, release_finding
+from processor.errors import OwnedByAnother
 from processor.finding import (
     Checks,
     Finding,
@@ -14,6 +15,7 @@ from processor.finding import (
     ok,
     warning,
 )
+from processor.job.run.binding import refuse_lost_registry
 from processor.text import first_of
 from processor.tools.doctor.context import POSTGRES, CheckContext
 from registry.model import RegistryState
@@ -54,7 +56,10 @@ def check_schema(around: CheckContext) -> Iterator[Finding]:
     """Whether there is a registry, and of which release."""
     state, schema = around.registry.state(), around.settings.registry_schema
     first = "statestore apply --definitions DIR --why '...'"
-    if not state.exists and not state.may_create:
+    if not state.exists and (lost := _lost_registry(around)):
+        what, _, cure = lost.partition(": ")
+        yield failure(what, cure)
+    elif not state.exists and not state.may_create:
         cure = f"as an administrator: `{first}`, then `statestore roles`, and GRANT {schema}_job TO {state.user}"
         yield failure(f"there is no schema {schema}, and {state.user} may not create it", cure)
     elif not state.exists:
@@ -66,6 +71,15 @@ def check_schema(around: CheckContext) -> Iterator[Finding]:
         yield warning(f"its revision is {state.revision}: an older one", "the next start of a job migrates it")
     else:
         yield ok(f"schema {schema}, revision {state.revision}")
+
+
+def _lost_registry(around: CheckContext) -> str:
+    """What the table says of a registry that is not there; empty where it says nothing."""
+    try:
+        refuse_lost_registry(around.settings, around.registry)
+    except OwnedByAnother as lost:
+        return str(lost)
+    return ""
 
 
 @CHECKS.check("rights", "the rights of the user", cure=POSTGRES, needs=("registry",))

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from registry.edits.edit import path_text, served_joins
+from registry.fields import shown_fields
 from registry.model import (
     KEY,
     AssignedPath,
@@ -129,7 +130,7 @@ def pending_lines(snapshot: Snapshot) -> Iterator[str]:
             yield f"product {product.name}: the job replaces its documents by tombstones, then removes it"
     for one in snapshot.assignments:
         if not reads(one.state):
-            yield f"entity {one.entity}: GSI_{one.slot} {'#'.join(one.columns)} is {one.state}: {_next(one)}"
+            yield f"entity {one.entity}: GSI_{one.slot} {shown_fields(one.columns)} is {one.state}: {_next(one)}"
 
 
 def waits_for(snapshot: Snapshot, product: ProductEntry) -> list[str]:

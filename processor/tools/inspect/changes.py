@@ -9,6 +9,7 @@ from typing import Any, Literal
 from processor.text import shortened
 from registry.edits.edit import Edit, find_product
 from registry.edits.operations import WHY
+from registry.fields import shown_fields
 from registry.model import HistoryEntry, ProductEntry, Snapshot
 
 LONGEST = 60
@@ -146,7 +147,7 @@ def entry_line(entry: HistoryEntry) -> str:
 def _name(entry: str, row: Mapping[str, Any]) -> str:
     match entry:
         case "assignments":
-            return f"{row['entity']} GSI_{row['slot']} {'#'.join(row['columns'])}"
+            return f"{row['entity']} GSI_{row['slot']} {shown_fields(row['columns'])}"
         case "joins":
             child, parent = (f"{row[side]}({', '.join(row[f'{side}_columns'])})" for side in ("child", "parent"))
             return f"{row['id']}, {child} = {parent}"

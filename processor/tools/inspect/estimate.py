@@ -34,6 +34,7 @@ from processor.engine.plan.step import Lookup
 from processor.engine.protocol.ledger import group_partition
 from processor.tools.inspect.price import WORLD, Cost, Event, World
 from processor.values.record import Value
+from registry.fields import columns_of
 from registry.model import (
     Direction,
     EdgePath,
@@ -43,7 +44,6 @@ from registry.model import (
     PlannedPath,
     SlotPath,
     Statistics,
-    column_of,
 )
 from statestore import keys
 from statestore.items import DELETED, entry_size
@@ -323,7 +323,11 @@ def _touched(
         node = None if place is None else tree.nodes[place].join
         if event.new and node is not None and node.own_slot is None:
             continue  # no row has the new key as its join key yet
-        moves = node is not None and changed is not None and changed & set(map(column_of, node.child_columns))
+        moves = (
+            node is not None
+            and changed is not None
+            and changed & set(chain.from_iterable(map(columns_of, node.child_columns)))
+        )
         route = _route(tree, place)
         for name in tree.reading(place, changed):
             routes = found.setdefault(name, {})

@@ -29,10 +29,12 @@ from processor.language.product.expressions.expression import (
     node_of,
     references,
 )
+from processor.language.product.join_fields import convert, converted_of
 from processor.language.product.product import OPEN, Columns
 from processor.text import first_of
 from processor.tools.inspect.rows import EmptyColumn, FormerTopics, Origin, absence_text, empty_columns, origin_of
-from registry.model import EdgePath, KeyPath, PlannedPath, SlotPath, column_of
+from registry.fields import column_of, shown_field
+from registry.model import EdgePath, KeyPath, PlannedPath, SlotPath
 from statestore import keys
 from statestore.items import DELETED
 from statestore.keys import Key, edge_partition, field_names, index_rows, partition, partition_prefix
@@ -189,7 +191,7 @@ def _path_up(plan: Plan, node: JoinPlan) -> AccessPath:
 
 def _access_path(plan: Plan, entity: str, access: PlannedPath, asker: str, columns: Columns) -> AccessPath:
     """The request for the rows of `entity` that join the values of `columns` of the entity `asker`."""
-    value = "#".join(f"<{asker}.{column}>" for column in columns)
+    value = "#".join(f"<{asker}.{shown_field(column)}>" for column in columns)
     if isinstance(access, KeyPath):
         return AccessPath(request="BatchGetItem", by=f"PK = '{_partition_text(plan, entity)}' AND SK = {value}")
     if isinstance(access, EdgePath):
@@ -459,8 +461,11 @@ class _Tracer:
     def _note(self, node: JoinPlan, match: Match, requests: list[Key | Lookup]) -> str:
         """Why the join asked nothing, or what the key reads found in place of rows."""
         if not requests:
-            columns = [column_of(field) for field in node.parent_columns]
-            nulls = [name for name in columns if match.columns.get(name) is None]
+            columns = [shown_field(column_of(field)) for field in node.parent_columns]
+            read = convert(match.columns, converted_of(node.parent_columns, self.plan.entities[node.above].entity))
+            nulls = [
+                shown_field(column_of(field)) for field in node.parent_columns if read.get(column_of(field)) is None
+            ]
             return f"`{nulls[0]}` of the {node.above} is null" if nulls else f"`{columns[0]}` has no elements"
         entity = self.plan.entities[node.join.entity]
         markers = [self.items.get(key) for key in requests if isinstance(key, Key)]

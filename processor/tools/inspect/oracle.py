@@ -23,6 +23,7 @@ from processor.values import canonical_json
 from processor.values.entity import ColumnType, Entity
 from processor.values.record import Value
 from processor.values.values import canonical_value, round_to_microseconds
+from registry.fields import column_of, computed_column
 
 OracleRow = Mapping[str, Any]
 
@@ -61,7 +62,8 @@ class Oracle:
                     key = ", ".join(str(row[c]) for c in entity.key)
                     cure = "correct it at its source"
                     raise OracleError(f"{name} {key}: Postgres cannot hold this row: {error}; {cure}") from error
-        for columns in sorted({*indexes, entity.key}):
+        plain = {fields for fields in indexes if not any(map(computed_column, map(column_of, fields)))}
+        for columns in sorted({*plain, entity.key}):
             with suppress(psycopg.errors.ProgramLimitExceeded):  # a text of over 2,704 bytes: slower, but right
                 fields = sql.SQL(", ").join(map(_index_field, columns))
                 self._connection.execute(sql.SQL("create index on {} ({})").format(table, fields))

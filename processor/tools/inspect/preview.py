@@ -22,6 +22,7 @@ from processor.engine.plan.planning import check_dropped, plan_after, plan_of, r
 from processor.environment.settings.settings import Settings
 from processor.errors import PlanError
 from processor.language.definitions.problems import DefinitionError
+from processor.language.product.join_fields import type_of
 from processor.language.product.product import Definitions
 from processor.tools.inspect.board import board_json, joined_by, shown_value
 from processor.tools.inspect.changes import PlannedEntry, planned_entries
@@ -32,6 +33,8 @@ from processor.values.record import MAX_MESSAGE_BYTES
 from registry.edits.apply import apply
 from registry.edits.edit import Edit, edited, plan_id
 from registry.edits.operations import completed, remove
+from registry.fields import columns_of as fields_read
+from registry.fields import shown_fields
 from registry.model import (
     Assignment,
     EntityEntry,
@@ -41,7 +44,6 @@ from registry.model import (
     SlotPath,
     Snapshot,
     Statistics,
-    column_of,
 )
 from statestore.items import slot_name
 from statestore.memory import WRITE_BYTES
@@ -88,10 +90,10 @@ def needed_backfills(
     places = {(one.entity, one.slot) for one in stored.assignments}
     for entity in (one for one in after.entities if one.name in has_run):
         slots = [one for one in after.assignments_of(entity.name) if (one.entity, one.slot) not in places]
-        fields = tuple("#".join(edge.fields) for edge in edges if edge.entity == entity.name)
-        holds = [f"{slot_name(one.slot)} holds {'#'.join(one.columns)}" for one in slots]
+        fields = tuple(shown_fields(edge.fields) for edge in edges if edge.entity == entity.name)
+        holds = [f"{slot_name(one.slot)} holds {shown_fields(one.columns)}" for one in slots]
         holds += [f"edges by {one}" for one in fields]
-        held = frozenset(column_of(field) for one in slots for field in one.columns)
+        held = frozenset(column for one in slots for field in one.columns for column in fields_read(field))
         holds += _shown_columns(entity.name, *plans, held) if plans else ()
         counted = index.entities.get(entity.name) if index else None
         rows, write_units, seconds = None, None, None
@@ -432,9 +434,10 @@ def _warnings(plan: Plan, slots: tuple[SlotPreview, ...]) -> Iterator[str]:
             ):
                 yield f"{name}.{path}: a `many` without `limit` grows with its rows, and a message has a largest size; add one"
     for slot in slots:
-        columns = plan.entities[slot.entity].entity.columns
-        if all(columns[column_of(field)].name == "bool" for field in slot.columns):
-            what = f"{slot_name(slot.slot)} of {slot.entity} holds {'#'.join(slot.columns)}, which has two values"
+        entity = plan.entities[slot.entity].entity
+        if all(type_of(field, entity).name == "bool" for field in slot.columns):
+            held = shown_fields(slot.columns)
+            what = f"{slot_name(slot.slot)} of {slot.entity} holds {held}, which has two values"
             yield f"{what}: each is one key of the index, and a key takes about 1,000 writes a second; join on more columns"
         if slot.state == "unused":
             yield f"{slot_name(slot.slot)} of {slot.entity} is unused: no join asks for it, and each write of a row pays for it"

@@ -48,7 +48,8 @@ from processor.values import canonical_json
 from processor.values.entity import ColumnType, Entity, parse_type
 from processor.values.envelopes.kinds import row_value
 from processor.values.record import Record, Value
-from registry.model import column_of
+from registry.fields import columns_of as fields_read
+from registry.fields import computed_column
 from registry.slots import equal_groups
 from statestore import keys
 from statestore.memory import MeteredStore
@@ -113,8 +114,14 @@ class World:
     def _new(self, entity: EntityPlan, row: RowValues) -> RowValues:
         """A row with a new key that joins the same rows above, and none below."""
         mine = [node for node in self._nodes if node.own_slot is not None and node.join.entity == entity.name]
-        child_columns = {column_of(field) for node in mine for field in node.child_columns}
-        below = {column_of(field) for node in self._nodes if node.above == entity.name for field in node.parent_columns}
+        child_columns = {c for node in mine for field in node.child_columns for c in fields_read(field)}
+        below = {
+            c
+            for node in self._nodes
+            if node.above == entity.name
+            for field in node.parent_columns
+            for c in fields_read(field)
+        }
         fresh = {*entity.entity.key, *below} - child_columns
         if fresh.isdisjoint(entity.entity.key):
             fresh.add(entity.entity.key[-1])
@@ -128,9 +135,17 @@ class World:
         for column in entity.entity.columns:
             places = self._places(entity.name, column)
             if places and column not in entity.entity.key:
-                joined = frozenset(name for name, fields in indexed.items() if column in map(column_of, fields))
+                joined = frozenset(
+                    name for name, fields in indexed.items() if any(column in fields_read(f) for f in fields)
+                )
                 groups.setdefault((places, joined, (entity.name, column) in self._deciding), []).append(column)
-        own = {column_of(field) for n in self._nodes if n.join.entity == entity.name for field in n.child_columns}
+        own = {
+            c
+            for n in self._nodes
+            if n.join.entity == entity.name
+            for field in n.child_columns
+            for c in fields_read(field)
+        }
         for (_, joined, decides), columns in groups.items():
             moves = bool(joined) and own.intersection(columns)
             new = {**row, **self._values(entity.name, columns, OTHER if moves else FRESH)}
@@ -189,8 +204,11 @@ def _classes(plan: Plan, nodes: Collection[JoinPlan]) -> dict[EntityColumn, Enti
 
 
 def _valued(field: str) -> str:
-    """The field whose values the world makes. Values of one class are the same text, however their text compares."""
-    compared = parse_compared(field)
+    """The field whose values the world makes. Values of one class are the same text, however their text compares. Of an
+    expression, its one column: the values of two such columns meet where both sides have the same expression."""
+    compared, read = parse_compared(field), fields_read(field)
+    if computed_column(field):
+        return read[0] if len(read) == 1 else field
     return compared[0] if compared else field
 
 

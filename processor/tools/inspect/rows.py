@@ -18,6 +18,7 @@ from processor.text import table_lines
 from processor.values import canonical_json
 from processor.values.record import Record
 from processor.values.recorded_topics import NO_TIMESTAMP
+from registry.fields import shown_fields
 from registry.model import EpochBoundary, PlannedPath
 from statestore import keys
 from statestore.items import decode_version, entity_of_item, key_of_item, read_row, slot_name, version_of_item
@@ -143,7 +144,7 @@ def _text(value: Any) -> str:
 
 def _columns_text(entity: EntityPlan, name: str) -> str:
     columns: Mapping[str, tuple[str, ...]] = {slot_name(slot): held for slot, held in entity.slots.items()}
-    return f"of {'#'.join(columns[name])}" if name in columns else "no product uses it"
+    return f"of {shown_fields(columns[name])}" if name in columns else "no product uses it"
 
 
 def page_of(store: Store, partitions: Sequence[str], after: Key | None, limit: int) -> Page:

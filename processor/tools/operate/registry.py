@@ -91,7 +91,10 @@ def rebuild_registry(
     registry.raise_version(highest)
     applied = registry.apply(requirements_of(definitions), who=who, why="the registry was lost", check=check)
     if any(0 < entity.layout <= highest for entity in registry.snapshot().entities):
-        raise OwnedByAnother(f"the registry {settings.registry_schema} has definitions: give a new --registry-schema")
+        raise OwnedByAnother(
+            f"the registry {settings.registry_schema} has definitions: drop this schema, "
+            "as no job has run by it, and give this again, or give a new --registry-schema"
+        )
     _record_epochs(settings, definitions, registry, store, stored)
     forget_progress(plan_of(registry.snapshot()), store, messages_in(settings))
     return applied

@@ -13,9 +13,10 @@ from processor.tools.source.draft import DraftColumn
 from processor.values import canonical_json
 from processor.values.connect_schema import DECIMAL, NAMED_TYPES
 from processor.values.entity import MAX_DIGITS, ColumnType
+from processor.values.numbers import NUMERIC
 from processor.values.placeholders import PLACEHOLDER, placeholder_of
 from processor.values.record import Value
-from processor.values.values import to_timestamp
+from processor.values.values import ANY_TEXT, PLAIN, Reading, canonical_value
 
 DecimalMode = Literal["precise", "string", "double"]
 TimeMode = Literal["adaptive", "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"]
@@ -182,6 +183,8 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\dZ?")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
 _BYTES: Final = re.compile(r"[A-Za-z0-9+/]{2,22}={1,2}")
 _TIMESTAMP: Final = ColumnType(name="timestamp")
+_MEANT: Final = {"text of an integer": "int", "text of a decimal": "decimal", "text of truth": "bool"}
+"""Kinds of text of a system that writes other types as text. Text of numbers alone may be a number, or text."""
 _PLACEHOLDER: Final = placeholder_of(PLACEHOLDER)
 _EARLIEST: Final = 10**11
 """An integer from here on may be a time: in milliseconds, the year 1973."""
@@ -195,11 +198,12 @@ class SeenValues:
         self._least: int | None = None
         self._items: SeenValues | None = None
 
-    def add(self, value: Value) -> None:
-        """Takes a value. Null, and Debezium's placeholder, show nothing."""
+    def add(self, value: Value, *, any_text: bool = False) -> None:
+        """Takes a value. Null, and Debezium's placeholder, show nothing. `any_text`: text may be a number, a truth or a time of
+        a system."""
         if value is None or _PLACEHOLDER.is_in(value):
             return
-        self._kinds.add(_kind(value))
+        self._kinds.add(_text_kind(value) if any_text and type(value) is str else _kind(value))
         if type(value) is int:
             self._least = value if self._least is None else min(self._least, value)
         if type(value) is list:
@@ -210,6 +214,11 @@ class SeenValues:
     def column(self) -> DraftColumn:
         """The column to declare."""
         kinds = self._kinds
+        if texts := kinds & _MEANT.keys():
+            meant = {_MEANT[text] for text in texts}
+            known = kinds - texts
+            is_meant = known <= {"bool"} if meant == {"bool"} else bool(known) and known <= {"int", "decimal"}
+            kinds = known | (meant if is_meant else {"string"})
         if not kinds:
             return DraftColumn("", UNSEEN)
         if kinds == {"list"}:
@@ -235,6 +244,15 @@ class SeenValues:
             if len(kinds) == 1
             else DraftColumn("json", f"it holds {', '.join(sorted(kinds))}")
         )
+
+
+def _text_kind(text: str) -> str:
+    """The type of one text of a system that writes numbers, truth and times as text."""
+    if NUMERIC.fullmatch(text):
+        return "text of an integer" if text.lstrip("+-").isdecimal() else "text of a decimal"
+    if text.lower() in ("true", "false"):
+        return "text of truth"
+    return "timestamp" if _is_time(text, ANY_TEXT) and not _DATE.fullmatch(text) else _kind(text)
 
 
 def _kind(value: Value) -> str:
@@ -267,9 +285,9 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _is_time(text: str) -> bool:
+def _is_time(text: str, reading: Reading = PLAIN) -> bool:
     try:
-        to_timestamp(text, _TIMESTAMP, None)
+        canonical_value(text, _TIMESTAMP, reading)
     except ValueError:
         return False
     return True

@@ -74,6 +74,8 @@ class DraftEntity:
     """`decimals` of the entity in entities.yaml."""
     unread: bool = False
     """Nobody can read any of its records, and the note says why."""
+    format: str = ""
+    """`format` of the entity in entities.yaml."""
     table: str = ""
     """`table` of the entity in entities.yaml."""
     deleted: tuple[DeleteFlag, ...] = ()
@@ -255,6 +257,8 @@ def entity_lines(entity: DraftEntity, known: Mapping[str, DraftEntity]) -> Itera
     yield "  columns:"
     for name, column in entity.columns.items():
         yield f"    {column_line(name, column)}"
+    if entity.format:
+        yield f"  format: {entity.format}"
     if entity.decimals:
         yield f"  decimals: {entity.decimals}"
     if entity.table:

@@ -18,14 +18,15 @@ from processor.values import canonical_json
 from processor.values.avro_schema import read_avro_schema
 from processor.values.connect_schema import connect_schema
 from processor.values.entity import DeleteFlag, Entity
+from processor.values.envelopes.debezium import DEBEZIUM
 from processor.values.envelopes.delete_flags import SeenFlag, flag_text, seen_flags
-from processor.values.envelopes.kind import RowImage
-from processor.values.envelopes.kinds import key_schemas, read_image, stated_tables, unwrap
+from processor.values.envelopes.kind import Envelope, RowImage, row_images
+from processor.values.envelopes.kinds import FORMATS, key_schemas, kind_of, read_image, stated_tables, unwrap
 from processor.values.framing import NO_SCHEMAS, FramedReader, is_framed, schema_ids
 from processor.values.reasons import reason_code
 from processor.values.record import Record, Value
 from processor.values.recorded_topics import read_records
-from processor.values.values import PLAIN
+from processor.values.values import ANY_TEXT, PLAIN
 
 if TYPE_CHECKING:
     from processor.job.kafka.registry_client import RegistryClient, WriterSchema
@@ -41,7 +42,8 @@ def draft_topics(records: Iterable[Record], schemas: FramedReader = NO_SCHEMAS) 
         schemas.fetch(schema_ids(record))
         if table := topics[record.topic].add(record, schemas):
             tables.setdefault(record.topic, {}).setdefault(table, _Topic(record.topic)).add(record, schemas)
-    for topic, found in tables.items():
+    for topic, stated in tables.items():
+        found = {table: seen for table, seen in stated.items() if seen.rows}
         if len(found) > 1:
             topics[topic] = _one_table(topic, found)
     names = short_names(sorted(topic for topic, seen in topics.items() if seen.rows or seen.wrong))
@@ -69,6 +71,9 @@ class _Topic:
         self._any = Entity(name=topic, topic=topic, key=(), columns={})
         self._schemas: dict[str, Mapping[str, Any]] = {}
         self._values: dict[str, SeenValues] = {}
+        self._format = ""
+        self._named: tuple[str, ...] = ()
+        self._places: list[set[str]] | None = None
         self._key: dict[str, None] = {}
         self._same: set[str] | None = None
         self._changed: set[str] = set()
@@ -77,17 +82,28 @@ class _Topic:
         """Takes a record. Returns the table that it names, empty where it names none."""
         try:
             value = read_part(record, "value", schemas)
-            image = read_image(value, self._any)
+            payload = unwrap(value, self._any)[0]
+            kind = kind_of(payload, self._any)[0] if type(payload) is dict else FORMATS["plain"]
+            self._named = self._named or (kind.key_columns(payload) if kind.wraps else ())
+            images = row_images(read_image(value, self._any))
             key, schema = unwrap(_read_key(record, schemas), self._any)
-            if isinstance(image, RowImage) and isinstance(key, dict):
-                _refuse_envelope(image.row, key)
+            if isinstance(key, dict) and any(image.keys == "none" for image in images):
+                key = None
+            if images and isinstance(key, dict):
+                _refuse_envelope(images[0].row, key)
         except ValueError as error:
             self.wrong = self.wrong or str(error)
             return ""
-        if not isinstance(image, RowImage) or (image.deleted and not image.row and not isinstance(key, dict)):
-            return ""
+        shown = [image for image in images if image.row or not image.deleted or isinstance(key, dict)]
+        for image in shown:
+            self._add_row(record, kind, image, key, schema)
+        return _stated(payload) if shown or self._named else ""
+
+    def _add_row(self, record: Record, kind: Envelope, image: RowImage, key: Value, schema: Any) -> None:
         self.rows += 1
-        if image.reading is PLAIN or image.refusal is not None:
+        if kind.wraps and kind is not DEBEZIUM:
+            self._format = kind.name
+        if (image.reading is PLAIN and not kind.wraps) or image.refusal is not None:
             for flag in seen_flags(image.row, ()):
                 self._flags[flag.column] = flag
                 if flag.gone:
@@ -95,6 +111,10 @@ class _Topic:
         if isinstance(key, dict):
             self._key |= dict.fromkeys(key)
             self._schemas |= key_schemas(schema, tuple(key)) or {}
+        elif isinstance(key, list) and image.keys == "array":
+            if not image.deleted:
+                equal = [{name for name, value in image.row.items() if value == part} for part in key]
+                self._places = [one & other for one, other in zip(self._places or equal, equal, strict=False)]
         elif key is not None and not image.deleted:
             text = None if is_framed(record.key) else (record.key or b"").decode(errors="replace")
             same = {name for name, value in image.row.items() if value in (key, text)}
@@ -106,10 +126,7 @@ class _Topic:
             self._schemas[name] = described
         members = image.row if not image.deleted else {}
         for name, member in ((key if isinstance(key, dict) else {}) | dict(members)).items():
-            self._values.setdefault(name, SeenValues()).add(member)
-        payload = unwrap(value, self._any)[0]
-        stated = stated_tables(payload) if type(payload) is dict else ()
-        return stated[-1] if stated else ""
+            self._values.setdefault(name, SeenValues()).add(member, any_text=image.reading is ANY_TEXT)
 
     def entity(self, name: str) -> DraftEntity:
         flags = {flag.member for flag in self._flags.values()} - self._key.keys()
@@ -131,6 +148,7 @@ class _Topic:
             columns=columns,
             note=_with(note, self.hint),
             unread=not self.rows,
+            format=self._format,
             table=self.table,
             deleted=tuple(DeleteFlag(column, _values(column, texts)) for column, texts in sorted(self._gone.items())),
         )
@@ -143,14 +161,27 @@ class _Topic:
 
     def _key_columns(self, columns: Mapping[str, DraftColumn]) -> tuple[tuple[str, ...], str]:
         """The key, and why it is a guess: an object names its columns, a bare value equals one of the row."""
+        if self._named and columns.keys() >= set(self._named):
+            return self._named, ""
         if self._key:
             return tuple(self._key), ""
+        if self._places and all(self._places):
+            places = tuple(min(place, key=list(columns).index) for place in self._places)
+            if len(set(places)) == len(places):
+                return places, "its values equal the Kafka key"
         if self._same:
             found = min(self._same, key=list(columns).index)
             return (found,), "its values equal the Kafka key" if len(self._same) == 1 else _several(self._same)
-        if self._same is None and "id" in columns:
-            return ("id",), "by its name: the records have no Kafka key"
+        if "id" in columns and (self._same is None or self._format):
+            what = "the Kafka key is none of the row" if self._format else "the records have no Kafka key"
+            return ("id",), f"by its name: {what}"
         return (), ""
+
+
+def _stated(payload: Value) -> str:
+    """The table that a value names, with its schema and its database; empty where it names none."""
+    stated = stated_tables(payload) if type(payload) is dict else ()
+    return stated[-1] if stated else ""
 
 
 def _with(note: str, more: str) -> str:

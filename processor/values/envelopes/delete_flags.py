@@ -31,6 +31,11 @@ def is_flagged(row: Mapping[str, Value], flags: Iterable[DeleteFlag]) -> bool:
     return any(_is_gone(flag_value(row, flag.column), flag) for flag in flags)
 
 
+def is_truncate(row: Mapping[str, Value], flags: Iterable[DeleteFlag]) -> bool:
+    """Whether a row says by one of the entity's flags that the source emptied its table."""
+    return any(flag.truncates and flag_text(flag_value(row, flag.column)) in flag.truncates for flag in flags)
+
+
 def flag_value(row: Mapping[str, Value], column: str) -> Value:
     """The value of the member with this name, else at this path of members. None where nothing is there."""
     if column in row:

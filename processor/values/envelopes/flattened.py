@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from processor.values.entity import Entity
 from processor.values.envelopes.debezium import WITHOUT_ROW
-from processor.values.envelopes.delete_flags import is_flagged, unsaid_delete
+from processor.values.envelopes.delete_flags import is_flagged, is_truncate, unsaid_delete
 from processor.values.envelopes.kind import (
     Envelope,
     Images,
@@ -48,6 +48,8 @@ def _read(payload: Payload, schema: Any, entity: Entity) -> Images:
         return "other table"
     if op == "t" or op == "m":
         return WITHOUT_ROW[op]
+    if is_truncate(payload, entity.deleted):
+        return "truncate"
     row = {name: value for name, value in payload.items() if name in entity.columns or not _is_metadata(name)}
     gone = deleted in ("true", True) or (deleted is None and op == "d") or is_flagged(payload, entity.deleted)
     unsaid = None if gone or deleted in ("false", False) or op in ("c", "u", "r") else unsaid_delete(payload, entity)

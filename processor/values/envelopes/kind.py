@@ -15,6 +15,11 @@ Payload = Mapping[str, Value]
 """The value of a record, an object, without the envelope of its schema."""
 
 
+KeyForm = Literal["parts", "array", "none"]
+"""`parts`: the parts of the row's key by name, or the value of the only one. `array`: the parts in the order of the key, or as in
+`parts`. `none`: it says nothing of the row, as a system may choose it for the partition alone."""
+
+
 class RowImage(NamedTuple):
     """The row of a record."""
 
@@ -28,10 +33,14 @@ class RowImage(NamedTuple):
     """The old image of an update, where the record has one."""
     refusal: Mismatch | None = None
     """Why the job must not store the row."""
+    keys: KeyForm = "parts"
+    """What the Kafka key of the record is."""
+    partial: bool = False
+    """Whether the record lacks the columns that did not change: their stored values stay."""
 
 
 class RowImages(NamedTuple):
-    """Several rows of one record, in the order of the record: the index of each follows the record's offset in its position."""
+    """Several rows of one record, in its order. The Kafka key is not read: each row has its own key."""
 
     images: tuple[RowImage, ...]
 
@@ -40,6 +49,11 @@ NoImage = Literal["control", "truncate", "other table"]
 """A record without an image of a row. `control`: it changes no row (heartbeat, transaction, DDL, message). `truncate`: the source
 emptied the table. `other table`: the entity names its `table`, and the record names another."""
 Images = RowImage | RowImages | NoImage
+
+
+def row_images(images: Images) -> tuple[RowImage, ...]:
+    """The rows of a record; empty where it has none."""
+    return images.images if isinstance(images, RowImages) else (images,) if isinstance(images, RowImage) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +80,14 @@ class Envelope:
     """The names of the table that a record states: alone, then with its schema, its database, and both."""
     transaction: Callable[[Payload], SourceTransaction | None] = lambda payload: None
     """The transaction that a record names."""
+    keys: KeyForm = "parts"
+    """What the Kafka key of a delete without a value is."""
+    key_columns: Callable[[Payload], tuple[str, ...]] = lambda payload: ()
+    """The columns of the key that a record names, also a control message."""
+    partitioned_by: Callable[[Payload], str] = lambda payload: ""
+    """What the Kafka key of a record of a row is, where the record says it: the system may choose it by more than one rule."""
+    rows: tuple[str, ...] = ()
+    """The paths to its rows, also in a value that breaks the contract."""
     operation: str = ""
     """The member that says each delete; empty: an entity may say it by `deleted`."""
     sample: str
@@ -83,10 +105,21 @@ def is_other_table(stated: tuple[str, ...], entity: Entity) -> bool:
 
 def table_names(source: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of a table that Debezium describes by `db`, `schema` and `table`. Empty where it names none."""
-    table = source.get("table") or source.get("collection")
+    return place_names(source.get("table") or source.get("collection"), source.get("schema"), source.get("db"))
+
+
+def names_in(text: Any) -> tuple[str, ...]:
+    """The names of a table in one text: `orders`, `shop.orders`, `db.shop.orders`. Empty where it is no text."""
+    place, _, table = text.rpartition(".") if type(text) is str else ("", "", "")
+    database, _, schema = place.rpartition(".")
+    return place_names(table, schema, database)
+
+
+def place_names(table: Any, schema: Any = "", database: Any = "") -> tuple[str, ...]:
+    """The names of a table: alone, then with its schema, its database, and both. Empty where `table` is no text."""
     if type(table) is not str or not table:
         return ()
-    schema, database = (text if type(text := source.get(name)) is str else "" for name in ("schema", "db"))
+    schema, database = (text if type(text) is str else "" for text in (schema, database))
     places = ("", schema, database, f"{database}.{schema}" if database and schema else "")
     return tuple(dict.fromkeys(f"{place}.{table}" if place else table for place in places))
 

@@ -8,28 +8,39 @@ one. This module does not check the values of columns.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from processor.values.connect_schema import Schemas
 from processor.values.entity import Entity
+from processor.values.envelopes.canal import CANAL
+from processor.values.envelopes.cloudevents import CLOUDEVENTS
+from processor.values.envelopes.cockroach import COCKROACH
 from processor.values.envelopes.debezium import DEBEZIUM
 from processor.values.envelopes.delete_flags import FLAG_MEMBERS
+from processor.values.envelopes.dms import DMS
 from processor.values.envelopes.flattened import FLATTENED
 from processor.values.envelopes.foreign import TRIGGERS, foreign_format, refuse_foreign
+from processor.values.envelopes.goldengate import GOLDENGATE
 from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, field_schemas
+from processor.values.envelopes.maxwell import MAXWELL
 from processor.values.envelopes.plain import PLAIN
+from processor.values.envelopes.row import ROW
 from processor.values.framing import SchemedValue
 from processor.values.reasons import SHOWN_CHARACTERS, Mismatch, unexpected
 from processor.values.record import Value
 from processor.values.source_transaction import SourceTransaction
 from processor.values.values import PLAIN as PLAIN_TEXT
 
-ENVELOPES: Final[tuple[Envelope, ...]] = (DEBEZIUM, FLATTENED, PLAIN)
+ENVELOPES: Final[tuple[Envelope, ...]] = (
+    DEBEZIUM, DMS, GOLDENGATE, COCKROACH, CLOUDEVENTS, MAXWELL, CANAL, FLATTENED, ROW, PLAIN,
+)  # fmt: skip
 """The first that recognises a record reads it: kinds that wrap the row come before kinds that are the row. The last takes all."""
 FORMATS: Final[Mapping[str, Envelope]] = {kind.name: kind for kind in ENVELOPES}
 """By the word of `format`."""
 _WRAPPERS: Final = tuple(kind for kind in ENVELOPES if kind.wraps)
+_WRAPPED: Final = frozenset[str]().union(*(kind.members for kind in _WRAPPERS))
 _BARE: Final = tuple(kind for kind in ENVELOPES if not kind.wraps)
+_IN_TRANSACTIONS: Final = tuple(kind for kind in ENVELOPES if kind.transactions != "none")
 _NOT_PLAIN: Final = TRIGGERS.union(FLAG_MEMBERS, *(kind.members for kind in ENVELOPES))
 SHOWN: Final = 5
 """A reason shows at most this many names of members."""
@@ -53,7 +64,8 @@ def read_image(value: Value, entity: Entity) -> Images:
     """
     payload, schema = unwrap(value, entity)
     if payload is None:
-        return RowImage({}, True, None, FORMATS[entity.format or "debezium"].reading)
+        gone = FORMATS[entity.format or "debezium"]
+        return RowImage({}, True, None, gone.reading, keys=gone.keys)
     if type(payload) is not dict:
         raise unexpected("a row as an object", payload, code="not-a-row")
     if payload.keys() == {"schema"} and "schema" not in entity.columns:
@@ -61,27 +73,33 @@ def read_image(value: Value, entity: Entity) -> Images:
     pinned = entity.format
     if pinned in (None, "plain") and not entity.deleted and _NOT_PLAIN.isdisjoint(payload):
         return RowImage(payload, False, field_schemas(schema))  # as most plain rows are
-    if pinned == "plain":
-        return PLAIN.read(payload, schema, entity)
-    for kind in _WRAPPERS:
-        seen = kind.recognise(payload, entity)
-        if seen == "control":
-            return "control"
-        if seen is not None:
-            break
-    else:
+    if pinned == "plain" or pinned == "row":
+        return FORMATS[pinned].read(payload, schema, entity)
+    kind, seen = kind_of(payload, entity)
+    if seen == "control":
+        return "control"
+    if not kind.wraps:
         refuse_foreign(payload, entity.columns)
-        for kind in _BARE:
-            if kind.recognise(payload, entity):
-                break
-    return (kind if pinned is None else FORMATS[pinned]).read(payload, schema, entity)
+    own = kind if pinned is None else FORMATS[pinned]
+    if own is not kind and kind.wraps and own.wraps and own.recognise(payload, entity) is None:
+        what = f"an envelope of {kind.system}, and entity {entity.name} pins `format: {pinned}`"
+        raise Mismatch(f"{what}: correct `format`, or leave it out", "other-format")
+    return own.read(payload, schema, entity)
+
+
+def kind_of(payload: Payload, entity: Entity) -> tuple[Envelope, Literal["row", "control"]]:
+    """The kind that recognises a value, and what the value is for it."""
+    for kind in ENVELOPES if not _WRAPPED.isdisjoint(payload) else _BARE:
+        if seen := kind.recognise(payload, entity):
+            return kind, seen
+    return PLAIN, "row"
 
 
 def read_transaction(payload: Any) -> SourceTransaction | None:
     """The transaction in the value of a record, which comes without the envelope of its schema. None: the value names none."""
     if type(payload) is not dict:
         return None
-    return next(filter(None, (kind.transaction(payload) for kind in ENVELOPES)), None)
+    return next(filter(None, (kind.transaction(payload) for kind in _IN_TRANSACTIONS)), None)
 
 
 def stated_tables(payload: Payload) -> tuple[str, ...]:
@@ -117,6 +135,9 @@ def check_row(value: Value, image: RowImage, entity: Entity) -> None:
         what, cure = "an envelope that statestore does not read", "let a transform write the row alone"
         cure += "" if entity.format == "plain" else ", or pin `format: plain` if the value is a row"
         raise Mismatch(f"{what}, its member {_shown(inner)} has the row: {cure}", "other-format", f"{what}: {cure}")
+    tables = stated_tables(unwrap(value, entity)[0]) if bare and image.partial else ()
+    if tables and (entity.table or not _own_names(entity).isdisjoint(table.lower() for table in tables)):
+        return  # no declared column changed
     if bare:
         raise _bare_row(unwrap(value, entity)[0], outside, others, entity)
 

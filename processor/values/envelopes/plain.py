@@ -3,7 +3,7 @@
 from typing import Any, Final, Literal
 
 from processor.values.entity import Entity
-from processor.values.envelopes.delete_flags import is_flagged, unsaid_delete
+from processor.values.envelopes.delete_flags import is_flagged, is_truncate, unsaid_delete
 from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, field_schemas
 from processor.values.values import PLAIN as PLAIN_TEXT
 
@@ -13,6 +13,8 @@ def _recognise(payload: Payload, entity: Entity) -> Literal["row", "control"] | 
 
 
 def _read(payload: Payload, schema: Any, entity: Entity) -> Images:
+    if is_truncate(payload, entity.deleted):
+        return "truncate"
     gone = is_flagged(payload, entity.deleted)
     refusal = None if gone else unsaid_delete(payload, entity)
     return RowImage(payload, gone, field_schemas(schema), refusal=refusal)

@@ -12,6 +12,7 @@ from sqlalchemy import make_url, text
 
 from statestore.keys import row_key
 from statestore.table import create_table
+from tests.support.migrated_schemas import drop_schema
 
 Scene = Any  # conftest's
 SLOW = pytest.mark.slow
@@ -33,6 +34,13 @@ def test_the_table_that_the_code_makes_and_a_new_registry_have_no_failure(scene:
 @SLOW
 def test_no_table_yet(scene: Scene, capsys: Any) -> None:
     scene.expect(capsys, "table", "ok", "the first start of the job creates it", "")
+
+
+@SLOW
+def test_a_registry_that_was_dropped_under_its_table(scene: Scene, capsys: Any) -> None:
+    foreign_table(scene)
+    drop_schema(scene.flags["registry"], scene.flags["registry-schema"])
+    scene.expect(capsys, "registry", "failure", "belongs to a registry, and there is none", "rebuild-registry")
 
 
 def narrow_index(scene: Scene) -> None:

@@ -81,7 +81,7 @@ def test_another_registry_does_not_write_the_table(worked: Scene) -> None:
 def test_a_mistyped_registry_schema_is_not_created(worked: Scene) -> None:
     typo = replace(worked.settings, registry_schema=f"{worked.settings.registry_schema}_typo")
     with pytest.raises(
-        OwnedByAnother, match=r"it belongs to a registry, and there is none in the schema .*_typo\. Give"
+        OwnedByAnother, match=r"belongs to a registry, and there is none in the schema .*_typo: correct"
     ):
         prepare_plan(typo, load(definitions(worked)))
     with open_registry(typo) as registry, pytest.raises(RegistryMissing):

@@ -1,14 +1,22 @@
 """The state that a running job reports: its lag, its last batch, what is open."""
 
+from contextlib import suppress
 from functools import partial
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from processor.engine.rounds.events import no_report
+from processor.errors import StatestoreError
 from processor.job.kafka.lag import LagWatch, TopicLag, Unread, read_unread
 from processor.job.kafka.reader import read_topic
-from processor.job.run.run_job import run_job
+from processor.job.metrics.status import wrong_in_report, wrong_lines
+from processor.job.run.run_job import noted_end, run_job
+from registry.edits import operations
+from registry.edits.edit import Signature
+from tests.integration.job.running_job import configure, wait_until
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect
@@ -37,6 +45,47 @@ def test_the_registry_has_the_last_state_of_a_job_that_ended(scene: Scene, rows:
     assert (state["registry_version"], state["open_changes"], state["dead_letters"]) == (1, 0, 1)
     assert state["last_dead_letter"].endswith("key part 'repo' is missing")
     assert state["last_batch"] | {"at": 0} == {"number": 0, "at": 0, "records": 3, "documents": 1}
+
+
+@pytest.mark.plain
+def test_runs_that_fail_one_after_another_are_wrong_until_a_run_ends_a_batch(
+    scene: Scene, rows: SimpleNamespace
+) -> None:
+    scene.produce(rows.user(1, "ada"))
+    for text in ("150 of 200 records are bad", "151 of 200 records are bad"):
+        ends = noted_end(scene.settings, "one", Event(), no_report)
+        with suppress(StatestoreError), ends, scene.opened():
+            raise StatestoreError(text)
+    with scene.opened() as job:
+        wait_until(lambda: job.monitor.report is not None)
+        lines = [list(wrong_in_report(job.monitor.report)), [*wrong_lines(*scene.registry.jobs())]]
+        for (line,) in lines:
+            assert line.startswith("the last 2 runs failed, from 20")
+            assert line.endswith(": 151 of 200 records are bad; no batch ended since then: repair the cause")
+        run_job(job, once=True)
+    (status,) = scene.registry.jobs()
+    assert (status.past.failed, status.past.restarts) == (0, 2)
+    assert status.past.worked_at == status.report["last_batch"]["at"]
+
+
+@pytest.mark.plain
+def test_a_paused_topic_keeps_its_lag_and_its_reason_and_counts_toward_retention(
+    scene: Scene, rows: SimpleNamespace
+) -> None:
+    topic = scene.topic("star")
+    configure(scene, topic, retention_ms="3600000")
+    scene.produce(rows.star("u1", "repo"), partition=0)
+    scene.run()
+    by = Signature("ada", "the source is repaired")
+    scene.registry.operate(by, operations.pause_topic, topic, paused=True)
+    scene.produce(*(rows.star("u1", f"repo {n}") for n in range(3)), partition=0)
+    with scene.opened() as job:
+        wait_until(lambda: bool(job.monitor.report and job.monitor.report["topics"][topic]["records"]))
+        report = job.monitor.report or {}
+    assert report["topics"][topic] | {"seconds": 0} == {"records": 3, "seconds": 0, "retention": 3600.0}
+    assert report["oldest_unpublished"] is not None
+    assert (report["stalled_seconds"], report["paused_topics"]) == (0.0, [topic])
+    assert [(one["name"], one["who"], one["why"]) for one in report["pauses"]] == [(topic, *by)]
 
 
 @pytest.mark.rest

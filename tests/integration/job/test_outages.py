@@ -1,17 +1,25 @@
 """A job whose registry or store goes away waits, says so, and goes on by itself: no exit, and no wrong document."""
 
+import re
 from collections.abc import Callable, Iterator
-from threading import Event
+from dataclasses import replace
+from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
+from processor.engine.plan.planning import plan_of
+from processor.engine.rounds import events as events_module
+from processor.engine.rounds.events import JobEvent, Troubles
 from processor.errors import Outage
 from processor.job.run import outages
+from processor.job.run.open_job import RunRequest
+from processor.job.run.run_job import run_to_end
 from tests.contract.postgres_servers import crashing_postgres, execute
 from tests.faulty.proxy import WRITES, Answer, Relay, Request, proxy
+from tests.integration.job.plain_engine import plain_engine
 from tests.integration.job.running_job import wait_until
 from tests.integration.job.surviving_job import goes_on, surviving
 from tests.outages.cut_connections import CutConnections
@@ -73,6 +81,46 @@ def test_a_job_in_a_batch_outlives_a_registry_that_takes_no_writes(
         end_sessions(server.url)
         goes_on(scene, survivor, rows.user(3, "cyd"))
     assert survivor.failures == []
+
+
+@pytest.mark.plain
+def test_an_outage_is_said_with_one_voice_and_the_next_start_is_by_the_newest_version(
+    new_scene: Callable[..., Scene], rows: SimpleNamespace, server: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, events, crashes = new_scene(registry=server.url), list[JobEvent](), list[Thread]()
+    monkeypatch.setattr(events_module, "SAY_AGAIN_SECONDS", 3.0)
+    scene.produce(rows.user(1, "ada"))
+    troubles, down = Troubles(events.append), Event()
+
+    def until_said_again() -> None:
+        down.set()
+        wait_until(lambda: sum(event.what == "degraded" for event in list(events)) == 2, None)
+
+    def opened(job: Any) -> None:
+        """An operator edits the registry of the first run, which then goes away until the log has said it twice."""
+        if job is not None and not crashes:
+            scene.widen()
+            crashes.append(Thread(target=server.crash, args=(until_said_again,)))
+            crashes[0].start()
+            assert down.wait(60)
+
+    with plain_engine(scene.positions):
+        request = RunRequest(
+            settings=replace(scene.settings, checkpoint=""),
+            plan=plan_of(scene.registry.snapshot()),
+            registry=scene.registry,
+            report=events.append,
+            troubles=troubles,
+        )
+        run_to_end(request, once=True, opened=opened)
+    crashes[0].join()
+    starts = [event.fields["registry_version"] for event in events if event.what == "start"]
+    assert (starts[0], starts[-1]) == (1, 2)
+    said = [event for event in events if event.what in ("degraded", "recovered")]
+    assert [event.what for event in said] == ["degraded", "degraded", "recovered"]
+    ends = {text for event in said[:2] for text in re.findall(r"the job gives up at [\d:]{8}", event.text)}
+    assert len(ends) == 1
+    assert scene.documents() == scene.truth()
 
 
 def end_sessions(url: str) -> None:

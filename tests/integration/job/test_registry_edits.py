@@ -262,7 +262,7 @@ def test_a_job_that_stays_behind_publishes_after_some_time_all_the_same(scene: S
     scene.produce(*(rows.user(n, f"u{n}") for n in range(20)), *(rows.star(f"u{n % 20}", f"r{n}") for n in range(100)))
     with scene.opened(batch_size=20, catch_up_records=40, catch_up_seconds=1) as job:
         job.catch_up.since = -1e9
-        job.driver.hold()
+        job.driver.begin_catch_up()
         run_job(job, once=True)
     assert scene.documents() == scene.truth()
     assert len(scene.published()) > 20

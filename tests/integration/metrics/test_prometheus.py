@@ -112,11 +112,11 @@ def test_promtool_finds_no_fault_in_the_alert_rules() -> None:
 @pytest.mark.parametrize("alarm", ALARMS, ids=lambda alarm: alarm.name)
 def test_an_alert_begins_above_its_limit_and_ends_with_the_cause(alarm: Alarm, tmp_path: Path) -> None:
     """Minutes 0 to 9 are quiet, then the value is above the limit for ten minutes. A labelled counter has no series before its
-    first count."""
+    first count, and a lasting one always has a series."""
     labels = ", ".join([TARGET, *(f'{label}="x"' for label in alarm.metric.labels)])
     above = alarm.limit + 1
     if alarm.metric.kind == "counter":
-        series, ends = f"_x10 {above}+0x20", 25
+        series, ends = f"{'5+0x9' if alarm.lasting else '_x10'} {5 * alarm.lasting + above}+0x20", 25
     else:
         series, ends = f"{alarm.limit}+0x9 {above}+0x9 {alarm.limit}+0x20", 22
     up = {"series": f"up{{{TARGET}}}", "values": "1+0x40"}
@@ -130,7 +130,51 @@ def test_an_alert_says_that_a_job_writes_no_metrics(up: str, tmp_path: Path) -> 
     _expect(tmp_path, alarm, [{"series": f"up{{{TARGET}}}", "values": up}], {9: False, 22: True})
 
 
-def _expect(folder: Path, alarm: Alarm, given: list[dict[str, str]], fires: dict[int, bool]) -> None:
+UP, AWAY = 4, 3
+"""A recorded crash loop, in samples of 10 s: each run serves its metrics for 40 s, and systemd waits 30 s."""
+
+
+def _of_runs(values: list[float], up: int = UP, away: int = AWAY) -> str:
+    """The samples of a metric that has one value in each run."""
+    return " ".join(f"{value}+0x{up - 1} stale _x{away - 1}" for value in values)
+
+
+RUNS = range(10)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "fires"),
+    [
+        ("restarts", f"7+0x11 {_of_runs([7 + n for n in RUNS])} 17+0x90", {5: False, 6: True, 13: True, 25: False}),
+        ("stalled", f"0+0x11 {_of_runs([70 * n for n in RUNS])} 0+0x90", {12: False, 13: True, 14: False}),
+    ],
+)
+def test_a_crash_loop_fires_although_each_run_answers_for_40_s_only(
+    name: str, values: str, fires: dict[int, bool], tmp_path: Path
+) -> None:
+    """Before the loop the job was well for 2 minutes. The loop lasts 11 min 40 s, then a run works on."""
+    (alarm,) = [one for one in ALARMS if one.name == name]
+    up = f"1+0x11 {' '.join(f'1+0x{UP - 1} 0+0x{AWAY - 1}' for _ in RUNS)} 1+0x90"
+    given = [
+        {"series": f"{alarm.metric.name}{{{TARGET}}}", "values": values},
+        {"series": f"up{{{TARGET}}}", "values": up},
+    ]
+    _expect(tmp_path, alarm, given, fires, interval="10s")
+
+
+@pytest.mark.parametrize("name", ["restarts", "stalled"])
+def test_two_planned_restarts_are_no_crash_loop(name: str, tmp_path: Path) -> None:
+    (alarm,) = [one for one in ALARMS if one.name == name]
+    given = [
+        {"series": f"{alarm.metric.name}{{{TARGET}}}", "values": f"{_of_runs([12, 12, 12], up=30)} 12+0x90"},
+        {"series": f"up{{{TARGET}}}", "values": "1+0x200"},
+    ]
+    _expect(tmp_path, alarm, given, dict.fromkeys(range(1, 25, 3), False), interval="10s")
+
+
+def _expect(
+    folder: Path, alarm: Alarm, given: list[dict[str, str]], fires: dict[int, bool], interval: str = "1m"
+) -> None:
     """Fails unless the alert of the alarm is there at these minutes only."""
     promtool = required_program("promtool", "`apt-get install prometheus`")
     query = f'count(ALERTS{{alertname="{alert_name(alarm)}", alertstate="firing"}}) or vector(0)'
@@ -138,9 +182,9 @@ def _expect(folder: Path, alarm: Alarm, given: list[dict[str, str]], fires: dict
         {"expr": query, "eval_time": f"{minute}m", "exp_samples": [{"labels": "{}", "value": int(fires_then)}]}
         for minute, fires_then in fires.items()
     ]
-    test = {"interval": "1m", "input_series": given, "promql_expr_test": asked}
+    test = {"interval": interval, "input_series": given, "promql_expr_test": asked}
     file = folder / "rules_test.yaml"
-    file.write_text(json.dumps({"rule_files": [str(FILE)], "evaluation_interval": "1m", "tests": [test]}))
+    file.write_text(json.dumps({"rule_files": [str(FILE)], "evaluation_interval": interval, "tests": [test]}))
     done = subprocess.run(
         [promtool, "test", "rules", str(file)], capture_output=True, text=True, timeout=300, check=False
     )

@@ -391,6 +391,77 @@ def draw_compared_definitions(rng: Random) -> Definitions:
     return load({"entities.yaml": json.dumps(entities), "p.json": json.dumps(product, ensure_ascii=False)})
 
 
+MADE = {
+    "string": ["lower({})", "left({}, 1)", "coalesce({}, 'a')", "{} || 'x'"],
+    "int": ["{} % 2", "abs({})", "{}::text", "coalesce({}, 1)"],
+    "timestamp": ["{}::date", "date_trunc('day', {})"], "date": ["{}::timestamp", "extract(day from {})"],
+}  # fmt: skip
+"""Type -> expressions over a column of it, for both sides of a join."""
+NESTED: list[Any] = [None, {"a": [1, 2, 1]}, {"a": [{"id": 2}, {"id": "b"}, 0, None]}, {"a": {"id": 1}}, [1], {"a": []}]
+"""Values of json, with an array within."""
+
+
+def draw_computed_definitions(rng: Random) -> Definitions:
+    """The same with expressions in joins, of which some are computed columns, and with arrays within json."""
+    product, entities = Author(rng).product(), json.loads(json.dumps(ENTITIES))
+    for entity in entities.values():
+        for name, kind in entity["columns"].items():
+            if kind == "string" and rng.random() < 0.2 and (compare := rng.choice(COMPARES)):
+                entity["columns"][name] = {"type": kind, "compare": compare}
+    compute(rng, product, product["root"], entities)
+    return load({"entities.yaml": json.dumps(entities), "p.json": json.dumps(product, ensure_ascii=False)})
+
+
+def every_computed_column() -> dict[str, Any]:
+    """The tables, with a column for each expression of `MADE`."""
+    entities = json.loads(json.dumps(ENTITIES))
+    for entity in entities.values():
+        for column, kind in [*entity["columns"].items()]:
+            for made in MADE.get(kind, ()):
+                _declare(entity, column, made)
+    return dict(entities)
+
+
+def compute(rng: Random, level: dict[str, Any], above: str, entities: dict[str, Any], forms: int = 4) -> None:
+    """Puts expressions into the joins below a level, and computed columns into its fields. `forms`: how many of each type."""
+    for join in [*level.get("join", {}).values(), *level.get("embed", {}).values()]:
+        entity = join.get("many") or join["one"]
+        if above == "tag" and "many" in join and not {"order_by", "limit"} & join.keys() and rng.random() < 0.5:
+            number = "n" if entity != "node" else "id"
+            join["on"] = {number: rng.choice(["x.a[]", "x.a[].id"])}
+        pairs = {}
+        for child, parent in join["on"].items():
+            kinds = [ENTITIES[e]["columns"].get(c) for e, c in ((entity, child), (above, parent))]
+            if kinds[0] in MADE and kinds[0] == kinds[1] and rng.random() < 0.8:
+                made = rng.choice(MADE[kinds[0]][:forms])
+                child, parent = _made(rng, entities[entity], child, made), _made(rng, entities[above], parent, made)
+            pairs[child] = parent
+        if len(pairs) == len(join["on"]):
+            join["on"] = pairs
+        compute(rng, join, entity, entities, forms)
+    computed = [name for name, of in entities[above]["columns"].items() if isinstance(of, dict) and "as" in of]
+    if isinstance(level.get("fields"), dict) and computed and "count(" not in str(level["fields"]):
+        grouped = any(word in str(level["fields"]) for word in ("min(", "max(", "sum(", "avg("))
+        level["fields"] |= {} if grouped else {"made": rng.choice(computed)}
+
+
+def _made(rng: Random, entity: dict[str, Any], column: str, made: str) -> str:
+    """The expression over a column, or the name of the computed column that has it."""
+    return made.format(column) if rng.random() < 0.5 else _declare(entity, column, made)
+
+
+def _declare(entity: dict[str, Any], column: str, made: str) -> str:
+    kind = GIVES.get(made) or next(t for t, forms in MADE.items() if made in forms)
+    name = f"{column}_{MADE_NAMES[made]}"
+    entity["columns"].setdefault(name, {"type": kind, "as": made.format(column)})
+    return name
+
+
+MADE_NAMES = {made: f"{type_}{n}" for type_, forms in MADE.items() for n, made in enumerate(forms)}
+GIVES = {"{}::text": "string", "{}::date": "date", "{}::timestamp": "timestamp", "extract(day from {})": "int"}
+"""Of expressions in `MADE`, the type where it differs."""
+
+
 def respell(rng: Random, value: Any) -> Any:
     """The value with another spelling of its texts, which columns may compare as the same."""
     if isinstance(value, dict):

@@ -68,6 +68,6 @@ select u.id, count(distinct coalesce(o.total, 0)) as n from users u left join or
 select u.id, sum(coalesce(l.qty, 1)) as n from users u left join orders o on o.user_id = u.id left join line l
 on l.order_id = o.id group by u.id
 
--- is text, not json
+-- `'none'` is not JSON
 select u.id, coalesce(json_agg(o.id) filter (where o.id is not null), 'none') as l from users u left join orders o
 on o.user_id = u.id group by u.id

@@ -16,7 +16,9 @@ ENTITY = {
     "columns": {
         "id": "int", "a": "int", "b": "int", "d": "decimal", "e": "decimal(12,2)", "f": "float", "g": "float",
         "s": "string", "t": "string", "p": "bool", "q": "bool", "x": "date", "y": "date", "m": "timestamp",
-        "n": "timestamp", "data": "json", "tags": "string[]", "order": "int", "end": "int",
+        "n": "timestamp", "data": "json", "more": "json", "tags": "string[]", "order": "int", "end": "int",
+        "ints": "int[]", "decimals": "decimal[]", "floats": "float[]", "bools": "bool[]", "dates": "date[]",
+        "moments": "timestamp[]",
         "ci": {"type": "string", "compare": "ci"}, "trimmed": {"type": "string", "compare": "trimmed"},
         "both": {"type": "string", "compare": ["ci", "trimmed"]},
     },
@@ -36,8 +38,21 @@ VALUES: dict[str, list[Any]] = {
     "y": [None, "2020-02-29", "2020-03-01", "9999-12-31"],
     "m": [None, "2020-02-29T10:20:30.5Z", "2020-02-29T00:00:00Z", "1999-12-31T23:59:59.999999Z", "2020-01-01T00:00:00.1234567Z"],
     "n": [None, "2020-02-29T10:20:30.500Z", "2020-02-29T10:20:30Z", "0999-01-01T05:00:00+05:45"],
-    "data": [None, {"a": 1}],
-    "tags": [None, ["x"]],
+    "data": [
+        None, {"a": 1}, {}, [], 5, "a", True, {"a": None, "b": [1, None, {"c": "x"}]}, {"a": "x", "b": {"c": 1.50, "d": [1, 2]}},
+        [1, "a", None, {"a": 7}], {"a": Decimal("4.50"), "bb": "ü\"\\\n\t\u0001", "ab": False}, ["b", "a", "a"], [[1, 2], [3]],
+        {"a": [1, 2, 3], "0": "zero", "": 1}, {"a": "42", "b": " 7 "}, {"a": {"b": {"c": {"a": 1}}}},
+        {"a": Decimal("1E+3")}, [5, 5],
+    ],
+    "more": [None, {"a": 1}, {"b": [1]}, [], 5, "a", [5], {"b": {}}, {"a": "x"}, [3], [{"a": 7}], {}, {"a": None}, True,
+        ["a", "b"]],
+    "tags": [None, ["x"], [], ["abc", None], ["", "b"], ["ß", "abc", "a%"]],
+    "ints": [None, [0, 1], [7, None], [], [2**63 - 1, -7, 2**64 - 1], [None]],
+    "decimals": [None, [Decimal("1.5"), Decimal(0)], [], [Decimal("3"), None]],
+    "floats": [None, [1.5, 0.0], [0.1, 1e20, None], []],
+    "bools": [None, [True], [False, None], []],
+    "dates": [None, ["2020-02-29"], ["1999-12-31", None], []],
+    "moments": [None, ["2020-02-29T10:20:30.5Z", "2020-01-01T00:00:00.1234567Z"], ["1999-12-31T23:59:59.999999Z", None], []],
     "order": [1],
     "end": [2],
 }  # fmt: skip
@@ -78,11 +93,29 @@ cast(d as decimal(10,1)) | d::numeric(4,2) | cast(a as decimal(3)) | cast('42' a
 cast(null as int) | (d + f)::decimal | (f * 1000)::int | cast(s as int) + 1 | '2020-01-01'::date | '2020-01-01T00:00:00Z'::timestamptz | 'true'::boolean
 'x' | 5 | -5 | 1.50 | true | null | (a) | ("a") | 'it''s' | '%' | '{0}' | s || '{}' | "order" + 1 | order + 1 | order > 0 and end = 2 | a+b*-1
 p <= q | p > q | p >= q | x <= y | x >= y | x <> y | f <= g | f >= g | f <> g | d <> e | m <> n | ceil(a) | trunc(a) | mod(d, e)
-case when p then q else p end | case when p then x end | coalesce(p, q) | coalesce(x, y) | coalesce(data, tags, json_build_array(x)) | case when p then data else json_build_object('a', d) end | greatest(x, y) | greatest(d, e) | least(p, q)
+case when p then q else p end | case when p then x end | coalesce(p, q) | coalesce(x, y) | coalesce(data, json_build_array(x)) | case when p then data else json_build_object('a', d) end | greatest(x, y) | greatest(d, e) | least(p, q)
 least(d, e) | least(f, g) | least(m, n) | p in (true, q) | x in (y, '2020-02-29') | f in (g, 1.5) | m in (n) | p is distinct from q
 x is distinct from y | d is distinct from e | x is null | d is null | f is null | nullif(p, q) | nullif(x, y) | nullif(f, g)
 extract(month from m) | extract(year from x) | p::bool | x::date | a::int | m::timestamp
 not a = b | not s like 'a%' | a + b < 3 | a % 2 = 1 and d > 0 or p | s || t like '%b%' | a - b - 1 | a - (b - 1) | d / (e / d) | -a + b | - (a + b)
+sqrt(a) | sqrt(d) | sqrt(e) | sqrt(f) | sqrt(2) | sqrt(2.0) | ln(a) | ln(d) | ln(e) | ln(f) | log(d) | log(f) | log(a) | log10(e) | log(d, e) | log(2.0, e)
+exp(a) | exp(d) | exp(e) | exp(f) | exp(1.0) | power(a, b) | power(d, e) | power(e, d) | power(f, g) | power(e, 2) | pow(a, 0.5) | e ^ 2 * 3 | -e ^ 2 | a ^ 2 ^ 0.5 | power(2, 10) | power(d, -1)
+sqrt(e)::text | ln(e)::text | exp(e)::text | power(e, 2.5)::text | log(e)::text | log(e, 2.0)::text | sqrt(e) / 3 | round(power(e, 0.5), 2) | sqrt(-1) | ln(0) | power(0, -1)
+md5(s) | sha224(s) | sha256(s) | sha384(s) | sha512(t) | sha256(lower(trim(s))) | encode(sha256(convert_to(s, 'UTF8')), 'hex') | initcap(s) | initcap(s || ' ' || t)
+lpad(s, 5) | lpad(s, 5, t) | rpad(s, 4, 'xy') | rpad(s, a) | lpad(s, b, '') | lpad(s, -1) | rpad(s, 0, t) | lpad(a::text, 8, '0') | rpad(s, 2000000)
+s ~ '^a' | s ~ '[0-9]+' | s !~ 'a|b' | s ~* 'STRASS|ABC' | s !~* '^ab' | s ~ '\\d' | t ~ '^\\w+$' | s ~ '' | s ~ '^(a|ab)(c|bcd)?$' | t ~* 'ß' | s ~ '\\s'
+regexp_replace(s, 'b', 'x') | regexp_replace(s, '[a-z]', '*', 'g') | regexp_replace(s, '(.)(.+)', '\\2\\1') | regexp_replace(s, '', '-', 'g') | regexp_replace(s, 'A', '<\\&>', 'gi')
+regexp_replace(s, '\\W+', '') | regexp_replace(s, '^ *(.*[^ ]) *$', '[\\1]') | regexp_replace(t, 'x*', '.', 'g')
+format('%s-%s', s, a) | format('%2$s %1$s %%', s, t) | format('x') | format('%s', p) | format('%s %s', m, x)
+cardinality(tags) | cardinality(ints) | array_length(tags, 1) | array_length(tags, 2) | s = any(tags) | s <> all(tags) | 'abc' = any(tags) | a = any(ints) | a = any(decimals)
+d = any(decimals) | f = any(floats) | a = any(floats) | p = any(bools) | x = any(dates) | m = any(moments) | '2020-02-29' = any(dates) | s = any(array['abc', t]) | a <> all(array[1, 7]) | null = any(ints)
+data -> 'a' | data -> 'b' | data -> 0 | data -> -1 | data -> b | data -> s | data ->> 'a' | data ->> 'b' | data ->> 0 | data ->> 1 | data -> 'b' -> 2 ->> 'c' | data ->> s | data -> a
+data #> '{a}' | data #> '{b,2,c}' | data #> '{}' | data #> '{0}' | data #> '{-1,a}' | data #>> '{b}' | data #>> '{b,c}' | data #>> '{}' | data #>> '{a,b,c,a}' | data #>> '{a,x}'
+data ? 'a' | data ? s | data ?| array['b', 'x'] | data ?& array['a', 'b'] | data ?& array['a'] | not data ? 'a' | data @> more | more <@ data | data @> '{"a": 1}' | data @> '[1]'
+data @> '5' | data @> '"a"' | data @> '{"a": null}' | data @> '{"b": [{"c": "x"}]}' | '{"a": 1, "b": 2}' @> more | data = more | data <> more | data = '{"a": 1.0}' | data -> 'a' = 'null'
+jsonb_array_length(data) | jsonb_array_length(data -> 'b') | json_array_length(data -> 'a') | jsonb_typeof(data) | jsonb_typeof(data -> 'a') | jsonb_typeof(data -> 'b' -> 1)
+(data ->> 'a')::int | (data ->> 'b')::int | (data ->> 'a')::decimal | (data -> 'a')::int | (data -> 'a')::numeric | (data -> 'ab')::bool | (data -> 'a')::float | (data -> 'a')::text | data::text
+(data -> 'a') is null | data ->> 'a' is null | (data ->> 'a') = 'x' | data ->> 'a' || s | s || (data ->> 'a') | coalesce(data ->> 'a', data ->> 'b', s) | case when data ? 'a' then data ->> 'a' end | data ->> 'a' in ('x', '42') | '{"x": 1}' @> data | coalesce(data -> 'a', more) | case when p then data when q then more -> 'a' end
 """.replace("avg_free", "d / e")  # noqa: E501
 COMPARED = """
 {0} = t | {0} <> t | {0} < t | {0} <= s | {0} > 'ab' | {0} >= t | {0} in ('ABC', t) | {0} not in ('abc ', null) | {0} between 'A' and 'c'
@@ -90,6 +123,9 @@ COMPARED = """
 case {0} when 'ABC' then 1 when t then 2 else 0 end | coalesce({0}, t) = 'abc ' | {0} || t = 'ABCb' | upper({0}) = 'abc' | {0} = ci || both
 """  # noqa: E501
 """Of each column that says how its text compares."""
+
+
+SINGLE = ("data", "more", "tags", "order", "end", "ints", "decimals", "floats", "bools", "dates", "moments")
 
 
 def expressions() -> list[str]:
@@ -109,7 +145,7 @@ def rows() -> list[dict[str, Any]]:
             row |= dict(
                 zip(pair, values[(n * 7) % len(values) if pair != ("s", "t") else n % len(values)], strict=True)
             )
-        row |= {name: VALUES[name][n % len(VALUES[name])] for name in ("data", "tags", "order", "end")}
+        row |= {name: VALUES[name][n % len(VALUES[name])] for name in SINGLE}
         padded = row["s"] if row["s"] is None else row["s"] + " " * (n % 3)
         row |= {"ci": row["s"], "trimmed": padded, "both": padded}
         for name in ("d", "e"):

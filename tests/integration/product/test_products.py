@@ -20,8 +20,10 @@ from processor.values import canonical_json
 from processor.values.record import Record
 from tests.integration.product.products import (
     ENTITIES,
+    NESTED,
     Row,
     draw_compared_definitions,
+    draw_computed_definitions,
     draw_definitions,
     draw_history,
     draw_list_definitions,
@@ -64,6 +66,19 @@ def test_any_product_over_columns_that_compare_in_their_own_way_ends_in_the_docu
 @given(rng=st.randoms(use_true_random=False))
 def test_any_product_with_the_words_of_lists_ends_in_the_documents_of_postgres(tables: Oracle, rng: Random) -> None:
     compare_histories(tables, rng, draw_list_definitions(rng), draw_history(rng, rng.choice([10, 25, 40])))
+
+
+@pytest.mark.rest
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(rng=st.randoms(use_true_random=False))
+def test_any_product_with_computed_columns_and_expressions_in_joins_ends_in_the_documents_of_postgres(
+    tables: Oracle, rng: Random
+) -> None:
+    history = [
+        (entity, key, {**row, "x": rng.choice(NESTED)} if row and entity == "tag" else row)
+        for entity, key, row in draw_history(rng, rng.choice([10, 25, 40]))
+    ]
+    compare_histories(tables, rng, draw_computed_definitions(rng), history)
 
 
 def assert_equal(tables: Oracle, rng: Random) -> None:

@@ -19,7 +19,7 @@ user: {key: [email], columns: {id: int, email: string, username: string}}
 star: {key: [username, repo_name], columns: {username: string, repo_name: string, points: int}}
 repo: {key: [name], columns: {name: string, description: string}}
 pull_request: {key: [number], columns: {number: int, author: string, status: string}}
-payment_info: {key: [id], columns: {id: int, user_id: int, verified: bool}}
+payment_info: {key: [id], columns: {id: int, user_id: int, verified: bool, data: json, tags: "string[]"}}
 """
 ROWS: dict[str, list[dict[str, Any]]] = {
     "user": [{"id": n, "email": f"{name}@x.org", "username": name} for n, name in enumerate(["ann", "bob", "cem", None])],
@@ -36,9 +36,9 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         )
     ],
     "payment_info": [
-        {"id": 1, "user_id": 0, "verified": True},
-        {"id": 2, "user_id": 0, "verified": False},
-        {"id": 3, "user_id": 1, "verified": None},
+        {"id": 1, "user_id": 0, "verified": True, "data": {"city": "Ulm", "ages": [3, None]}, "tags": ["x", None]},
+        {"id": 2, "user_id": 0, "verified": False, "data": {"ages": [7]}, "tags": []},
+        {"id": 3, "user_id": 1, "verified": None, "data": [1]},
         {"id": 4, "user_id": None, "verified": True},
     ],
 }  # fmt: skip
@@ -55,6 +55,13 @@ QUERIES = [
        where p.status = 'open' order by p.status desc nulls last, p.number""",
     """select p.number, a.email as author, i.id as payment from pull_request p left join "user" a on a.username = p.author
        left join payment_info i on i.user_id = a.id where p.status <> 'draft'""",
+    """select i.id, i.data ->> 'city' as city, (i.data -> 'ages' ->> 0)::int as age, jsonb_typeof(i.data #> '{ages}') as ages,
+       md5(u.email) as hash, regexp_replace(u.email, '^(.)n+', '\\1-', 'g') as masked from payment_info i left join "user" u
+       on u.id = i.user_id and u.email ~ 'n' where i.data ? 'city' or i.data @> '{"ages": [7]}' or not 'x' = any(i.tags)""",
+    """select u.id, s.points, p.number, i.verified from "user" u
+       left join star s on lower(s.username || 'X') = lower(u.username) || 'x'
+       left join pull_request p on p.number % 2 = u.id and upper(p.author) like 'A%'
+       left join payment_info i on (i.data -> 'ages' ->> 0)::int = u.id + 3""",
 ]
 
 

@@ -160,3 +160,8 @@ not exists (select 1 from address a where a.user_id = u.id) as homeless from use
 select u.id, count(*) as n, sum(o.total) as t from users u join orders o on o.user_id = u.id
 where exists (select 1 from address a where a.user_id = u.id) or u.id = 4 group by u.id
 having not exists (select 1 from address a where a.user_id = u.id and a.street = 'C')
+
+-- a grouped table in a grouped query
+with paid as (select user_id, sum(total) as amount from orders where status = 'paid' group by user_id)
+select u.id, coalesce(p.amount, 0) as paid, count(a.id) as addresses, max(p.amount) as most
+from users u left join paid p on p.user_id = u.id left join address a on a.user_id = u.id group by u.id, p.amount

@@ -4,9 +4,10 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import Engine, text
 
 from registry.errors import LeaseLost
-from registry.model import Progress, Requirements
+from registry.model import PastRuns, Progress, Requirements
 from registry.repository import Registry
 
 
@@ -91,3 +92,49 @@ def test_the_progress_of_walks_is_the_last_one_and_no_edit(registry: Registry, r
     registry.keep_progress([])
     assert registry.progress() == ()
     assert registry.snapshot().version == 1
+
+
+def crash(registry: Registry, owner: str, text: str) -> None:
+    """A run that takes the lease and ends with an error."""
+    registry.take_lease("job", owner, 4, take_over=False, expires_after=60)
+    registry.runs.end("job", owner, "failed", text)
+
+
+def test_runs_that_fail_in_a_row_are_counted_until_a_run_works(registry: Registry) -> None:
+    crash(registry, "host:1", "150 of 200 records are bad")
+    crash(registry, "host:2", "151 of 200 records are bad")
+    lease = registry.take_lease("job", "host:3", 4, take_over=False, expires_after=60)
+    registry.runs.begin(lease)
+    registry.runs.keep_report(lease, {})
+    (job,) = registry.jobs()
+    assert (job.ended, job.past.failed, job.past.restarts) == (None, 2, 2)
+    assert job.past.text == "151 of 200 records are bad"
+    assert (job.past.since or 0) < (job.past.at or 0)
+    assert lease.past is not None
+    assert (lease.past.restarts, lease.past.seen) == (2, 1), "the run before saw one of them at its start"
+    registry.runs.keep_report(lease, {}, worked_at=1_000.0)
+    registry.runs.end("job", "host:3", "stopped")
+    (job,) = registry.jobs()
+    assert (job.past.failed, job.past.restarts, job.past.text, job.past.worked_at) == (0, 2, "", 1_000.0)
+
+
+def test_a_run_that_died_counts_as_failed_and_one_that_was_taken_over_does_not(registry: Registry) -> None:
+    registry.take_lease("job", "host:1", 4, take_over=False, expires_after=60)
+    registry.take_lease("job", "host:2", 4, take_over=True, expires_after=60)
+    assert registry.jobs()[0].past.restarts == 0
+    registry.take_lease("job", "host:2", 4, take_over=False, expires_after=0)
+    time.sleep(0.01)
+    registry.take_lease("job", "host:3", 4, take_over=False, expires_after=60)
+    past = registry.jobs()[0].past
+    assert (past.restarts, past.failed) == (2, 2)
+    assert past.text.startswith("host:2 died: it sent no more heartbeats")
+
+
+def test_the_jobs_of_a_registry_of_an_older_release_have_no_past_runs(registry: Registry, psql: Engine) -> None:
+    with psql.begin() as connection:
+        connection.execute(text("ALTER TABLE leases DROP COLUMN past"))
+    lease = registry.take_lease("job", "host:1", 4, take_over=False, expires_after=60)
+    registry.runs.keep_report(lease, {"doing": "runs"}, worked_at=1_000.0)
+    registry.runs.end("job", "host:1", "failed", "topic x is gone")
+    (job,) = registry.jobs()
+    assert (job.past, job.ended is not None and job.ended.text) == (PastRuns(), "topic x is gone")

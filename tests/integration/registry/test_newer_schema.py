@@ -13,7 +13,7 @@ from registry.errors import UnknownRevision
 from registry.repository import Registry
 from registry.repository import schema as schema_module
 
-HEAD = "0006_ends"
+HEAD = "0008_computed_fields"
 NEXT = """
 import sqlalchemy as sa
 from alembic import op

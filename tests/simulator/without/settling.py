@@ -33,7 +33,7 @@ not_after_a_start = replacing((OpenChanges, "reload", _reload_covers))
 def _replay_covers(replay: Any) -> Any:
     def changed(self: Driver, letters: Any) -> Any:
         reports = replay(self, letters)
-        _take_as_covered(self.progress.open_changes, {r.opened[0].sk for r in reports if r.opened})
+        _take_as_covered(self.progress.open_changes, {item.sk for r in reports for item, _ in r.opened})
         return reports
 
     return changed

@@ -6,6 +6,7 @@ import socket
 import time
 import urllib.error
 import urllib.request
+from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from processor.cli.printing.output import JobLog
 from processor.cli.process import StopSignals, shown_status
 from processor.environment.settings.settings import Settings
+from registry.model import PastRuns
 from tests.unit.job.metrics.run_report import run_report
 
 Printed = pytest.CaptureFixture[str]
@@ -69,6 +71,19 @@ def test_a_job_that_waits_is_degraded_and_no_probe_ends_it() -> None:
             assert re.search(line, ask(port, "/")[1])
         signals.troubles.end("registry")
         assert ask(port, "/health") == (200, "ok\n")
+
+
+def test_a_crash_loop_is_not_healthy_in_its_starts_either() -> None:
+    signals, port = StopSignals(JobLog(quiet=True)), free_port()
+    past = PastRuns().with_failure(0.0, "no memory").with_failure(60.0, "no memory, again")
+    with shown_status(Settings(status_port=port), signals):
+        signals.past = past
+        for report in (None, run_report() | {"at": time.time(), "past": asdict(past)}):
+            signals.job = job(report) if report else None
+            status, text = ask(port, "/health")
+            assert status == 503
+            assert re.fullmatch(r"the last 2 runs failed, from .* to .*: no memory, again; no batch ended .*\n", text)
+            assert "no memory, again" in ask(port, "/")[1]
 
 
 def test_a_stopped_product_and_a_silent_monitor_are_not_healthy() -> None:

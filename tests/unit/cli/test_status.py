@@ -1,6 +1,7 @@
 """What `status` shows of the jobs, and what is wrong."""
 
-from dataclasses import replace
+import re
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ from processor.cli.status import status_text
 from processor.engine.rounds.events import degraded_lines
 from processor.job.metrics.status import status_json, wrong_lines
 from processor.tools.inspect.prices import spending_line
-from registry.model import How, JobStatus, RunEnd, Snapshot
+from registry.model import How, JobStatus, PastRuns, RunEnd, Snapshot
 from tests.unit.cli.job_state import STATE
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -79,6 +80,31 @@ def test_a_missing_topic_is_named_with_what_is_empty_and_is_not_wrong_before_all
     assert not any(line.startswith("wrong:") for line in lines)
     lines = shown(replace(JOB, report=REPORT | {"missing_topics": missing, "no_topic": "the job reads nothing: ..."}))
     assert lines[-1] == "wrong: the job reads nothing: ..."
+
+
+def test_a_paused_topic_shows_its_lag_who_paused_it_and_when_the_broker_deletes_what_waits() -> None:
+    pauses = [
+        {"kind": "topic", "name": "star", "at": AT.timestamp(), "who": "ada", "why": "the source is repaired"},
+        {"kind": "product", "name": "profile", "at": AT.timestamp(), "who": "bob", "why": ""},
+    ]
+
+    def lines(seconds: float, paused: list[str]) -> list[str]:
+        topics = {"star": {"records": 5, "seconds": seconds, "retention": 36_000.0}}
+        return shown(replace(JOB, report=REPORT | {"topics": topics, "paused_topics": paused, "pauses": pauses}))
+
+    found = "\n".join(lines(3_600.0, ["star"]))
+    assert re.search(
+        r"  topic star: behind 5 records, 1 h, paused since 20.* by ada: the source is repaired; in 9 h the", found
+    )
+    assert re.search(r"  product profile: paused since 20\d\d-\S+ \S+ by bob\n", found)
+    assert "wrong:" not in found
+    assert lines(32_400.0, ["star"])[-1] == (
+        "wrong: topic star: in 1 h the broker deletes what the job has not read: `statestore resume --topic star`, or raise "
+        "`retention.ms` of the topic"
+    )
+    assert lines(36_001.0, [])[-1].startswith(
+        "wrong: topic star: from now on the broker deletes what the job has not read: let"
+    )
 
 
 def test_a_lag_that_the_broker_does_not_show_is_unknown() -> None:
@@ -151,6 +177,23 @@ def test_a_job_that_took_over_shows_the_run_before_and_is_not_wrong() -> None:
     lines = shown(replace(JOB, ended=RunEnd(how="lost", owner="host:6", text="another job took over", at=AT)))
     assert lines[1].startswith("  the run before: host:6 lost its lease to another run at 20")
     assert not any(line.startswith("wrong:") for line in lines)
+
+
+def test_runs_that_failed_in_a_row_are_wrong_while_the_next_run_lives_and_after_it() -> None:
+    past = PastRuns(restarts=9, seen=9).with_failure(AT.timestamp() - 240, "no memory")
+    once = shown(replace(JOB, past=past))
+    assert any(line.startswith("  the last run failed at 20") and line.endswith(": no memory") for line in once)
+    assert not any(line.startswith("wrong:") for line in once)
+    past = past.with_failure(AT.timestamp(), "150 of 200 records are bad")
+    for job in (
+        replace(JOB, report=None, past=past),
+        replace(JOB, report=REPORT | {"past": asdict(past)}, past=past),
+        replace(ended("failed", "150 of 200 records are bad"), past=past),
+    ):
+        line = shown(job)[-1]
+        assert line.startswith("wrong: the last 2 runs failed, from 20")
+        assert line.endswith(": 150 of 200 records are bad; no batch ended since then: repair the cause")
+        assert status_json(SNAPSHOT, [job], [], [])["jobs"][0]["past"]["restarts"] == 11
 
 
 def test_json_has_the_end_of_the_last_run_and_none_while_it_lives() -> None:

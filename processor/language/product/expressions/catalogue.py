@@ -1,10 +1,12 @@
 """All functions and operators of expressions. One `define` is one overload: its types, its Python, its PostgreSQL text.
 
 `Function` is the shape of an overload, `FUNCTIONS` and `OVERLOADS` are the table of all of them. The Python is in
-`functions.py`. `expression.py` runs the functions at a row, and `sql_printer.py` prints them. Authors read docs/definitions.md.
+`functions.py`, `json_values.py` and `regular_expressions.py`. `expression.py` runs the functions at a row, and `sql_printer.py`
+prints them. Authors read docs/definitions.md.
 
 Values during evaluation: int; decimal as int or Decimal; float as float; string and date as str; bool; timestamp as str in
-microseconds without its `Z`, so that text order is time order. A result that does not exist (1/0) is None.
+microseconds without its `Z`, so that text order is time order; json as `json_values.py` has it. A result that does not exist
+(1/0) is None.
 """
 
 import operator
@@ -15,7 +17,7 @@ from datetime import date
 from functools import partial
 from typing import Final, get_args
 
-from processor.language.product.expressions import functions
+from processor.language.product.expressions import functions, json_values, regular_expressions
 from processor.values.entity import Compare, TypeName
 from processor.values.record import Value
 from processor.values.values import to_microseconds
@@ -166,8 +168,6 @@ def _comparisons() -> None:
             define(name, t, t, pick, _picked(name) if text else call(name), strict=False, variadic=True)
         define("coalesce", t, t, functions.coalesce, call("coalesce"), strict=False, variadic=True)
         define("case", t, t, functions.case, _case, strict=False, variadic=True)
-    define("coalesce", "json", "json", functions.coalesce, _json_coalesce, strict=False, variadic=True)
-    define("case", "json", "json", functions.case, _json_case, strict=False, variadic=True)
     for t in get_args(TypeName):
         define("is null", t, "bool", functions.is_null, "({0} IS NULL)", strict=False)
 
@@ -178,15 +178,6 @@ def _in(args: Sequence[str]) -> str:
 
 def _picked(name: str) -> Template:
     return lambda args: f'({name}({", ".join(a + COLLATE for a in args)}) COLLATE "default")'
-
-
-def _json_coalesce(args: Sequence[str]) -> str:
-    return f"coalesce({', '.join(f'to_jsonb({one})' for one in args)})"
-
-
-def _json_case(args: Sequence[str]) -> str:
-    last = len(args) - 1
-    return _case([f"to_jsonb({one})" if n % 2 or n == last else one for n, one in enumerate(args)])
 
 
 def _case(args: Sequence[str]) -> str:
@@ -213,6 +204,34 @@ def _numbers() -> None:
     define("abs", "float", "float", abs, "abs({0})")
     for t in ("int", "decimal", "float"):
         define("sign", t, "int", functions.sign, "sign({0})")
+
+
+def _logarithms() -> None:
+    """An int counts as a float, as in PostgreSQL: the overload for floats is the first. Decimals keep PostgreSQL's digits."""
+    for name, exact, double, exists in (
+        ("sqrt", functions.sqrt, functions.sqrt_float, "v >= 0"),
+        ("ln", functions.ln, functions.ln_float, "v > 0"),
+        ("log", functions.log, functions.log_float, "v > 0"),
+        ("exp", functions.exp, functions.exp_float, "abs(v) <= 290"),
+    ):
+        for t, run in (("float", double), ("decimal", exact)):
+            define(name, t, "float" if t == "float" else "decimal", run, _where(f"{name}(v)", exists))
+    base = "CASE WHEN b > 0 AND v > 0 AND b <> 1 THEN log(b, v) END"
+    define("log", "decimal decimal", "decimal", functions.log, f"(SELECT {base} FROM (SELECT {{0}}, {{1}}) AS r(b, v))")
+    define("power", "float float", "float", functions.power_floats, within(RANGE, _POWER))
+    define("power", "decimal decimal", "decimal", functions.power, _POWER)
+
+
+_POWER = (
+    "(SELECT CASE WHEN b = 0 THEN CASE WHEN e >= 0 THEN power(b, e) END WHEN (b > 0 OR e = trunc(e)) "
+    "AND abs(e * ln(abs(b))) <= 290 THEN power(b, e) END FROM (SELECT {0}, {1}) AS r(b, e))"
+)
+
+
+def _where(sql: str, condition: str) -> str:
+    """The value of `sql` over `v`, the argument, or null where the condition does not hold. PostgreSQL evaluates no other branch
+    of a CASE, not even of constants."""
+    return f"(SELECT CASE WHEN {condition} THEN {sql} END FROM (SELECT {{0}}) AS r(v))"
 
 
 def _whole(name: str, exact: Callable[..., Value], double: Callable[..., Value]) -> None:
@@ -246,6 +265,73 @@ def _texts() -> None:
     define(
         "like", "string string string", "bool", functions.like, "({0} LIKE {1} ESCAPE {2})", constant=frozenset({1, 2})
     )
+    define("initcap", "string", "string", regular_expressions.initcap, 'initcap({0} COLLATE "default")')
+    for name, pad in (("lpad", functions.padded_left), ("rpad", functions.padded_right)):
+        define(name, "string int", "string", pad, _padded(name))
+        define(name, "string int string", "string", pad, _padded(name))
+    for sign, found in (("~", regular_expressions.matches), ("~*", regular_expressions.matches_folded)):
+        define(sign, "string string", "bool", found, f'({{0}} COLLATE "default" {sign} {{1}})', constant=frozenset({1}))
+    for flags in ("", " string"):
+        define(
+            "regexp_replace",
+            f"string string string{flags}",
+            "string",
+            regular_expressions.regexp_replace,
+            call("regexp_replace"),
+            constant=frozenset({1, 2, 3}),
+        )
+
+
+def _padded(name: str) -> Template:
+    def written(args: Sequence[str]) -> str:
+        length = within(f"v BETWEEN -2147483648 AND {functions.MOST_PADDED}", args[1], "::integer")
+        return f"{name}({', '.join([args[0], length, *args[2:]])})"
+
+    return written
+
+
+def _hashes() -> None:
+    define("md5", "string", "string", partial(functions.digest, "md5"), "md5({0})")
+    for name in ("sha224", "sha256", "sha384", "sha512"):
+        run = partial(functions.digest, name)
+        define(name, "string", "string", run, f"encode({name}(convert_to({{0}}, 'UTF8')), 'hex')")
+
+
+def _arrays() -> None:
+    """Columns that are arrays, which have type json during evaluation. The reader checks that the argument is an array."""
+    define("cardinality", "json", "int", len, "cardinality({0})")
+    define("array_length", "json int", "int", functions.array_length, "array_length({0}, {1})", constant=frozenset({1}))
+    for t in SCALARS:
+        stored = FUNCTIONS.get(f"as stored({t})")
+        run = partial(functions.is_any, stored.run if stored else functions.itself)
+        define("= any", f"{t} json", "bool", run, "({0} = ANY({1}))", strict=False)
+
+
+def _json() -> None:
+    define("case", "json", "json", functions.case, _case, strict=False, variadic=True)
+    define("coalesce", "json", "json", functions.coalesce, call("coalesce"), strict=False, variadic=True)
+    for sign, same in (("=", json_values.equal), ("<>", json_values.differ)):
+        define(sign, "json json", "bool", same, f"({{0}} {sign} {{1}})")
+    for sign, get, gives in (("->", json_values.get, "json"), ("->>", json_values.get_text, "string")):
+        type_: TypeName = "json" if gives == "json" else "string"
+        define(sign, "json string", type_, get, f"({{0}} {sign} {{1}}::text)")
+        define(sign, "json int", type_, _int32_arguments(get), partial(_element, sign))
+    path = frozenset({1})
+    define("#>", "json string", "json", json_values.get_path, "({0} #> {1})", constant=path)
+    define("#>>", "json string", "string", json_values.get_path_text, "({0} #>> {1})", constant=path)
+    define("?", "json string", "bool", json_values.has_key, "({0} ? {1})")
+    define("@>", "json json", "bool", json_values.contains, "({0} @> {1})")
+    define("<@", "json json", "bool", json_values.contained, "({0} <@ {1})")
+    is_array = "jsonb_typeof(v) = 'array'"
+    define("jsonb_array_length", "json", "int", json_values.array_length, _where("jsonb_array_length(v)", is_array))
+    define("jsonb_typeof", "json", "string", json_values.type_name, "jsonb_typeof({0})")
+    define("to string", "json", "string", json_values.text_of, "{0}::text")
+    define("to bool", "json", "bool", json_values.bool_of, _where("v::boolean", "jsonb_typeof(v) = 'boolean'"))
+    define("to decimal", "json", "decimal", json_values.number_of, _where("v::numeric", "jsonb_typeof(v) = 'number'"))
+
+
+def _element(sign: str, args: Sequence[str]) -> str:
+    return f"({args[0]} {sign} {int32(args[1])})"
 
 
 def fold_function(compare: Compare) -> str:
@@ -387,5 +473,8 @@ def _fit(args: Sequence[str]) -> str:
     return within(f"abs(v) < 1e{int(precision) - int(scale)}", f"round({number}, {scale})")
 
 
-for _group in (_operators, _comparisons, _logic, _numbers, _texts, _folds, _times, _casts):
+_GROUPS = (
+    _operators, _comparisons, _logic, _numbers, _logarithms, _texts, _hashes, _folds, _times, _casts, _arrays, _json,
+)  # fmt: skip
+for _group in _GROUPS:
     _group()

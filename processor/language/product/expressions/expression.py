@@ -13,7 +13,7 @@ from functools import reduce
 from operator import itemgetter
 from typing import Any, Final, Protocol
 
-from processor.language.product.expressions import functions
+from processor.language.product.expressions import functions, json_values
 from processor.language.product.expressions.catalogue import FUNCTIONS, compared_function
 from processor.values.entity import Compare, TypeName
 from processor.values.record import Value
@@ -36,7 +36,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Literal:
-    """A constant, canonical for its type."""
+    """A constant, canonical for its type; of json, its text."""
 
     value: Value
     type: Type
@@ -125,6 +125,23 @@ Expression = Column | Computed
 def node_of(expression: Expression) -> ExpressionNode:
     """The meaning of an expression."""
     return expression.node if isinstance(expression, Computed) else expression
+
+
+def map_columns(node: ExpressionNode, change: Callable[[Column], ExpressionNode]) -> ExpressionNode:
+    """The node with another one in place of each column. Columns within aggregates stay."""
+    match node:
+        case Column():
+            return change(node)
+        case Call(args=args):
+            return replace(node, args=tuple(map_columns(arg, change) for arg in args))
+        case Built(parts=parts):
+            return replace(node, parts=tuple(map_columns(part, change) for part in parts))
+    return node
+
+
+def is_built(node: ExpressionNode) -> bool:
+    """Whether a node builds json, itself or in a part."""
+    return isinstance(node, Built) or (isinstance(node, Call) and any(map(is_built, node.args)))
 
 
 def references(node: ExpressionNode) -> Iterator[Column | Shown]:
@@ -238,6 +255,7 @@ _DOCUMENT_FORMS: Final[dict[Type, Callable[[Value], Value]]] = {
     "float": lambda value: functions.canonical_number(Decimal(repr(value))),
     "decimal": functions.canonical_number,
     "timestamp": lambda value: f"{value}Z",
+    "json": json_values.document_form,
 }
 
 
@@ -246,8 +264,12 @@ def _compile_node(node: ExpressionNode, level: RowLevel) -> Evaluate:
         case Column():
             return _compile_column(node, level)
         case Literal(value=value, type=type_):
-            read = FUNCTIONS.get(f"as stored({type_})")
-            constant = read.run(value) if read and value is not None else value
+            read = (
+                json_values.parse_json
+                if type_ == "json"
+                else getattr(FUNCTIONS.get(f"as stored({type_})"), "run", None)
+            )
+            constant = read(value) if read and value is not None else value
             return lambda scope: constant
         case Call():
             return _compile_call(node, level)

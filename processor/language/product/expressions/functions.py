@@ -12,8 +12,10 @@ An arithmetic error (division by zero, a result out of range) gives None. A floa
 Text: functions count code points, and map each character to one upper or lower case character.
 """
 
+import hashlib
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from typing import Any, Final
@@ -243,6 +245,100 @@ def _rounded_quotient(x: Decimal, y: Decimal, scale: int) -> Decimal:
     return Decimal(quotient if (x < 0) == (y < 0) else -quotient).scaleb(-scale, _EXACT)
 
 
+_MAX_WEIGHT: Final = 290
+"""The natural logarithm of about 1E+126, the largest result of a power."""
+_LOG10_E: Final = 0.434294481903252
+
+
+def sqrt(number: Number) -> Decimal | None:
+    """The root, as PostgreSQL rounds it (numeric.c, numeric_sqrt). None for a number below 0."""
+    x = Decimal(number)
+    if x < 0:
+        return None
+    weight = _leading(x)[0]
+    return rounded(_precise(x).sqrt(x), _result_scale(weight * 2 + 1, x))
+
+
+def sqrt_float(number: float) -> float | None:
+    return in_range(math.sqrt(number)) if number >= 0 else None
+
+
+def ln(number: Number) -> Decimal | None:
+    """The natural logarithm. None for a number that is not above 0."""
+    x = Decimal(number)
+    return rounded(_precise(x).ln(x), _result_scale(_ln_weight(x), x)) if x > 0 else None
+
+
+def ln_float(number: float) -> float | None:
+    return in_range(math.log(number)) if number > 0 else None
+
+
+def log(*numbers: Number) -> Decimal | None:
+    """The logarithm to base 10, or to the base that comes first. None where it does not exist."""
+    base, x = map(Decimal, numbers if len(numbers) > 1 else (10, *numbers))
+    if base <= 0 or x <= 0 or base == 1:
+        return None
+    precise = _precise(base, x)
+    quotient = precise.divide(precise.ln(x), precise.ln(base))
+    return rounded(quotient, _result_scale(_ln_weight(x) - _ln_weight(base), base, x))
+
+
+def log_float(number: float) -> float | None:
+    return in_range(math.log10(number)) if number > 0 else None
+
+
+def exp(number: Number) -> Decimal | None:
+    """e to the power of the number. None beyond 1E+126 and 1E-126."""
+    x = Decimal(number)
+    return rounded(_precise(x).exp(x), _result_scale(int(float(x) * _LOG10_E), x)) if abs(x) <= _MAX_WEIGHT else None
+
+
+def exp_float(number: float) -> float | None:
+    return in_range(math.exp(number)) if abs(number) <= _MAX_WEIGHT else None
+
+
+def power(base: Number, exponent: Number) -> Decimal | None:
+    """The power, as PostgreSQL rounds it (numeric.c, power_var). None where it does not exist, and beyond 1E+126 and 1E-126."""
+    x, y = Decimal(base), Decimal(exponent)
+    whole = y == y.to_integral_value()
+    if not x:
+        return None if y < 0 else rounded(int(not y), _result_scale(0, x, y) if whole else _MIN_SIGNIFICANT_DIGITS)
+    precise = _precise(x, y)
+    weight = precise.multiply(precise.ln(abs(x)), y)
+    if (x < 0 and not whole) or abs(weight) > _MAX_WEIGHT:
+        return None
+    made = precise.power(abs(x), y)
+    return rounded(negate(made) if x < 0 and y % 2 else made, _result_scale(int(float(weight) * _LOG10_E), x, y))
+
+
+def power_floats(base: float, exponent: float) -> float | None:
+    if base == 0:
+        return None if exponent < 0 else float(exponent == 0)
+    if (base < 0 and not exponent.is_integer()) or abs(exponent * math.log(abs(base))) > _MAX_WEIGHT:
+        return None
+    return in_range(math.pow(base, exponent))
+
+
+def _precise(*numbers: Decimal) -> Context:
+    digits = sum(abs(number.adjusted()) + _scale(number) for number in numbers)
+    return Context(prec=250 + 2 * min(digits, _MAX_SCALE), Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+
+
+def _result_scale(digits: int, *operands: Decimal) -> int:
+    """The scale of a result with so many digits before its point: 16 significant digits, and the digits of all operands."""
+    return min(max(_MIN_SIGNIFICANT_DIGITS - digits, *map(_scale, operands), 0), _MAX_SCALE)
+
+
+def _ln_weight(x: Decimal) -> int:
+    """About the digits of the natural logarithm before its point (numeric.c, estimate_ln_dweight)."""
+    if Decimal("0.9") <= x <= Decimal("1.1"):
+        weight, first = _leading(_EXACT.subtract(x, _WHOLE))
+        return weight * 4 + int(math.log10(first)) if first else 0
+    weight = _leading(x)[0]
+    digits = int(x.scaleb(4 - 4 * weight, _EXACT))
+    return int(math.log10(abs(math.log(digits) + (weight - 1) * 4 * math.log(10))))
+
+
 NUMBER = r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})?"
 INTEGER = r"[+-]?[0-9]{1,40}"
 _NUMBER, _INTEGER = re.compile(rf" *({NUMBER}) *"), re.compile(rf" *({INTEGER}) *")
@@ -383,3 +479,47 @@ def int_of_text(text: str) -> int | None:
 def decimal_of_text(text: str) -> Decimal | None:
     match = _NUMBER.fullmatch(text)
     return without_exponent(Decimal(match.group(1))) if match else None
+
+
+def padded_left(text: str, length: int, fill: str = " ") -> str | None:
+    return _padded(text, length, fill, lambda missing: missing + text)
+
+
+def padded_right(text: str, length: int, fill: str = " ") -> str | None:
+    return _padded(text, length, fill, lambda missing: text + missing)
+
+
+def _padded(text: str, length: int, fill: str, join: Callable[[str], str]) -> str | None:
+    """The text with this length: cut, or joined with what is missing. None for more than `MOST_PADDED`, and below 32 bits."""
+    if not -(2**31) <= length <= MOST_PADDED:
+        return None
+    missing = max(length, 0) - len(text)
+    if missing <= 0 or not fill:
+        return text[: max(length, 0)]
+    return join((fill * (missing // len(fill) + 1))[:missing])
+
+
+MOST_PADDED: Final = 1_000_000
+"""The most characters of a text that `lpad` makes."""
+
+
+def digest(name: str, text: str) -> str:
+    """The hash of the text's UTF-8, as hex digits."""
+    return hashlib.new(name, text.encode()).hexdigest()
+
+
+def itself(value: Any) -> Any:
+    return value
+
+
+def is_any(convert: Callable[[Any], Any], value: Any, elements: Sequence[Any] | None) -> bool | None:
+    """Whether an array has the value. An empty one has not even null. `convert`: from a stored element to its form during
+    evaluation."""
+    if not elements:
+        return None if elements is None else False
+    return is_in(value, *[None if element is None else convert(element) for element in elements])
+
+
+def array_length(elements: Sequence[Any], dimension: int) -> int | None:
+    """The length of an array, which has one dimension. None for another dimension, and for an empty array."""
+    return len(elements) or None if dimension == 1 else None

@@ -35,6 +35,7 @@ from processor.language.product.expressions.expression import (
 from processor.language.product.product import BareValue, Definitions, Fields, Join, Note, Product, WholeRow, embeds
 from processor.text import shortened
 from processor.tools.inspect.changes import PlannedEntry
+from registry.fields import shown_field
 from registry.model import HistoryEntry, Snapshot
 
 BARE = "(value)"
@@ -366,7 +367,7 @@ class _Layout:
 def _join_texts(product: Product, at: Path, joins: Mapping[Path, Join]) -> tuple[str, str]:
     if not at:
         return product.name, f"a document for each {product.root}"
-    return at[-1], f"{'many' if joins[at].many else 'one'}, by {', '.join(joins[at].child_columns)}"
+    return at[-1], f"{'many' if joins[at].many else 'one'}, by {', '.join(map(shown_field, joins[at].child_columns))}"
 
 
 def _box(column: _Column, y: int, hue: int, texts: Sequence[str], entity: str = "") -> PictureBox:

@@ -27,7 +27,8 @@ from starlette.routing import Route
 from starlette.types import Scope
 
 from processor.environment.settings.settings import Settings
-from processor.errors import SettingError
+from processor.errors import OwnedByAnother, SettingError
+from processor.job.run.binding import refuse_lost_registry
 from processor.tools.web.answers import LookUpProblem, open_templates, problem_of
 from processor.tools.web.console.documents import DOCUMENTS
 from processor.tools.web.console.edits import EDIT, HISTORY, SLOTS
@@ -339,6 +340,7 @@ class _Answers:
         self, parts: ConsoleParts, screens: Sequence[Screen], static: Mapping[str, StaticFile], people: PersonRules
     ) -> None:
         self._parts_of = {role: parts.acting_as(role) for role in (None, READER, OPERATOR)}
+        self._parts = parts
         self._people, self._tokens, self._notes = people, FormTokens(), PageNotes()
         self._render = open_templates("processor.tools.web.console", "console")
         menu: dict[str, str] = {}
@@ -369,15 +371,24 @@ class _Answers:
             visit = self._visit(request)
             content = screen.show(self._parts_of[visit.person.role], visit)
         except Exception as error:
-            return problem_answer(console_problem(error))
+            return problem_answer(self._problem_of(error))
         return json_answer(dict(content))
+
+    def _problem_of(self, error: Exception) -> LookUpProblem:
+        """The problem of an error. The table may know that a missing registry is lost."""
+        if isinstance(error, RegistryMissing):
+            try:
+                refuse_lost_registry(self._parts.settings, self._parts.registry)
+            except OwnedByAnother as lost:
+                return LookUpProblem(503, str(lost))
+        return console_problem(error)
 
     def page(self, screen: Screen, request: Request) -> Response:
         try:
             visit = self._visit(request)
             return self._shown(screen, request, visit, message=self._notes.of(visit.person.name, visit.asked("note")))
         except Exception as error:
-            return self._problem(request, console_problem(error))
+            return self._problem(request, self._problem_of(error))
 
     def _act(self, screen: Screen, request: Request, form: dict[str, list[str]]) -> Response:
         """Makes the edit. A problem shows the page again, with the plan as it is now."""
@@ -387,7 +398,7 @@ class _Answers:
             self._tokens.check(visit, request.headers)
             done = screen.act(self._parts_of[visit.person.role], visit)
         except Exception as error:
-            problem = console_problem(error)
+            problem = self._problem_of(error)
             if problem.status not in (400, 409):
                 return self._problem(request, problem)
             problem = LookUpProblem(problem.status, f"nothing was changed: {problem}")

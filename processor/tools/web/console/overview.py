@@ -11,14 +11,15 @@ from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError, SettingError
 from processor.job.landing.states import LandingState, landing_states, landings_of
 from processor.job.metrics.status import (
+    failed_text,
     freshness_text,
     gate_lines,
-    lag_text,
     missing_text,
     moment,
     oldest_text,
     requests_json,
     status_json,
+    topic_text,
     wrong_lines,
 )
 from processor.text import duration_text
@@ -109,6 +110,8 @@ def _facts(job: JobStatus) -> Iterator[str]:
     if job.report is not None:
         yield f"these numbers are {duration_text(job.report_age or 0)} old"
     yield from (f"the run before {_end(end)}" for end in (job.ended,) if end)
+    if job.past.failed == 1:  # more are wrong
+        yield failed_text(job.past)
 
 
 def _end(end: RunEnd) -> str:
@@ -145,10 +148,10 @@ def _charts(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _topics(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for topic in report["topics"]:
-        yield {"topic": topic, "behind": lag_text(report, topic), "missing": False}
+        yield {"topic": topic, "behind": topic_text(report, topic), "missing": False}
     for topic in report["missing_topics"]:
         yield {"topic": topic, "behind": missing_text(report, topic), "missing": True}
-    for topic in report["paused_topics"]:
+    for topic in {*report["paused_topics"]} - report["topics"].keys():  # of a release that knows no lag of them
         yield {"topic": topic, "behind": "paused: the job reads no records of it", "missing": True}
 
 

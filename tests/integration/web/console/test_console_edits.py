@@ -12,6 +12,7 @@ from registry.errors import RegistryUnreachable
 from registry.model import EntityStatistics, Lease, Statistics
 from registry.repository import Registry
 from tests.integration.web.console.conftest import EVIL, JOB, MOVE, ConsoleScene, at
+from tests.support.migrated_schemas import drop_schema
 
 GROUP = at("/letters/group", topic="star", code="column-type", column="note")
 WHY = {"why": "more room"}
@@ -258,3 +259,13 @@ def test_a_registry_that_goes_away_and_comes_back(console: ConsoleScene, monkeyp
         assert "this server continues by itself" in page
         assert browser.client.get("/api/slots").json()["status"] == 503
     assert "state-serving" in browser.page("/slots")
+
+
+def test_a_registry_that_was_dropped_under_its_table(console: ConsoleScene) -> None:
+    drop_schema(console.settings.registry, console.settings.registry_schema)
+    browser = console.browser()
+    page = browser.page("/slots", 503)
+    assert "belongs to a registry, and there is none in the schema" in page
+    assert "statestore rebuild-registry --registry-is-lost" in page
+    assert "statestore apply" not in page
+    assert "rebuild-registry" in browser.client.get("/api/slots").json()["detail"]

@@ -82,7 +82,7 @@ class FakeDriver:
                 for record in records
             ]
         self.progress.open_changes.add([make_segment("1", [CHANGE])], self.now, again=True)
-        opened = (Key("OPEN", "1"), (CHANGE,))
+        opened = ((Key("OPEN", "1"), CHANGE),)
         return [ReplayReport(record=record, outcome="applied", opened=opened) for record in records]
 
     def end_replays(self, reports: Sequence[ReplayReport]) -> None:

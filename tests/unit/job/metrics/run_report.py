@@ -16,6 +16,7 @@ from processor.job.kafka.lag import TopicLag
 from processor.job.run.monitor import JobMonitor, LastBatch
 from processor.language.definitions.load import load
 from processor.values.record import Record
+from registry.model import PastRuns
 from statestore.memory import MemoryStore, MeteredStore
 from tests.unit.engine.rounds.logged_job import DEFINITIONS
 
@@ -74,12 +75,15 @@ def monitored(trial: Trial, report: Report = no_report) -> Any:
     """A job around the driver of a trial, as the monitor reads it."""
     return SimpleNamespace(
         driver=trial.driver,
-        lease=SimpleNamespace(job=JOB),
+        lease=SimpleNamespace(
+            job=JOB, past=PastRuns(restarts=3, seen=2, failed=1, since=20.0, at=20.0, text="out of memory")
+        ),
         renewal=SimpleNamespace(age=3.2),
         follower=None,
         topics=SimpleNamespace(missing={}, streamed={"user"}, wrong=""),
         moves=SimpleNamespace(former={"star": "star"}),
         positions={},
+        left={},
         readers={"user": "user"},
         troubles=Troubles(report, clock=lambda: 40.0),
         doing="reads its topics",
@@ -103,4 +107,6 @@ def run_report() -> dict[str, Any]:
     monitor = JobMonitor(job, clock=lambda: 100.0)
     state = monitor.state({"user": TopicLag(7, 40.0), "star": TopicLag(0, None)})
     awaited = {"topic": "app.transaction", "id": "760", "missing": {"public.star": [1, 2]}}
-    return state | {"gates": {"badge": {"waiting": 2, "since": 92.0, "transaction": awaited}}}
+    state["topics"]["user"]["retention"] = 600.0
+    pause = {"kind": "topic", "name": "star", "at": 70.0, "who": "ada", "why": "the source is repaired"}
+    return state | {"gates": {"badge": {"waiting": 2, "since": 92.0, "transaction": awaited}}, "pauses": [pause]}

@@ -39,7 +39,7 @@ SCHEMA = {
                                     "type": "object",
                                     "required": ["Name"],
                                     "additionalProperties": False,
-                                    "properties": {"Name": NAME, "Unit": {"enum": ["Count", "Seconds"]}},
+                                    "properties": {"Name": NAME, "Unit": {"enum": ["Count", "Percent", "Seconds"]}},
                                 },
                             },
                         },

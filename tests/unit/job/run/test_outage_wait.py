@@ -1,5 +1,6 @@
 """The wait between two runs: how long it is, what it says, and when it gives up."""
 
+from datetime import datetime
 from random import Random
 from threading import Event
 from typing import Any
@@ -19,9 +20,7 @@ class Scene:
         stopping: Any = Event()
         stopping.wait = self._pass
         troubles = Troubles(self.events.append, clock=lambda: self.now)
-        self.wait = OutageWait(
-            troubles=troubles, stopping=stopping, seconds=seconds, random=Random(7), clock=lambda: self.now
-        )
+        self.wait = OutageWait(troubles=troubles, stopping=stopping, seconds=seconds, random=Random(7))
 
     def _pass(self, seconds: float) -> bool:
         self.now += max(seconds, 0.001)
@@ -61,7 +60,7 @@ def test_the_log_repeats_the_trouble_every_thirty_seconds_of_a_long_pause() -> N
 def test_the_job_gives_up_after_its_longest_wait_and_says_since_when() -> None:
     scene = Scene(seconds=300)
     with pytest.raises(
-        Outage, match=r"has waited for the store for 5 min.*since 20.*--outage-seconds 300.*No state is lost"
+        Outage, match=r"has waited for the store for 5 min.*since 19.*--outage-seconds 300.*No state is lost"
     ):
         scene.pauses(1_000)
     assert 1_300 <= scene.now < 1_300 + LONGEST_SECONDS
@@ -70,10 +69,73 @@ def test_the_job_gives_up_after_its_longest_wait_and_says_since_when() -> None:
 def test_outages_between_which_the_part_answers_are_several_waits() -> None:
     scene = Scene(seconds=60)
     for _ in range(10):
-        while scene.now - scene.wait.since < 30 or scene.wait.outage is None:
+        began = scene.now
+        while scene.now - began < 30:
             scene.pauses(1)
-        scene.wait.opened()
-        scene.pauses(1)
+        scene.wait.troubles.end("store")
+
+
+def test_a_pause_after_the_answer_of_the_part_repeats_no_failure_of_before() -> None:
+    scene = Scene(seconds=40)
+    troubles = scene.wait.troubles
+    scene.pauses(3, part="registry")
+    scene.wait.note(Outage("connection refused", part="registry", cure="wait"))
+    scene.now += 1
+    troubles.end("registry")  # by the monitor, while the run ends
+    scene.wait.pause()
+    scene.now += 100
+    scene.wait.pause()
+    assert [event.what for event in scene.events] == ["degraded", "recovered"]
+    assert not troubles.now
+    scene.wait.note(Outage("connection refused", part="registry", cure="wait"))
+    scene.wait.pause()
+    assert [event.what for event in scene.events] == ["degraded", "recovered", "degraded"]
+    assert troubles.now[0].since > 1_100
+
+
+def test_an_answer_that_came_after_the_failure_and_before_the_wait_counts() -> None:
+    scene = Scene()
+    scene.now += 5
+    scene.wait.troubles.end("registry")
+    scene.wait.note(Outage("connection refused", part="registry", cure="wait", at=scene.now - 2))
+    scene.wait.pause()
+    assert scene.events == []
+
+
+def test_the_wait_has_the_age_of_the_trouble_that_the_monitor_saw_first() -> None:
+    scene = Scene(seconds=40)
+    scene.wait.troubles.begin("registry", "no answer", "start it")
+    scene.now += 30
+    with pytest.raises(Outage, match=r"has waited for the registry for 4[01] s"):
+        scene.pauses(1_000, part="registry")
+    assert 1_040 <= scene.now <= 1_041
+
+
+def test_the_job_says_when_it_gives_up_and_the_age_only_grows() -> None:
+    scene = Scene(seconds=40)
+    ends = f"the job gives up at {datetime.fromtimestamp(1_040):%H:%M:%S}"
+
+    def fails_in_turns() -> None:
+        while True:
+            scene.pauses(1, part="store")
+            scene.pauses(1, part="registry")
+
+    with pytest.raises(Outage, match=r"has waited for the (store|registry) for .*, since"):
+        fails_in_turns()
+    lines = [event.text for event in scene.events if event.fields["part"] == "store"]
+    assert len(lines) == 2
+    assert all(ends in line for line in lines)
+    assert 1_040 <= scene.now <= 1_041 + LONGEST_SECONDS
+
+
+def test_a_store_that_was_slow_for_long_and_then_does_not_answer_gets_the_whole_wait() -> None:
+    scene = Scene(seconds=60)
+    scene.wait.troubles.begin("store", "throttled", "wait")
+    scene.now += 1_000
+    scene.wait.forget(scene.now)
+    with pytest.raises(Outage):
+        scene.pauses(1_000)
+    assert scene.now >= 2_060
 
 
 def test_a_part_that_answers_every_start_and_no_work_is_given_up() -> None:
@@ -83,16 +145,16 @@ def test_a_part_that_answers_every_start_and_no_work_is_given_up() -> None:
         while True:
             scene.pauses(1)
             scene.wait.opened()
+            scene.wait.troubles.end("store")
 
     with pytest.raises(Outage, match="has waited for the store for"):
         fails_after_every_start()
     assert scene.wait.runs == MOST_RUNS + 1
 
 
-def test_the_wait_for_another_part_and_the_wait_after_work_begin_from_zero() -> None:
+def test_the_wait_after_work_begins_from_zero() -> None:
     scene = Scene(seconds=300)
-    for part in ("store", "registry") * 20:
-        scene.pauses(10, part=part)
     for _ in range(20):
-        scene.wait.forget()
+        scene.wait.forget(scene.now)
+        scene.wait.troubles.end("store")
         scene.pauses(10)

@@ -1,5 +1,6 @@
 """A job opens again after an outage, as often as it takes, and ends when a part does not answer for too long."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from threading import Event
@@ -13,7 +14,8 @@ from processor.environment.settings.settings import Settings
 from processor.errors import Fenced, KafkaError, Outage, Stopped
 from processor.job.run import outages
 from processor.job.run import run_job as module
-from processor.job.run.run_job import run_again
+from processor.job.run.open_job import RunRequest
+from processor.job.run.run_job import run_again, run_to_end
 from registry.errors import LeaseLost, RegistryUnreachable
 from registry.model import Lease
 from statestore.errors import Terminal, Transient
@@ -39,7 +41,7 @@ class Runs:
         self.held.append(generation)
         job = SimpleNamespace(
             end_=end,
-            last_batch=1 if end == "late" else None,
+            last_batch=SimpleNamespace(at=0.0) if end == "late" else None,
             driver=SimpleNamespace(tally=Counter()),
             troubles=self.troubles,
             settings=Settings(
@@ -111,14 +113,13 @@ def test_a_run_whose_broker_is_away_keeps_its_lease_until_the_broker_answers(run
 def test_the_log_says_once_what_the_job_waits_for(run: Callable[..., Any]) -> None:
     runs = Runs("fail", "fail", "good")
     run(runs)
-    assert [(line.what, line.level, line.text) for line in runs.lines] == [
-        (
-            "degraded",
-            "warning",
-            "store: the batch failed: no answer (the store is at db:5432/states); the job waits, and then goes on where it was: "
-            "wait",
-        )
-    ]
+    (line,) = runs.lines
+    assert (line.what, line.level) == ("degraded", "warning")
+    assert re.fullmatch(
+        r"store: the batch failed: no answer \(the store is at db:5432/states\); the job waits, and then goes on where it was; "
+        r"the job gives up at \d\d:\d\d:\d\d: wait",
+        line.text,
+    )
 
 
 def test_a_run_that_waits_keeps_its_lease_until_the_registry_and_the_store_answer(run: Callable[..., Any]) -> None:
@@ -169,3 +170,24 @@ def test_a_signal_between_two_runs_ends_the_job_and_gives_the_lease_back(run: Ca
     with pytest.raises(Stopped):
         run(runs)
     assert runs.held == []
+
+
+def test_a_later_start_is_by_the_registrys_version_of_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions, asked = iter([11, 12]), list[tuple[int, bool]]()
+    monkeypatch.setattr(module, "plan_of", lambda version: SimpleNamespace(version=version))
+    monkeypatch.setattr(module, "keep_last_progress", lambda _: None)
+
+    def prepare(request: RunRequest) -> Any:
+        asked.append((request.plan.version, request.take_over))
+        return SimpleNamespace(lease=1)
+
+    def again(open_: Callable[[], Any], **_: Any) -> Any:
+        return [open_(), open_(), open_()][-1]
+
+    monkeypatch.setattr(module, "prepare_job", prepare)
+    monkeypatch.setattr(module, "run_again", again)
+    registry: Any = SimpleNamespace(snapshot=lambda: next(versions), runs=SimpleNamespace(begin=lambda _: None))
+    plan: Any = SimpleNamespace(version=2)
+    request = RunRequest(settings=Settings(), plan=plan, registry=registry, report=lambda _: None, take_over=True)
+    run_to_end(request, once=True, opened=lambda _: None)
+    assert asked == [(2, True), (11, False), (12, False)]

@@ -225,3 +225,22 @@ def test_a_job_without_its_registry_rests_and_keeps_its_lease_and_its_monitor() 
     assert (job.rests, job.ended, job.doing) == (True, False, "waits for a part that does not answer")
     job.end()
     assert job.ended
+
+
+def test_a_paused_topic_keeps_where_the_stream_continues_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a start the checkpoint says it. In a run the positions said it before the stream left the topic."""
+    job = FakeJob()
+    job.positions = {(USERS, 0): 3, (STARS, 0): 5}
+    job.pauses.add(STARS)
+    job.take_version()
+    monkeypatch.setattr(FakeJob, "_committed", lambda _: {(USERS, 0): 4})
+    job.read_positions()
+    assert (job.left, job.positions) == ({(STARS, 0): 5}, {(USERS, 0): 4})
+    kept = SimpleNamespace(paused_at=lambda topic: {0: 7} if topic == STARS else {})
+    monkeypatch.setattr(FakeJob, "checkpoint", kept)
+    job.read_positions()
+    assert job.left == {(STARS, 0): 7}
+    job.pauses.clear()
+    job.take_version()
+    job.read_positions()
+    assert job.left == {}

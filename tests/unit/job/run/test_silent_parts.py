@@ -152,7 +152,7 @@ def test_a_silent_registry_is_named_and_holds_up_nobody(monkeypatch: pytest.Monk
     scene, kept = Scene(), list[Any]()
     scene.job.work = None
 
-    def keep_report(_lease: Any, state: Any, _ended: int | None) -> None:
+    def keep_report(_lease: Any, state: Any, _ended: int | None, *, worked_at: float | None) -> None:
         kept.append(state)
         scene.answer.wait()
 

@@ -21,6 +21,7 @@ from processor.language.product.product import (
     WholeRow,
 )
 from processor.values.entity import ColumnType, DeleteFlag, Entity, parse_type
+from processor.values.envelopes.kinds import FORMATS
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "github"
 TYPES = [
@@ -50,7 +51,7 @@ def written_and_read(definitions: Definitions) -> Definitions:
     return load(texts)
 
 
-FLAGS = [DeleteFlag("op_type", ("D", "1", "true")), DeleteFlag("_cdc.op", ("null",)), DeleteFlag("_deleted_at")]
+FLAGS = [DeleteFlag("op_type", ("D", "1", "true"), ("T",)), DeleteFlag("_cdc.op", ("null",)), DeleteFlag("_deleted_at")]
 
 
 @st.composite
@@ -61,7 +62,7 @@ def entities(draw: st.DrawFn, name: str) -> Entity:
     numbers = [column for column, written in columns.items() if written.startswith(("decimal", "float"))]
     if not scalar:
         columns["id"], scalar = "int", ["id"]
-    record_format: str | None = draw(st.sampled_from([None, "debezium", "flattened", "plain"]))
+    record_format: str | None = draw(st.sampled_from([None, *FORMATS]))
     return Entity(
         name=name,
         topic=f"{name}.topic",
@@ -72,7 +73,9 @@ def entities(draw: st.DrawFn, name: str) -> Entity:
         truncate=draw(st.sampled_from(["refuse", "ignore", "delete"])),
         decimals=draw(st.sampled_from([None, "text", "bytes", dict.fromkeys(numbers[:1], "bytes")])),
         table=draw(st.sampled_from(["", "orders", "public.orders"])),
-        deleted=() if record_format == "debezium" else tuple(draw(st.lists(st.sampled_from(FLAGS), max_size=2))),
+        deleted=()
+        if record_format and FORMATS[record_format].operation
+        else tuple(draw(st.lists(st.sampled_from(FLAGS), min_size=record_format == "row", max_size=2))),
     )
 
 

@@ -167,6 +167,8 @@ def test_an_entity_says_the_flags_of_deletes_and_its_table() -> None:
     found = load({"entities.yaml": FLAGGED % text}).entities["user"]
     assert found.table == "shop.users"
     assert found.deleted == (DeleteFlag("op_type", ("D", "true", "true", "1", "2.0", "x")),)
+    truncates = load({"entities.yaml": FLAGGED % "format: row, deleted: {column: op, values: [D], truncates: [T, 9]}"})
+    assert truncates.entities["user"].deleted == (DeleteFlag("op", ("D",), ("T", "9")),)
     several = load({"entities.yaml": FLAGGED % "deleted: [{column: _op, values: [d]}, {column: _cdc.gone}]"})
     assert several.entities["user"].deleted == (DeleteFlag("_op", ("d",)), DeleteFlag("_cdc.gone"))
 
@@ -186,6 +188,13 @@ def test_an_entity_says_the_flags_of_deletes_and_its_table() -> None:
             "format: debezium, deleted: {column: op, values: [d]}",
             "pins `format: debezium`, whose `op` says the deletes",
         ),
+        ("format: dms, deleted: {column: op}", "pins `format: dms`, whose `metadata.operation` says the deletes"),
+        ("format: row", "entity `user` pins `format: row` and has no `deleted`"),
+        ("format: goldengat", "did you mean 'goldengate'?"),
+        ("deleted: {column: op, values: [D], truncate: [T]}", "did you mean 'truncates'?"),
+        ("deleted: {column: op, truncates: [T]}", "`truncates` needs `values`"),
+        ("deleted: {column: op, values: [D, T], truncates: [T]}", "`T` says a delete and a truncate"),
+        ("deleted: {column: op, values: [D], truncates: T}", "`truncates` is a list of texts, numbers, true or false"),
         ("table: [a, b]", "`table` is a list, not text"),
         ("tabel: a", "did you mean 'table'?"),
         ("delete: {column: op}", "did you mean 'deleted'?"),

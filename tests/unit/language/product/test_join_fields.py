@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from processor.language.product.join_fields import array_of, join_keys, parse_compared, parse_element, typed_field
 from processor.values.entity import Entity, parse_type
-from registry.model import column_of
+from registry.fields import column_of
 from statestore import keys
 
 

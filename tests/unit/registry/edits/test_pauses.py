@@ -1,13 +1,14 @@
 """Who paused a product last, by the history."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from registry.edits.history import last_pause
-from registry.model import HistoryEntry
+from registry.edits.history import current_pauses, last_pause
+from registry.model import HistoryEntry, Snapshot
 
 RUNS, PAUSED = {"name": "p", "paused": False}, {"name": "p", "paused": True}
 
@@ -37,3 +38,23 @@ def test_a_pause_that_the_history_does_not_know_is_not_named(history: list[Histo
 
 def test_a_product_that_begins_paused_without_a_reason_is_named_by_its_author() -> None:
     assert last_pause([entry(None, PAUSED, "ada")], "p") == "by ada at 2026-11-24 03:05:07 UTC"
+
+
+def test_the_pauses_of_topics_and_products_that_last_are_named(applied: Snapshot) -> None:
+    def work(old: list[str], new: list[str], who: str) -> HistoryEntry:
+        before, after = ({"paused": False, "paused_topics": topics} for topics in (old, new))
+        return replace(entry(before, after, who, "repair"), entry="work")
+
+    name = applied.products[0].name
+    stored = replace(
+        applied, paused_topics=("a", "b", "unknown"), products=(replace(applied.products[0], paused=True),)
+    )
+    history = [
+        entry({"name": name, "paused": False}, {"name": name, "paused": True}, "eve"),
+        work(["a"], ["a", "b"], "bob"),
+        work([], ["a"], "ada"),
+        work(["b"], [], "cyd"),
+        work([], ["b"], "cyd"),
+    ]
+    found = [(one.kind, one.name, one.who, one.why) for one in current_pauses(stored, history)]
+    assert found == [("topic", "a", "ada", "repair"), ("topic", "b", "bob", "repair"), ("product", name, "eve", "")]

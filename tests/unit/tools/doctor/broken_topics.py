@@ -145,7 +145,7 @@ def recorded_rows(*values: Any, **more: Any) -> Callable[[Healthy], object]:
         around.plan = replace(around.plan, entities=entities)
         encoded = (value if isinstance(value, bytes) else json.dumps(value).encode() for value in values)
         around.kafka.records["user"] = [
-            Record(topic="user", partition=0, offset=n, key=None, value=value) for n, value in enumerate(encoded)
+            Record(topic="user", partition=n % 2, offset=n, key=None, value=value) for n, value in enumerate(encoded)
         ]
 
     return breaks
@@ -158,10 +158,25 @@ def of_table(table: str, **row: Any) -> dict[str, Any]:
 USER_ROW = {"email": "a", "username": "ann"}
 ALL = {"id": 1, "username": "ann", "registered_at": None}
 """The other columns of a user."""
-DMS = {"data": USER_ROW, "metadata": {"record-type": "data", "operation": "insert"}}
+QLIK = {"data": USER_ROW, "beforeData": None, "headers": {"operation": "INSERT"}}
+
+
+def of_dms(table: str, operation: str = "insert", rule: str = "schema-table") -> dict[str, object]:
+    return {
+        "data": {**USER_ROW, **ALL},
+        "metadata": {"record-type": "data", "operation": operation, "table-name": table, "partition-key-type": rule},
+    }
+
+
 FORMAT_FAULTS = [
-    Fault("records of DMS", recorded_rows(DMS, DMS), "source records", "failure", "user: 2 of the last 2 records become "
-          "dead letters of entity user: an envelope of AWS DMS", "let a transform write rows"),
+    Fault("records of Qlik", recorded_rows(QLIK, QLIK), "source records", "failure", "user: 2 of the last 2 records become "
+          "dead letters of entity user: an envelope of Qlik", "let a transform write rows"),
+    Fault("two tables of AWS DMS", recorded_rows(of_dms("users"), of_dms("people")),
+          "source records", "warning", "its records are of the tables people, users", "write `table` in the entity"),
+    Fault("two rules for the partitions of AWS DMS", recorded_rows(of_dms("users", "load", "primary-key"), of_dms("users")),
+          "source records", "failure", "primary-key and schema-table choose the partitions", "partition-key-type"),
+    Fault("an unknown operation of AWS DMS", recorded_rows(of_dms("users", "merge")), "source records", "failure",
+          "an operation load, read, insert", "correct `format`"),
     Fault("records of Glue's registry", recorded_rows(b"\x03\x00" + bytes(16) + b"x"), "source records", "failure",
           "framed for the AWS Glue Schema Registry", "JSON"),
     Fault("records of Apicurio", recorded_rows(b"\0" + (7).to_bytes(8, "big") + b"x"), "source records", "failure",

@@ -10,7 +10,7 @@ from processor.engine.protocol.decode import decode
 from processor.language.definitions.load import load
 from processor.tools.source.draft import DraftEntity, entities_text, guess_references, product_text
 from processor.tools.source.topics import draft_topics
-from processor.values.record import Record
+from processor.values.record import Record, Rejected
 from processor.values.recorded_topics import read_records
 
 SAMPLES = Path(__file__).parents[3] / "data" / "debezium"
@@ -178,14 +178,12 @@ def test_a_schema_gives_the_types_of_the_page(mode: str) -> None:
 
 
 ORDER = {"id": 1, "customer": "Ann"}
-DMS = {"data": ORDER, "metadata": {"record-type": "data", "operation": "insert"}}
 
 
 @pytest.mark.parametrize(
     ("value", "name"),
     [
-        (DMS, "an envelope of AWS DMS"),
-        ({"database": "s", "table": "o", "type": "insert", "data": ORDER}, "an envelope of Maxwell"),
+        ({"data": ORDER, "beforeData": None, "headers": {"operation": "INSERT"}}, "an envelope of Qlik"),
         ({"before": None, "after": ORDER}, "an envelope of Materialize"),
         ({"payload": ORDER, "eventType": "x"}, "an envelope of an outbox"),
         ({"row": ORDER, "kind": 1}, "its member 'row' has the key"),
@@ -200,9 +198,82 @@ def test_an_envelope_of_another_system_is_named_and_not_drafted(value: Any, name
     assert list(load({"entities.yaml": text}).entities) == ["t"]
 
 
+def drafted(*records: Record) -> str:
+    return entities_text([draft(*records)], ["# top"]).partition("\n\n")[2]
+
+
+DMS = {"record-type": "data", "operation": "insert", "schema-name": "shop", "table-name": "orders"}
+TABLE = {"table-def": {"columns": {"id": {"type": "INT32"}}, "primary-key": ["id"]}}
+GOLDENGATE = {"table": "SHOP.ORDERS", "op_type": "I", "pos": "01", "primary_keys": ["id", "customer"], "after": ORDER}
+EVENT = {"specversion": "1.0", "id": "1", "source": "/debezium/postgresql/app", "type": "t", "iodebeziumop": "c"}
+BODY = (
+    "  topic: shop.orders\n  key: [{key}]{guess}\n  columns:\n    id: int\n    customer: string\n  format: {format}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("records", "key", "guess", "kind"),
+    [
+        ([(b"shop.orders.1", {"data": ORDER, "metadata": DMS})], "id", "by its name: the Kafka key is none of the row", "dms"),
+        ([(b"1", {"data": ORDER, "metadata": DMS})], "id", "its values equal the Kafka key", "dms"),
+        (
+            [
+                (b"task", {"control": TABLE, "metadata": {**DMS, "record-type": "control", "operation": "create-table"}}),
+                (b"shop.orders", {"data": ORDER, "metadata": DMS}),
+            ],
+            "id", "", "dms",
+        ),
+        ([(b"1_Ann", GOLDENGATE)], "id, customer", "", "goldengate"),
+        ([([1], {"after": ORDER, "updated": "1.0"}), ([1], {"after": None, "updated": "2.0"})], "id",
+         "its values equal the Kafka key", "cockroach"),
+        ([(["Ann", 1], {"after": ORDER}), (None, {"resolved": "2.0"})], "customer, id", "its values equal the Kafka key",
+         "cockroach"),
+        ([({"id": 1}, {**EVENT, "data": {"before": None, "after": ORDER}})], "id", "", "cloudevents"),
+    ],
+)  # fmt: skip
+def test_a_kind_is_drafted_with_its_word_and_its_key(records: Any, key: str, guess: str, kind: str) -> None:
+    text = drafted(*(record("shop.orders", *one) for one in records))
+    body = BODY.format(key=key, guess=f"  # guess: {guess}" if guess else "", format=kind)
+    assert text.partition("orders:\n")[2] == body
+    entity = load({"entities.yaml": text}).entities["orders"]
+    changes = [decode(record("shop.orders", *one), entity) for one in records]
+    assert not [one for one in changes if isinstance(one, Rejected)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (["1", 2], "int"), (["1.5", 2], "decimal"), (["1", "2"], "string"), (["1", "x"], "string"), (["1", "x", 3], "json"),
+        (["true", "FALSE"], "bool"), (["true", "maybe"], "string"), (["true", True], "bool"), (["true", "1"], "string"),
+        (["1995-12-31:15:00:00", "2026-01-01 00:00:00"], "timestamp"), (["2026-01-01"], "date"), (['{"a": 1}'], "json(text)"),
+    ],
+)  # fmt: skip
+def test_text_of_a_system_that_writes_all_as_text_is_drafted_by_what_else_its_column_holds(
+    seen: list[Any], expected: str
+) -> None:
+    found = draft(*(record("t", b"t", {"data": {"id": 1, "a": value}, "metadata": DMS}) for value in seen))
+    assert found.columns["a"].type == expected
+
+
+def test_an_envelope_of_debezium_is_drafted_without_a_word_and_flags_inside_envelopes_are_columns() -> None:
+    assert "format" not in drafted(record("t", {"id": 1}, {"op": "c", "before": None, "after": ORDER, "source": {}}))
+    found = draft(record("t", b"1", {"data": {**ORDER, "_op": "D"}, "metadata": DMS}))
+    assert (found.deleted, "_op" in found.columns) == ((), True)
+
+
 def test_a_framing_of_another_registry_is_named() -> None:
     glue = Record(topic="t", partition=0, offset=0, key=None, value=b"\x03\x00" + bytes(16) + b"x")
     assert "framed for the AWS Glue Schema Registry" in draft(glue).note
+
+
+@pytest.mark.parametrize("kind", ["canal", "maxwell"])
+def test_the_records_of_a_kind_draft_its_rows_with_the_key_that_they_name(kind: str) -> None:
+    lines = (SAMPLES.parent / kind / "records.jsonl").read_text().splitlines()
+    key = b'{"database":"shop","table":"item","pk.id":1}' if kind == "maxwell" else None
+    found = draft(*(Record(topic="shop.item", partition=0, offset=0, key=key, value=line.encode()) for line in lines))
+    assert (found.key, found.key_guess, found.table, types(found)["id"]) == (("id",), "", "shop.item", "int")
+    assert set(types(found)) == {"id", "name", "more"}
+    assert "shop.boot, shop.pair, shop.sample" in found.note
 
 
 def test_an_operation_in_rows_becomes_the_word_of_the_entity_and_no_column() -> None:

@@ -1,0 +1,60 @@
+"""The row of a system without an envelope, whose deletes the entity describes by `deleted`. No record shows the kind: `format:
+row` of the entity names it.
+
+    {"ID": 1, "NAME": "Ann", "op_type": "D", "scn": 5}      deleted: {column: op_type, values: [D], truncates: [T]}
+    {"id": 1, "_fivetran_deleted": true}                    deleted: {column: _fivetran_deleted}
+    {"_airbyte_data": {"id": 1, "_ab_cdc_deleted_at": null}, "_airbyte_emitted_at": 1}      deleted: {column: _ab_cdc_deleted_at}
+
+Unlike `plain`, it leaves the members of `deleted` out of the row, and unwraps the row of Airbyte's destinations. So no document
+shows `op_type`. It fits Confluent's connector for Oracle, GoldenGate's row formatter, Kafka Connect's JDBC source with a column
+that marks deleted rows, and streams with columns as Fivetran and Airbyte write them.
+
+Read, not captured, on 2026-11-27: https://docs.confluent.io/kafka-connectors/oracle-cdc/current/overview.html,
+https://fivetran.com/docs/core-concepts/system-columns-and-tables, https://docs.airbyte.com/integrations/destinations/kafka
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from processor.values.entity import Entity
+from processor.values.envelopes.delete_flags import is_flagged, is_truncate, unsaid_delete
+from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, field_schemas
+from processor.values.record import Value
+from processor.values.values import PLAIN as PLAIN_TEXT
+
+_AIRBYTE: Final = "_airbyte_data"
+
+
+def _recognise(payload: Payload, entity: Entity) -> Literal["row", "control"] | None:
+    return None
+
+
+def _read(payload: Payload, schema: Any, entity: Entity) -> Images:
+    schemas, inner = field_schemas(schema), payload.get(_AIRBYTE)
+    if type(inner) is dict and _AIRBYTE not in entity.columns:
+        payload, schemas = inner, field_schemas((schemas or {}).get(_AIRBYTE))
+    if is_truncate(payload, entity.deleted):
+        return "truncate"
+    gone = is_flagged(payload, entity.deleted)
+    refusal = None if gone else unsaid_delete(payload, entity)
+    return RowImage(_without_flags(payload, entity), gone, schemas, PLAIN_TEXT, refusal=refusal)
+
+
+def _without_flags(payload: Payload, entity: Entity) -> Mapping[str, Value]:
+    names = {flag.column if flag.column in payload else flag.column.partition(".")[0] for flag in entity.deleted}
+    return {name: value for name, value in payload.items() if name not in names or name in entity.columns}
+
+
+ROW: Final = Envelope(
+    name="row",
+    system="no connector",
+    wraps=False,
+    members=frozenset(),
+    recognise=_recognise,
+    read=_read,
+    wrap=lambda row: row,
+    reading=PLAIN_TEXT,
+    sample='{"id": 1, "op_type": "I"}',
+    deletes="[`deleted`](#deleted), or null",
+    transactions="none",
+)
