@@ -121,7 +121,7 @@ class _TypeReader:
         for name in path[:-1]:
             above = self._below(_join_at(above.joins, (name,)), above)
         shown = self.shown(join.selection, self._below(join, above))
-        if join.aggregated or (not join.many and join.required and not above.absent):
+        if join.aggregated or (not join.many and join.required and not level.absent):
             return shown
         if join.key is not None:
             return MapType(items=shown, most=join.limit)
