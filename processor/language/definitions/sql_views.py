@@ -163,6 +163,13 @@ class ViewReader(TablesReader):
         self._joins.append(source)
         return source
 
+    def _existing(self, node: Any) -> Source:
+        """The join of the subquery of EXISTS."""
+        source = self._subquery(node.this, node)
+        if source.grouped and not source.partition:
+            raise self._error(node, "EXISTS of an aggregate is always true", "select a column in the subquery")
+        return source
+
     def _scalar(self, select: Any, node: Any) -> str:
         """The name of a join whose value is that of a subquery."""
         source = self._subquery(select, node)
@@ -194,7 +201,7 @@ class ViewReader(TablesReader):
         def change(one: Any) -> Any:
             match one:
                 case exp.Exists():
-                    return named(f"(count({write_path(Column(name=self._subquery(one.this, one).name))}) > 0)")
+                    return named(f"(count({write_path(Column(name=self._existing(one).name))}) > 0)")
                 case exp.Subquery() if isinstance(one.this, exp.Select):
                     return named(self._scalar(one.this, one))
                 case exp.Anonymous() if str(one.this).lower() == "array" and isinstance(
@@ -386,7 +393,7 @@ class ViewReader(TablesReader):
         exp = self._exp
         call = node.this if isinstance(node, exp.Filter) else node
         name = str(call.this).lower()
-        if not call.expressions:
+        if not call.expressions or any(not one.expressions for one in call.find_all(exp.Distinct)):
             raise self._error(node, f"`{name}` has no argument", f"write `{name}(...)` around one expression")
         if whole := self._aggregated_row(call, scope):
             call.set("expressions", whole)

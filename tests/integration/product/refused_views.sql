@@ -71,3 +71,9 @@ on l.order_id = o.id group by u.id
 -- `'none'` is not JSON
 select u.id, coalesce(json_agg(o.id) filter (where o.id is not null), 'none') as l from users u left join orders o
 on o.user_id = u.id group by u.id
+
+-- EXISTS of an aggregate is always true
+select u.id, exists (select min(o.total) from orders o where o.user_id = u.id) as buys from users u
+
+-- `count` has no argument
+select u.id, count(distinct ) as n from users u left join orders o on o.user_id = u.id group by u.id
