@@ -44,6 +44,7 @@ from processor.engine.protocol.gates import wait_json, wait_lines, wait_text
 from processor.engine.protocol.ledger import group_key, group_partition, read_entry
 from processor.engine.rounds.publish_stage import encoded_document
 from processor.errors import StatestoreError
+from processor.language.definitions.describe import definition_lines, describe_product
 from processor.language.product.avro import NAMES_CURE, avro_schema
 from processor.language.product.document_type import document_schema, index_mapping
 from processor.language.product.product import DocumentFormat
@@ -127,6 +128,7 @@ def _may_lack(plan: Plan, product: ProductPlan) -> bool:
     one_of(
         flag("--sql", "show the one PostgreSQL query that the documents equal"),
         flag("--mermaid", "print the tree of joins as a Mermaid diagram"),
+        flag("--tree", "print the product as a tree, also one given as SQL"),
     ),
     JSON,
     PRETTY,
@@ -137,8 +139,10 @@ def _may_lack(plan: Plan, product: ProductPlan) -> bool:
 def explain_product(options: argparse.Namespace) -> int:
     """Show a product's access paths, its SQL (--sql), or why a document is as it is (KEY)."""
     if options.key is not None:
-        if options.definitions or options.sql or options.mermaid:
-            raise StatestoreError("KEY names a document of the state: leave --definitions, --sql and --mermaid out")
+        if options.definitions or options.sql or options.mermaid or options.tree:
+            raise StatestoreError(
+                "KEY names a document of the state: leave --definitions, --sql, --mermaid and --tree out"
+            )
         return _explain_document(options)
     plan = chosen_plan(options)
     product = product_of(plan, options.product)
@@ -148,6 +152,9 @@ def explain_product(options: argparse.Namespace) -> int:
     elif options.mermaid:
         diagram = visible_lines(mermaid_lines(plan, product))
         print(json.dumps({"product": options.product, "mermaid": diagram}) if options.json else diagram)
+    elif options.tree:
+        tree = describe_product(product.product)
+        print(json.dumps(tree) if options.json else visible_lines(definition_lines(tree)))
     else:
         explained = explain(plan, product)
         print(json.dumps(asdict(explained), indent=2) if options.json else visible_lines(explanation_lines(explained)))

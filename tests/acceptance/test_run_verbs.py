@@ -254,7 +254,9 @@ def test_explain_shows_the_rows_of_a_document(finished: tuple[Story, Path], caps
     assert rows["starred_repos"] == len(document["starred_repos"])
     assert rows["pull_requests"] == len(document["pull_requests"])
     assert main(["explain", "user_profile", key, "--sql", *story.flags]) == 1
-    message = "statestore explain: KEY names a document of the state: leave --definitions, --sql and --mermaid out\n"
+    message = (
+        "statestore explain: KEY names a document of the state: leave --definitions, --sql, --mermaid and --tree out\n"
+    )
     assert capsys.readouterr().err == message
     assert main(["explain", "user_profile", "nobody", *story.flags]) == 1
     assert "has no document for nobody: the table has no row user nobody: no record" in capsys.readouterr().out

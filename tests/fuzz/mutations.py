@@ -14,6 +14,8 @@ WORDS = [
     "\U0001f600", "²", "é",
     "id", "id[]", "id[].x", "parent", "parent.parent", "a.b.c.d", "on", "one", "many", "join", "embed", "fields", "value",
     "where", "order_by",
+    "through", "distinct", "key", "except", "*", "flat", "group by id", "having", "filter (where", "array_agg(",
+    "json_build_object(", "exists (select 1 from", "with t as (", "lateral (", "row_number() over (", "order by", "distinct on (",
     "limit", "total", "required", "strong", "sql", "topic", "shards", "format", "decimals", "key", "columns", "int",
     "table", "deleted", "column", "values",
     "decimal(12,2)", "decimal(99,99)",

@@ -10,6 +10,7 @@
     drawn N  some random products, by their number, which operators edit (`tests.simulator.mixed`); `drawn computed N` with
              expressions in joins and computed columns
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
+    flat N   the same with the words of lists: lists of several joins, each element once, by a key, nested fields
     compared N   the same over columns that say how their text compares, with other spellings of each text
     computed N   the same with expressions in joins, computed columns, and arrays within json
 
@@ -34,6 +35,7 @@ from tests.integration.product.products import (
     draw_compared_definitions,
     draw_computed_definitions,
     draw_definitions,
+    draw_list_definitions,
     draw_row,
     respell,
 )
@@ -255,6 +257,10 @@ def _compared(name: str) -> Shape:
     return replace(_any(name), definitions=definitions, draw_row={e: partial(drawn, entity=e) for e in ENTITIES})
 
 
+def _flat(name: str) -> Shape:
+    return replace(_any(name), definitions=draw_list_definitions(Random(name)))
+
+
 def _computed(name: str) -> Shape:
     return replace(_any(name), definitions=draw_computed_definitions(Random(name)), draw_row=_computed_rows())
 
@@ -284,5 +290,5 @@ def shape_of(name: str) -> Shape:
     """The shape of this name."""
     if name in SHAPES:
         return SHAPES[name]
-    kinds = {"compared": _compared, "computed": _computed, "drawn": _drawn, "any": _any}
+    kinds = {"compared": _compared, "computed": _computed, "drawn": _drawn, "any": _any, "flat": _flat}
     return kinds[name.split()[0]](name)

@@ -3,13 +3,26 @@
 The values are equal for every model that `load` can make: there, the `join`s of a level come before its `embed`s.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from processor.language.definitions.names import write_path
 from processor.language.definitions.shape import write_duration
-from processor.language.product.expressions.expression import Column, Expression
-from processor.language.product.product import BareValue, Fields, Gate, Join, OrderTerm, Product, Selection, WholeRow
+from processor.language.product.expressions.expression import Column, Expression, Path
+from processor.language.product.product import (
+    BareValue,
+    Fields,
+    Gate,
+    Join,
+    OrderTerm,
+    Product,
+    Selection,
+    WholeRow,
+    embeds,
+    members_below,
+)
+from processor.values import canonical_json
 from processor.values.entity import ComputedColumn, Entity
 from processor.values.placeholders import PLACEHOLDER
 
@@ -85,6 +98,32 @@ def describe_product(product: Product) -> dict[str, Any]:
     return heading | _selection(product.selection) | _joins(product.joins)
 
 
+_PLAIN: Final = re.compile(r"(?!(?:true|false|null)$)[A-Za-z_][\w.]*(?: [\w.]+)*", re.ASCII | re.IGNORECASE)
+_FLOW_WIDTH: Final = 100
+
+
+def definition_lines(described: Mapping[str, Any], margin: str = "") -> Iterator[str]:
+    """A definition as the lines of a file."""
+    for name, value in described.items():
+        flow = f"{margin}{_flow(name)}: {_flow(value)}"
+        if isinstance(value, Mapping) and (len(flow) > _FLOW_WIDTH or margin == "" or "{" in _flow(value)[1:]):
+            yield f"{margin}{_flow(name)}:"
+            yield from definition_lines(value, margin + "  ")
+        else:
+            yield flow
+
+
+def _flow(value: Any) -> str:
+    match value:
+        case Mapping():
+            return f"{{{', '.join(f'{_flow(name)}: {_flow(one)}' for name, one in value.items())}}}"
+        case list():
+            return f"[{', '.join(map(_flow, value))}]"
+        case str() if _PLAIN.fullmatch(value):
+            return value
+    return canonical_json.dumps(value)
+
+
 def describe_gate(gate: Gate) -> dict[str, str]:
     """The value of `publish` of a product with this gate."""
     waits = {"quiet": gate.quiet, "every": gate.every, "at_most": gate.at_most}
@@ -105,13 +144,21 @@ def _selection(selection: Selection) -> dict[str, Any]:
 
 
 def _joins(joins: tuple[Join, ...]) -> dict[str, Any]:
-    words = (("join", False), ("embed", True))
-    described = {word: {join.name: _join(join) for join in joins if join.shown is shown} for word, shown in words}
-    return {word: below for word, below in described.items() if below}
+    """The joins of a level, each under its word."""
+    members = [*members_below(joins)]
+    names = {path: (join.name,) for path, join in members}
+    hidden = {join.name: _join(join, names.get(path[:-1], path[:-1])) for path, join in members if not join.shown}
+    shown = {join.name: _join(join, names.get(path[:-1], path[:-1])) for path, join in embeds(joins)}
+    return {word: below for word, below in (("join", hidden), ("embed", shown)) if below}
 
 
-def _join(join: Join) -> dict[str, Any]:
-    described: dict[str, Any] = {"many" if join.many else "one": join.entity, "on": dict(join.written or join.on)}
+def _join(join: Join, above: Path) -> dict[str, Any]:
+    """A join. `above`: the path of the join whose rows it joins; empty for the row of its level."""
+    on = {
+        child: write_path(Column(name=parent, path=above)) if above else parent
+        for child, parent in join.written or join.on
+    }
+    described: dict[str, Any] = {"many" if join.many else "one": join.entity, "on": on}
     if join.where is not None:
         described["where"] = write_expression(join.where)
     if join.required:
@@ -124,6 +171,10 @@ def _join(join: Join) -> dict[str, Any]:
         described["limit"] = join.limit
     if join.total:
         described["total"] = True
+    if join.distinct:
+        described["distinct"] = True
+    if join.key is not None:
+        described["key"] = write_expression(join.key)
     return described | _selection(join.selection) | _joins(join.joins)
 
 

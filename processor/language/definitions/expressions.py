@@ -6,13 +6,16 @@ This module reads a simple column without a parser. `processor.language.definiti
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from itertools import takewhile
+from typing import Any, Final, TypedDict, cast
 
 from processor.language.definitions.names import (
     NameScope,
     UnknownColumn,
     aggregated_column,
     compare_of,
+    compare_of_expression,
+    expression_type,
     find_many,
     parse_path,
     resolve,
@@ -40,14 +43,18 @@ from processor.language.definitions.sql_parser import (
 from processor.language.product.expressions.catalogue import FUNCTIONS, OVERLOADS
 from processor.language.product.expressions.expression import (
     Aggregate,
+    AggregateOrder,
+    Built,
     Call,
     Column,
     Computed,
     Expression,
+    ExpressionNode,
     Literal,
     Path,
     Shown,
     Type,
+    is_built,
     map_columns,
     node_of,
     references,
@@ -55,9 +62,19 @@ from processor.language.product.expressions.expression import (
 from processor.language.product.expressions.json_values import read_path
 from processor.language.product.expressions.regular_expressions import WrongPattern, check_replacement, read_pattern
 from processor.language.product.join_fields import read_computed
+from processor.language.product.product import BareValue, Join
 from processor.values.entity import ColumnType, TypeName
 
-AGGREGATES: Final = ("count", "sum", "min", "max", "avg")
+AGGREGATES: Final = (
+    "count", "sum", "min", "max", "avg", "bool_and", "bool_or", "array_agg", "string_agg", "json_object_agg", "first", "last",
+)  # fmt: skip
+AGGREGATE_ALIASES: Final = {
+    "json_agg": "array_agg", "jsonb_agg": "array_agg", "jsonb_object_agg": "json_object_agg", "every": "bool_and",
+}  # fmt: skip
+_BUILDERS: Final = {
+    "json_build_object": "object", "jsonb_build_object": "object", "json_build_array": "array", "jsonb_build_array": "array",
+    "array": "array",
+}  # fmt: skip
 _LITERALS: Final = ("true", "false", "null")
 _ALIASES: Final = {
     "ceiling": "ceil", "character_length": "char_length", "substr": "substring", "btrim": "trim", "strpos": "position",
@@ -137,6 +154,8 @@ def read_row_expression(
     if as_type and (as_type.array or read.type is None or node is None):
         what = f"the expression `{text}` gives {read.type or 'null'}, not {as_type}"
         problems.add(location, what, "declare this type, or cast the expression")
+    elif node is not None and is_built(node):
+        problems.add(location, f"the expression `{text}` builds json", "build it in `fields` of a product")
     elif node is None or not any(True for _ in references(node)):
         problems.add(location, f"the expression `{text}` reads no column", "name a column of the row in it")
     elif isinstance(node, Column) and type_ == "json":
@@ -214,34 +233,56 @@ class _Reader:
                 return make_literal(value)
             case ParsedName(parts=parts):
                 return self._name(parts)
-            case ParsedCall(name=name, args=args) if name in AGGREGATES:
-                return self._aggregate(name, args)
+            case ParsedCall(name=name) if name in AGGREGATES or name in AGGREGATE_ALIASES:
+                return self._aggregate(replace(parsed, name=AGGREGATE_ALIASES.get(name, name)))
+            case ParsedCall(name=name) if parsed.distinct or parsed.order or parsed.where is not None:
+                word = "distinct" if parsed.distinct else "order by" if parsed.order else "filter"
+                what = f"`{name}` is no aggregate, so it takes no `{word}`"
+                raise WrongDefinition(what, f"remove `{word}`, or write one of {', '.join(AGGREGATES)}")
+            case ParsedCall(name=name, args=args) if name in _BUILDERS:
+                return self._built(name, args)
             case ParsedCall(name="to timestamp", args=args):
                 return apply_overload("without zone(timestamp)", self._call("to timestamp", args))
             case ParsedCall(name=name, args=args):
                 return self._call(_ALIASES.get(name, name), args)
 
     def _name(self, parts: Path) -> TypedNode:
-        if parts[-1] == "*" or (self.over and parts == self.over):
+        is_rows = bool(self.over) and self.scope.physical(parts) == self.over
+        if is_rows and (value := self.value_of_rows()) is not None:
+            return value
+        if parts[-1] == "*" or is_rows:
             what = f"`{'.'.join(parts)}` means rows, not a value"
             raise WrongDefinition(what, "use it in `count`, or name a column")
         if len(parts) == 1 and parts[0].lower() in _VOLATILE and parts[0] not in _known_names(self.scope):
             raise _volatile_error(parts[0])
-        inside = bool(self.over) and parts[: len(self.over)] == self.over
-        scope = self._inner if inside else self.scope
-        node, type_ = resolve(parts[len(self.over) :] if inside else parts, scope)
-        if self.over and not inside and not isinstance(node, Column):
+        whole = self.scope.physical(parts)
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(whole[:-1], self.over, strict=False)))
+        if not any(one.many for one in self._joins(self.over[:shared])):
+            shared = 0
+        scope = scope_at_path(self.over[:shared], self.scope)
+        node, type_ = resolve(whole[shared:] if shared else parts, scope)
+        lifts = len(self.over) - shared
+        if lifts and not isinstance(node, Column):
             what = f"an aggregate over `{'.'.join(self.over)}` cannot use the value of the join `{'.'.join(parts)}`"
             raise WrongDefinition(what, "move the join's value out of the aggregate")
         compare = compare_of(node, scope)
         made = computed_node(node, scope) if isinstance(node, Column) else None
         read = node if made is None else made.node
-        if self.over and not inside:
-            read = map_columns(read, lambda column: replace(column, up=column.up + len(self.over)))
+        if lifts:
+            read = map_columns(read, lambda column: replace(column, up=column.up + lifts))
         stored = f"as stored({type_})"
         if made is None and stored in FUNCTIONS:
             read = Call(function=stored, args=(read,), type=type_)
         return TypedNode(read, type_, compare=compare)
+
+    def _joins(self, path: Path) -> Iterator[Join]:
+        scope = self.scope
+        for name in path:
+            join = scope.joins[name]
+            if join is None:
+                raise AlreadyReported
+            yield join
+            scope = scope.below(join)
 
     def _call(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
         if name in _VOLATILE:
@@ -358,11 +399,31 @@ class _Reader:
             text, pattern = apply_function("lower", [text]), make_literal(FUNCTIONS["lower(string)"].run(pattern_text))
         return apply_function("like", [text, pattern, escape])
 
-    def _aggregate(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
-        if len(args) != 1:
-            what = f"`{name}` takes one argument, not {len(args)}"
-            raise WrongDefinition(what, f"write `{name}(...)` around one expression")
-        over, rows = self._aggregated_rows(name, args[0])
+    def _built(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
+        """A json object or array of values."""
+        if _BUILDERS[name] == "array":
+            return TypedNode(Built(parts=tuple(map(self._part, args))), "json")
+        keys = [arg.value for arg in args[::2] if isinstance(arg, ParsedConstant) and isinstance(arg.value, str)]
+        if len(keys) * 2 != len(args) or len({*keys}) < len(keys):
+            what = f"`{name}` takes pairs of a name and a value, where each name is another text in quotes"
+            raise WrongDefinition(what, f"write `{name}('name', title, 'size', length)`")
+        return TypedNode(Built(parts=tuple(map(self._part, args[1::2])), names=tuple(keys)), "json")
+
+    def _part(self, arg: ParsedExpression) -> ExpressionNode:
+        """A value of a json object or array; a column alone as the row has it."""
+        node = self.read(arg).node
+        stored = isinstance(node, Call) and node.function.startswith("as stored(")
+        return node.args[0] if stored and isinstance(node, Call) else node
+
+    def _aggregate(self, call: ParsedCall) -> TypedNode:
+        name, args = call.name, call.args
+        count = 2 if name in ("string_agg", "json_object_agg") else 1
+        if len(args) != count:
+            forms = {"string_agg": "string_agg(name, ', ')", "json_object_agg": "json_object_agg(name, value)"}
+            what = f"`{name}` takes {'two arguments' if count > 1 else 'one argument'}, not {len(args)}"
+            form = f"`{forms[name]}`" if name in forms else f"`{name}(...)` around one expression"
+            raise WrongDefinition(what, f"write {form}")
+        over, rows = self._aggregated_rows(call)
         if not over and not self.may_aggregate:
             if not rows:  # a wrong name in the argument gives a better error than the one below
                 try:
@@ -375,44 +436,98 @@ class _Reader:
                 f"name a joined `many` in it, e.g. `{name}(stars.column)`, or use it in `fields` or `value` of a `many`"
             )
             raise WrongDefinition(f"`{name}` has no rows to aggregate here", cure)
-        if rows:
-            if name != "count":
-                cure = f"name a column in it: `{name}({aggregated_column(over, self.scope)})`"
-                raise WrongDefinition(f"`{name}` takes a value, not rows", cure)
-            return TypedNode(Aggregate(function="count", argument=None, over=over, type="int"), "int")
-        argument = replace(self, over=over, may_aggregate=False).read(args[0])
-        return _apply_average(argument, over) if name == "avg" else _apply_aggregate(name, argument, over)
+        inner = replace(self, over=over, may_aggregate=False)
+        value = inner.value_of_rows() if rows and over and (name != "count" or call.distinct) else None
+        if rows and value is None and (name != "count" or call.distinct):
+            cure = f"name a column in it: `{name}({aggregated_column(over, self.scope)})`"
+            raise WrongDefinition(f"`{name}` takes a value, not rows", cure)
+        more = inner.modifiers(call)
+        if rows and value is None:
+            return TypedNode(Aggregate(function="count", argument=None, over=over, type="int", **more), "int")
+        argument = inner.read(args[0]) if value is None else value
+        if count > 1:
+            return _apply_pair(name, argument, inner.read(args[1]), over, more)
+        return _apply_average(argument, over, more) if name == "avg" else _apply_aggregate(name, argument, over, more)
 
-    def _aggregated_rows(self, name: str, arg: ParsedExpression) -> tuple[Path, bool]:
-        """The path of joins to the `many` that the argument names (empty: the level's own rows), and whether the argument names
-        the rows themselves instead of a value."""
+    def value_of_rows(self) -> TypedNode | None:
+        """The `value` of the aggregated `many`, at one of its rows; None for a `many` without one."""
+        above = scope_at_path(self.over[:-1], self.scope)
+        join = above.joins[self.over[-1]]
+        if join is None or join.aggregated or not isinstance(join.selection, BareValue):
+            return None
+        shown, below = join.selection.expression, above.below(join)
+        type_, compare = expression_type(shown, below), compare_of_expression(shown, below)
+        node = node_of(shown)
+        stored = f"as stored({type_})"
+        if isinstance(node, Column | Shown) and stored in FUNCTIONS:
+            node = Call(function=stored, args=(node,), type=type_)
+        return TypedNode(node, type_, compare=compare)
+
+    def modifiers(self, call: ParsedCall) -> "_Modifiers":
+        """`distinct`, `order by` and `filter` of an aggregate, read at its rows."""
+        where = None if call.where is None else self.read(call.where)
+        if where is not None and where.type not in ("bool", None):
+            what = f"the `filter` of `{call.name}` is {where.type}, not bool"
+            raise WrongDefinition(what, "write a condition, e.g. `filter (where status = 'open')`")
+        order = tuple((self.read(by), down, nulls_first) for by, down, nulls_first in call.order)
+        for by, _, _ in order:
+            if by.type == "json":
+                raise WrongDefinition(f"`{call.name}` has an order by json or an array", "order by a scalar value")
+        if call.distinct and call.order and [by for by, _, _ in call.order] != list(call.args[:1]):
+            what = f"`{call.name}(distinct ...)` has another order than that of its values"
+            raise WrongDefinition(what, "order by the value itself, or remove `distinct`")
+        return {
+            "where": None if where is None else where.node,
+            "distinct": call.distinct,
+            "order": tuple(
+                AggregateOrder(
+                    by=fold(by, by.compare).node, descending=down, nulls_first=nulls_first, is_text=by.type == "string"
+                )
+                for by, down, nulls_first in order
+            ),
+        }
+
+    def _aggregated_rows(self, call: ParsedCall) -> tuple[Path, bool]:
+        """The path of joins to the rows that the call names (empty: the level's own rows), and whether its argument names the
+        rows themselves instead of a value."""
         if self.over:
             cure = "keep one of them, or aggregate one level after the other"
-            raise WrongDefinition(f"`{name}` is inside another aggregate", cure)
-        found = dict.fromkeys(over for parts in _names_of(arg) if (over := self._path_to_many(parts)))
-        if len(found) > 1:
+            raise WrongDefinition(f"`{call.name}` is inside another aggregate", cure)
+        found = dict.fromkeys(over for parts in _names_of(call) if (over := self._path_to_many(parts)))
+        longest = max(found, key=len, default=())
+        if any(over != longest[: len(over)] for over in found):
             names = " and ".join(f"`{'.'.join(over)}`" for over in found)
-            raise WrongDefinition(f"`{name}` aggregates {names} at once", "write one aggregate for each of them")
-        over = next(iter(found), ())
-        is_rows = isinstance(arg, ParsedName) and tuple(p for p in arg.parts if p != "*") == over
-        return over, is_rows
+            raise WrongDefinition(f"`{call.name}` aggregates {names} at once", "write one aggregate for each of them")
+        arg = call.args[0]
+        is_rows = (
+            isinstance(arg, ParsedName) and self.scope.physical(tuple(p for p in arg.parts if p != "*")) == longest
+        )
+        return longest, is_rows
 
     def _path_to_many(self, parts: Path) -> Path:
-        """The beginning of a name, up to and with its first `many`; empty for a name without a `many`."""
-        scope = self.scope
+        """The beginning of a name, up to and with its last `many`; empty for a name without a `many`. Below another `many`, one
+        whose aggregates make one value of it is no list."""
+        scope, parts = self.scope, self.scope.physical(parts)
+        found: Path = ()
         for i, part in enumerate(parts):
             join = scope.joins.get(part)
             if join is None:
                 if part in scope.joins:
                     raise AlreadyReported
-                return ()
-            if join.many:
+                break
+            if join.many and not (found and join.aggregated):
                 if join.limit is not None:
                     what = f"`{part}` has a `limit`, but an aggregate reads all rows"
                     raise WrongDefinition(what, "remove `limit`, or join the rows a second time without it")
-                return parts[: i + 1]
+                found = parts[: i + 1]
             scope = scope.below(join)
-        return ()
+        return found
+
+
+class _Modifiers(TypedDict):
+    where: ExpressionNode | None
+    order: tuple[AggregateOrder, ...]
+    distinct: bool
 
 
 _ARRAYS: Final = ("cardinality", "array_length")
@@ -474,37 +589,87 @@ def _check_json_path(name: str, path: TypedNode) -> None:
         raise WrongDefinition(what, "write its steps with commas in braces, without quotes; or use `->`") from None
 
 
-def _names_of(parsed: ParsedExpression) -> Iterator[Path]:
-    match parsed:
-        case ParsedName(parts=parts):
-            yield parts
-        case ParsedCall(name=name, args=args) if name not in AGGREGATES:
-            for arg in args:
-                yield from _names_of(arg)
+def _names_of(call: ParsedCall) -> Iterator[Path]:
+    """The names in an aggregate, without those inside another one."""
+    for part in call.parts:
+        if isinstance(part, ParsedName):
+            yield part.parts
+        elif isinstance(part, ParsedCall) and part.name not in AGGREGATES:
+            yield from _names_of(part)
 
 
-def _apply_aggregate(name: str, argument: TypedNode, over: Path) -> TypedNode:
-    if name == "count":
-        return TypedNode(Aggregate(function=name, argument=argument.node, over=over, type="int"), "int")
-    if name == "sum":
-        if argument.type not in ("int", "decimal", "float"):
-            raise WrongDefinition(f"`sum` cannot take {argument.type or 'null'}", "it takes int, decimal or float")
-        type_: Type = "float" if argument.type == "float" else "decimal"
-    else:
-        type_ = argument.type
-        if type_ in ("bool", "json", None):
-            raise WrongDefinition(
-                f"`{name}` cannot take {type_ or 'null'}", "it takes numbers, text, dates and timestamps"
-            )
-    compare = argument.compare if type_ == "string" else ()
-    aggregate = Aggregate(function=name, argument=argument.node, over=over, type=type_, compare=compare)
+def _apply_pair(name: str, argument: TypedNode, second: TypedNode, over: Path, more: _Modifiers) -> TypedNode:
+    """An aggregate of two values of each row."""
+    if name == "json_object_agg":
+        if more["distinct"]:
+            raise WrongDefinition("`json_object_agg` takes no `distinct`", "remove it: each name occurs once anyway")
+        key = argument if argument.type == "string" else apply_function("to string", [argument])
+        aggregate = Aggregate(function=name, argument=key.node, second=second.node, over=over, type="json", **more)
+        return TypedNode(aggregate, "json")
+    if not isinstance(second.node, Literal) or second.type != "string":
+        raise WrongDefinition("the separator of `string_agg` is not a text in quotes", "write e.g. `', '`")
+    if argument.type != "string":
+        cure = "cast it, `string_agg(number::text, ', ')`"
+        raise WrongDefinition(f"`string_agg` cannot take {argument.type or 'null'}", cure)
+    if more["distinct"] and argument.compare:
+        raise _compared_distinct(name)
+    aggregate = Aggregate(
+        function=name, argument=argument.node, second=second.node, over=over, type="string", takes="string", **more
+    )
+    return TypedNode(aggregate, "string", compare=argument.compare)
+
+
+def _compared_distinct(name: str) -> WrongDefinition:
+    what = f"`{name}(distinct ...)` of a text that compares without case or spaces: nobody knows which spelling stays"
+    return WrongDefinition(what, "write `lower(...)` or `rtrim(...)` around the text")
+
+
+_TAKES: Final = {
+    "sum": ("int", "decimal", "float"), "bool_and": ("bool",), "bool_or": ("bool",),
+    "min": ("int", "decimal", "float", "string", "date", "timestamp"),
+}  # fmt: skip
+_LISTED: Final = {"sum": "int, decimal or float", "min": "numbers, text, dates and timestamps", "bool_and": "bool"}
+
+
+def _apply_aggregate(name: str, argument: TypedNode, over: Path, more: _Modifiers) -> TypedNode:
+    like = {"max": "min", "bool_or": "bool_and"}.get(name, name)
+    if like in _TAKES and argument.type not in _TAKES[like]:
+        raise WrongDefinition(f"`{name}` cannot take {argument.type or 'null'}", f"it takes {_LISTED[like]}")
+    if more["distinct"] and argument.type == "json":
+        raise WrongDefinition(f"`{name}(distinct ...)` cannot take json or an array", "name a scalar value in it")
+    if more["distinct"] and argument.compare and name == "array_agg":
+        raise _compared_distinct(name)
+    if name in ("first", "last") and more["distinct"]:
+        raise WrongDefinition(f"`{name}` takes no `distinct`", "remove it")
+    type_: Type = {"count": "int", "array_agg": "json"}.get(name, argument.type)  # type: ignore[assignment]
+    if name == "sum" and type_ == "int":
+        type_ = "decimal"
+    if name == "count" and more["distinct"]:
+        argument = fold(argument, argument.compare)
+    if name not in _ORDERED and not (name == "sum" and type_ == "float"):
+        more = {**more, "order": ()}
+    compare = argument.compare if like in ("min", "first", "last") and type_ == "string" else ()
+    folds = compare if like == "min" else ()
+    aggregate = Aggregate(
+        function=name,
+        argument=argument.node,
+        over=over,
+        type=type_,
+        compare=folds,
+        takes=argument.type if name == "array_agg" or more["distinct"] else None,
+        **more,
+    )
     return TypedNode(aggregate, type_, compare=compare)
 
 
-def _apply_average(argument: TypedNode, over: Path) -> TypedNode:
+_ORDERED: Final = ("array_agg", "first", "last")
+
+
+def _apply_average(argument: TypedNode, over: Path, more: _Modifiers) -> TypedNode:
     if argument.type not in ("int", "decimal", "float"):
         raise WrongDefinition(f"`avg` cannot take {argument.type or 'null'}", "it takes int, decimal or float")
-    return apply_function("/", [_apply_aggregate("sum", argument, over), _apply_aggregate("count", argument, over)])
+    total, rows = (_apply_aggregate(name, argument, over, more) for name in ("sum", "count"))
+    return apply_function("/", [total, rows])
 
 
 def _volatile_error(name: str) -> WrongDefinition:
@@ -513,7 +678,9 @@ def _volatile_error(name: str) -> WrongDefinition:
 
 
 def _unknown_function(name: str) -> WrongDefinition:
-    known = sorted(n for n in {*OVERLOADS, *AGGREGATES, *_ALIASES, "date_trunc"} - _KEYWORDS if n.isidentifier())
+    known = sorted(
+        n for n in {*OVERLOADS, *AGGREGATES, *_ALIASES, *_BUILDERS, "date_trunc"} - _KEYWORDS if n.isidentifier()
+    )
     cure = f"did you mean '{_ALSO_CALLED[name]}'?" if name in _ALSO_CALLED else suggest(name, known)
     return WrongDefinition(f"there is no function `{name}`", cure)
 
@@ -534,6 +701,6 @@ def _one_row_names(node: object) -> Iterator[str]:
             yield ".".join((*path, name))
         case Aggregate(over=path) | Shown(path=path) if path:
             yield ".".join(path)
-        case Call(args=args):
+        case Call(args=args) | Built(parts=args):
             for arg in args:
                 yield from _one_row_names(arg)

@@ -5,8 +5,8 @@ selection   `fields`, `value` or neither, the condition `where`, and `order_by`.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from processor.language.definitions.expressions import (
     TypedExpression,
@@ -16,11 +16,12 @@ from processor.language.definitions.expressions import (
     read_expression,
     read_row_expression,
 )
-from processor.language.definitions.names import NameScope, parse_path, read_own_column
-from processor.language.definitions.problems import Location, Problems, WrongDefinition, suggest
+from processor.language.definitions.names import NameScope, parse_path, read_own_column, scope_at_path, write_path
+from processor.language.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
 from processor.language.definitions.shape import (
     JOIN,
     MAX_LIMIT,
+    THROUGH,
     as_count,
     as_flag,
     as_map,
@@ -31,10 +32,28 @@ from processor.language.definitions.shape import (
 )
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
 from processor.language.product.expressions.catalogue import FUNCTIONS
-from processor.language.product.expressions.expression import Call, Column, Expression, Literal, aggregates, node_of
+from processor.language.product.expressions.expression import (
+    Call,
+    Column,
+    Computed,
+    Expression,
+    Literal,
+    Path,
+    aggregates,
+    node_of,
+    outside_aggregates,
+)
 from processor.language.product.expressions.json_values import read_path
 from processor.language.product.join_fields import array_of, parse_element, type_of, write_computed
-from processor.language.product.product import BareValue, Fields, Join, OrderTerm, Selection, WholeRow, expressions
+from processor.language.product.product import (
+    BareValue,
+    Fields,
+    Join,
+    OrderTerm,
+    Selection,
+    WholeRow,
+    expressions,
+)
 from processor.values.entity import ColumnType, Compare, Entity, united
 from registry.fields import column_of
 
@@ -55,9 +74,41 @@ def read_selection(body: Map, scope: NameScope, problems: Problems) -> Selection
         return _check_aggregates(
             value, BareValue(expression=_read_node(value, "`value`", scope, problems).expression), problems
         )
+    left_out = _read_except(body, scope, problems)
     if fields is not None:
-        return _check_aggregates(fields, Fields(members=_read_members(fields, scope, problems)), problems)
+        return _check_aggregates(fields, Fields(members=_read_members(fields, left_out, scope, problems)), problems)
+    if left_out:
+        return Fields(members=tuple(_declared(left_out, scope)))
     return WholeRow()
+
+
+def _read_except(body: Map, scope: NameScope, problems: Problems) -> set[str]:
+    """The columns that `*` leaves out."""
+    node, columns = body.get("except"), scope.columns
+    cure = "write `except: [column]`"
+    named = as_texts(node, "`except`", cure, problems) if node is not None else []
+    fields = body.get("fields")
+    if node is not None and (body.get("value") is not None or (fields is not None and not _has_star(fields))):
+        problems.add(
+            body.key_node("except"), "`except` has no `*` to leave columns out of", "add `*` to `fields`, or remove it"
+        )
+    for item, name in named:
+        if columns is not None and name not in columns:
+            problems.add(item, f"entity `{scope.entity}` has no column `{name}`", suggest(name, columns))
+    if len(named) > 0 and columns is not None and {*columns} <= {name for _, name in named}:
+        problems.add(body.key_node("except"), "`except` leaves out every column", "keep one of them")
+    return {name for _, name in named}
+
+
+def _has_star(fields: YamlNode) -> bool:
+    if isinstance(fields, Map):
+        return "*" in fields.entries
+    return isinstance(fields, Sequence) and any(isinstance(one, Scalar) and one.value == "*" for one in fields.items)
+
+
+def _declared(left_out: Collection[str], scope: NameScope) -> Iterator[tuple[str, Expression]]:
+    """The members for `*`: the declared columns."""
+    return ((name, Column(name=name)) for name in scope.columns or () if name not in left_out)
 
 
 def read_where(node: YamlNode | None, scope: NameScope, problems: Problems) -> Expression | None:
@@ -82,19 +133,31 @@ def _check_aggregates(node: YamlNode, selection: Selection, problems: Problems) 
     return selection
 
 
-def _read_members(node: YamlNode, scope: NameScope, problems: Problems) -> tuple[tuple[str, Expression], ...]:
+def _read_members(
+    node: YamlNode, left_out: Collection[str], scope: NameScope, problems: Problems
+) -> tuple[tuple[str, Expression], ...]:
+    members: list[tuple[str, Expression]] = []
     match node:
         case Map(entries=entries):
-            return tuple(
-                (name, _read_node(value, f"the field `{name}`", scope, problems).expression)
-                for name, (key, value) in entries.items()
-                if as_text(key, "the name of a field", _FIELDS, problems)
-            )
+            for name, (key, value) in entries.items():
+                if name == "*":
+                    if not isinstance(value, Scalar) or value.value not in ("*", None):
+                        problems.add(value, "`*` is all declared columns, and has no expression", 'write `"*": "*"`')
+                    members += _declared({*left_out, *entries}, scope)
+                elif as_text(key, "the name of a field", _FIELDS, problems):
+                    members.append((name, _read_member(value, f"the field `{name}`", scope, problems).expression))
+            return tuple(members)
         case Sequence():
             names = as_texts(node, "`fields`", _FIELDS, problems)
             _check_unique_names(names, problems)
-            columns = ((name, read_own_column(name, item, scope, problems)) for item, name in names)
-            return tuple((name, computed_node(column, scope) or column) for name, column in columns)
+            own = {name for _, name in names}
+            for item, name in names:
+                if name == "*":
+                    members += _declared({*left_out, *own}, scope)
+                else:
+                    column = read_own_column(name, item, scope, problems)
+                    members.append((name, computed_node(column, scope) or column))
+            return tuple(members)
         case Scalar():
             problems.add(node, f"`fields` is {describe_node(node)}, not a list or a mapping", _FIELDS)
             return ()
@@ -115,6 +178,28 @@ def _read_node(
     if text is None:
         return TypedExpression(expression=Column(name=""), type=None, valid=False)
     return read_expression(text.strip(), node, scope, problems, may_aggregate=may_aggregate and scope.many)
+
+
+def _read_member(node: YamlNode, subject: str, scope: NameScope, problems: Problems) -> TypedExpression:
+    """An expression; a mapping of them as a json object, and a list of them as a json array."""
+    before = len(problems)
+    match node:
+        case Map(entries=entries) if entries:
+            parts = [(key.text, _read_member(value, subject, scope, problems)) for key, value in entries.values()]
+            pairs = [f"'{name.replace(chr(39), chr(39) * 2)}', {_text_of(part)}" for name, part in parts]
+            text = f"json_build_object({', '.join(pairs)})"
+        case Sequence(items=items) if items:
+            text = f"json_build_array({', '.join(_text_of(_read_member(i, subject, scope, problems)) for i in items)})"
+        case _:
+            return _read_node(node, subject, scope, problems)
+    if len(problems) > before:
+        return TypedExpression(expression=Column(name=""), type=None, valid=False)
+    return read_expression(text, node, scope, problems, may_aggregate=scope.many)
+
+
+def _text_of(read: TypedExpression) -> str:
+    expression = read.expression
+    return write_path(expression) if isinstance(expression, Column) else expression.text
 
 
 def _expression_text(node: YamlNode) -> str | None:
@@ -235,7 +320,9 @@ def _read_side(text: str, node: YamlNode, scope: NameScope, problems: Problems) 
     if "." in column:
         what = f"`{text}` is not a column of `{scope.entity}` itself"
         problems.add(
-            node, what, "join on columns of the two rows themselves, or on an expression, `(data ->> 'id')::int`"
+            node,
+            what,
+            "name a column of it, `join.column` of another join of this level, or an expression, `(data ->> 'id')::int`",
         )
     else:
         problems.add(node, f"entity `{scope.entity}` has no column `{column}`", suggest(column, scope.names))
@@ -311,9 +398,9 @@ def _check_pair(
 
 def _cast_cure(sides: list[tuple[NameScope, str, str]]) -> str:
     """The shortest cast that makes the sides of one type."""
-    for (scope, field, text), (other, theirs, _) in (sides[::-1], sides):
-        own, target = _field_type(scope, field), _field_type(other, theirs)
-        if own and target and "[]" not in field and f"to {target.name}({own.name})" in FUNCTIONS:
+    for (scope, mine, text), (other, theirs, _) in (sides[::-1], sides):
+        own, target = _field_type(scope, mine), _field_type(other, theirs)
+        if own and target and "[]" not in mine and f"to {target.name}({own.name})" in FUNCTIONS:
             cast = text if parse_path(text) else f"({text})"
             return f", or cast one side: `{cast}::{target.name}`"
     return ""
@@ -359,19 +446,185 @@ class _WrittenJoin:
 
 
 def read_joins(body: Map, above: NameScope, problems: Problems) -> dict[str, Join | None]:
-    """The joins of a level by name, first those of `join`, then those of `embed`. A join with problems has None."""
-    joins: dict[str, Join | None] = {}
+    """The joins of a level by name, first those of `join`, then those of `embed`. A join with problems has None. A join to the
+    rows of another join of the level hangs below that one."""
+    reader = _JoinsReader(above=above, problems=problems, places=_places(body))
     for word, shown in (("join", False), ("embed", True)):
         mapping = as_map(body.get(word), f"`{word}`", f"write `{word}: {{name: {{one: entity, on: ...}}}}`", problems)
         for name, (key, node) in mapping.entries.items() if mapping else ():
-            if name in joins:
+            if name in reader.written:
                 problems.add(key, f"`{name}` is both a `join` and an `embed`", "rename one of them")
             as_text(key, "the name of a join", "use text without control characters", problems)
             cure = "write `{one: entity, on: {child column: parent column}}`"
             joined = as_map(node, f"the join `{name}`", cure, problems)
-            written = _WrittenJoin(name=key, body=joined, shown=shown) if joined else None
-            joins[name] = _read_join(written, above, problems) if written else None
-    return joins
+            reader.add(name, _WrittenJoin(name=key, body=joined, shown=shown) if joined else None)
+    return reader.read()
+
+
+def _places(body: Map) -> dict[str, int]:
+    """The place of each embed among the members that the embeds make."""
+    shown = body.get("embed")
+    return {name: place for place, name in enumerate(shown.entries)} if isinstance(shown, Map) else {}
+
+
+@dataclass(slots=True, kw_only=True)
+class _JoinsReader:
+    """Reads the joins of a level. A join to the rows of another one is read after that one. `joins`: those right below the level;
+    None for one with problems."""
+
+    above: NameScope
+    problems: Problems
+    places: Mapping[str, int]
+    written: dict[str, _WrittenJoin | None] = field(default_factory=dict)
+    joins: dict[str, Join | None] = field(default_factory=dict)
+    hung: list[str] = field(default_factory=list)
+    reading: list[str] = field(default_factory=list)
+
+    def add(self, name: str, written: _WrittenJoin | None) -> None:
+        """Adds a join; before it, the join that it names with `through`."""
+        node = written.body.get("through") if written else None
+        if written is None or node is None:
+            self.written[name] = written
+            return
+        between = f"{name}_through"
+        cure = "write `through: {many: entity, on: {child column: parent column}}`"
+        body = as_map(node, f"`through` of `{name}`", cure, self.problems)
+        if between in self.written:
+            what = f"`through` of `{name}` is a join `{between}`, and the level has a join of this name"
+            self.problems.add(node, what, "rename that one")
+        key = replace(written.name, value=between, text=between)
+        if body is not None:
+            check_keys(body, f"`through` of `{name}`", THROUGH, self.problems)
+        self.add(between, _WrittenJoin(name=key, body=body, shown=False) if body else None)
+        entries = {word: entry for word, entry in written.body.entries.items() if word != "through"}
+        if isinstance(on := written.body.get("on"), Map):
+            pairs = {key: (node, self._below(between, value)) for key, (node, value) in on.entries.items()}
+            entries["on"] = (entries["on"][0], replace(on, entries=pairs))
+        self.written[name] = replace(written, body=replace(written.body, entries=entries))
+
+    def _below(self, join: str, node: YamlNode) -> YamlNode:
+        """The name of a column as one of a join of the level."""
+        if not isinstance(node, Scalar) or not isinstance(node.value, str):
+            return node
+        column = column_of(node.value)
+        path = parse_path(column)
+        if path is None or path[1:]:
+            what = f"`{node.value}` is no column of the row between"
+            self.problems.add(node, what, "name a column; of an expression, make a computed column with `as`")
+            return node
+        name = write_path(Column(name=path[0], path=(join,))) + node.value[len(column) :]
+        return replace(node, value=name, text=name)
+
+    def read(self) -> dict[str, Join | None]:
+        """The joins right below the level, first the hidden ones."""
+        for name in self.written:
+            self._read(name)
+        hidden_first = sorted(self.written, key=lambda name: (of := self.written[name]) is not None and of.shown)
+        return {name: self.joins[name] for name in hidden_first if name in self.joins}
+
+    def _read(self, name: str) -> None:
+        """Reads a join, unless it is read already."""
+        if name in self.joins or name in self.hung:
+            return
+        written = self.written[name]
+        self.joins[name] = None
+        self.reading.append(name)
+        via = None if written is None else self._via(written)
+        if written is not None and via == ():
+            self.joins[name] = _read_join(written, self.above, self.problems)
+        elif written is not None and via:
+            self._read_below(written, via)
+        self.reading.remove(name)
+
+    def _via(self, written: _WrittenJoin) -> Path | None:
+        """The path of the join whose rows are above this one; empty for the level's own row, None where that has problems."""
+        on, columns, found = written.body.get("on"), self.above.columns or (), {}
+        for _, value in on.entries.values() if isinstance(on, Map) else ():
+            text = str(value.value) if isinstance(value, Scalar) else ""
+            path = parse_path(column_of(text)) or ()
+            via = path[:-1] if text not in columns and path[1:] and path[0] in self.written else ()
+            found[via] = value
+        if len(found) > 1:
+            what = f"the `on` of `{written.name.text}` names columns of several rows, but a join has one row above it"
+            cure = "keep those of one row, and compare the others in `where`: `tenant = parent.parent.tenant`"
+            self.problems.add(written.name, what, cure)
+            return None
+        via = next(iter(found), ())
+        if not via:
+            return ()
+        first = via[0]
+        if first in self.reading:
+            what = f"the `on` of `{written.name.text}` names the join `{first}`, which leads back to it"
+            self.problems.add(written.name, what, "join one of them to the row of its level")
+            return None
+        self._read(first)
+        scope = self._scope()
+        path = scope.physical(via)
+        try:
+            for step in range(len(path)):
+                above = scope_at_path(path[:step], scope)
+                if path[step] not in above.joins:
+                    what = f"`{path[step]}` in `{'.'.join(via)}` is not a join"
+                    self.problems.add(written.name, what, suggest(path[step], above.joins))
+                    return None
+                join = above.joins[path[step]]
+                if join is not None and join.limit is not None:
+                    what = f"`{path[step]}` has a `limit`, but the join `{written.name.text}` reads all its rows"
+                    self.problems.add(written.name, what, "remove `limit`, or join the rows a second time without it")
+                    return None
+            scope_at_path(path, scope)
+        except AlreadyReported:
+            return None
+        return path
+
+    def _scope(self) -> NameScope:
+        return replace(self.above, joins=self.joins)
+
+    def _read_below(self, written: _WrittenJoin, via: Path) -> None:
+        """Reads a join, and hangs it below the join at `via`."""
+        name, scope, body = written.name.text, scope_at_path(via, self._scope()), written.body
+        on = body.get("on")
+        assert isinstance(on, Map)
+        pairs = {key: (node, _own(value)) for key, (node, value) in on.entries.items()}
+        entries = {**body.entries, "on": (body.key_node("on"), replace(on, entries=pairs))}
+        if name in scope.joins:
+            what = f"`{name}` joins the rows of `{'.'.join(via)}`, which has a join of this name"
+            self.problems.add(written.name, what, "rename one of them")
+            return
+        before = len(self.problems)
+        join = _read_join(replace(written, body=replace(body, entries=entries)), scope, self.problems)
+        if join is not None and join.listed:
+            what = f"the list join `{name}` looks up an array of another row than that of its level"
+            self.problems.add(written.name, what, f"write it as an `embed` of `{via[-1]}`")
+        if join is not None and join.aggregated:
+            above_rows = range(1, len(via) + 1)
+            if any(c.up in above_rows for e in expressions(join.selection) for c in outside_aggregates(node_of(e))):
+                what = f"`{name}` aggregates rows below several rows, so `parent` has no single value in it"
+                self.problems.add(written.name, what, "put it into the aggregate")
+        if join is None or len(self.problems) > before:
+            return
+        del self.joins[name]
+        self.hung.append(name)
+        join = replace(join, lift=len(via), place=self.places.get(name, 0))
+        first = self.joins[via[0]]
+        assert first is not None
+        self.joins[via[0]] = _hung(first, via[1:], join)
+
+
+def _hung(above: Join, path: Path, join: Join) -> Join:
+    """The join `above` with `join` below the join at `path`."""
+    if not path:
+        return replace(above, joins=(*above.joins, join))
+    below = tuple(_hung(one, path[1:], join) if one.name == path[0] else one for one in above.joins)
+    return replace(above, joins=below)
+
+
+def _own(node: YamlNode) -> YamlNode:
+    """The name of a column of another join, as that row names it."""
+    assert isinstance(node, Scalar)
+    column = column_of(str(node.value))
+    name = (parse_path(column) or (column,))[-1] + str(node.value)[len(column) :]
+    return replace(node, value=name, text=name)
 
 
 def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems) -> Join | None:
@@ -390,7 +643,8 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems) -> J
     selection = read_selection(body, scope, problems)
     where = read_where(body.get("where"), scope, problems)
     order_by = read_order(body.get("order_by"), scope, problems)
-    limit = _read_limit(body, many, problems)
+    limit, key = _read_limit(body, many, problems), _read_key(body, scope, problems)
+    distinct = as_flag(body, "distinct", problems)
     required, total, strong = (as_flag(body, word, problems) for word in ("required", "total", "strong"))
     check_members(body, selection, joins, scope, problems)
     if len(problems) > before:
@@ -410,6 +664,8 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems) -> J
         joins=tuple(join for join in joins.values() if join is not None),
         strong=strong,
         compare=read_compares(on, child, above),
+        distinct=distinct,
+        key=key,
         written=_written_pairs(body.get("on"), on),
     )
     _check_combinations(join, body, problems)
@@ -431,6 +687,16 @@ def _check_combinations(join: Join, body: Map, problems: Problems) -> None:
     if join.aggregated and join.limit is not None:
         what = f"`{join.name}` has a `limit`, but its aggregate reads all rows"
         problems.add(body.key_node("limit"), what, "remove `limit`, or the aggregate")
+    for word, used in (("distinct", join.distinct), ("key", join.key is not None)):
+        if used and (not join.many or join.aggregated or join.listed):
+            kind = "a list join, which keeps its array" if join.listed else "one value" if join.many else "a `one`"
+            problems.add(
+                body.key_node(word), f"`{word}` is for a list, and `{join.name}` is {kind}", f"remove `{word}`"
+            )
+    if join.distinct and join.key is not None:
+        problems.add(
+            body.key_node("distinct"), f"`{join.name}` has a `key`, so each key is there once", "remove `distinct`"
+        )
     if join.aggregated and any(below.shown for below in join.joins):
         what = f"`{join.name}` aggregates all its rows, but an `embed` below it belongs to one row"
         problems.add(body.key_node("embed"), what, "use `join` instead of `embed`, and aggregate its columns")
@@ -461,6 +727,20 @@ def _check_list_join(body: Map, name: str, problems: Problems) -> None:
         if word in body.entries:
             what = f"the list join `{name}` has `{word}`, but it keeps the array's order and length"
             problems.add(body.key_node(word), what, f"remove `{word}`")
+
+
+def _read_key(body: Map, scope: NameScope, problems: Problems) -> Expression | None:
+    """The expression of `key`, as text."""
+    node = body.get("key")
+    if node is None:
+        return None
+    read = _read_node(node, "`key`", scope, problems, may_aggregate=False)
+    if not read.valid or read.type == "string":
+        return read.expression
+    if read.type not in ("int", "bool", "date"):
+        problems.add(node, f"`key` is {read.type}, not text", "cast it, e.g. `created_at::text`")
+    call = Call(function=f"to string({read.type})", args=(node_of(read.expression),), type="string")
+    return Computed(text=_text_of(read), node=call)
 
 
 def _read_limit(body: Map, many: bool, problems: Problems) -> int | None:

@@ -18,12 +18,23 @@ from typing import Any, Final
 
 from processor.environment.settings.kafka import MECHANISMS, NAMES, PROTOCOLS, SCHEMA_REGISTRY_NAMES
 from processor.environment.settings.settings import FORMER, GROUPS
-from processor.language.definitions.shape import ENTITY, FILE, JOIN, NAME_TEXT, PRODUCT, TEST, JsonSchema, mapping
+from processor.language.definitions.shape import (
+    ENTITY,
+    EXPRESSION,
+    FILE,
+    JOIN,
+    NAME_TEXT,
+    PRODUCT,
+    TEST,
+    THROUGH,
+    JsonSchema,
+    mapping,
+)
 
 DRAFT: Final = "http://json-schema.org/draft-07/schema#"
 """The editors' language servers know this draft best."""
 _ENTITY: Final[JsonSchema] = {"$ref": "#/definitions/entity"}
-_NOT_BOTH: Final[JsonSchema] = {"not": {"required": ["fields", "value"]}}
+_NOT_BOTH: Final[JsonSchema] = {"not": {"anyOf": [{"required": ["value", other]} for other in ("fields", "except")]}}
 
 
 def entities_schema() -> JsonSchema:
@@ -42,14 +53,19 @@ def entities_schema() -> JsonSchema:
 
 def product_schema() -> JsonSchema:
     """Of a product file."""
-    of_sql = ("root", "where", "fields", "value", "join", "embed")
+    of_sql = ("root", "where", "fields", "except", "value", "join", "embed")
     product = mapping(PRODUCT, "product") | {
         "oneOf": [{"required": ["root"]}, {"required": ["sql"]}],
         "allOf": [_NOT_BOTH, *({"not": {"required": ["sql", name]}} for name in of_sql)],
     }
-    join = mapping(JOIN, "on") | {"oneOf": [{"required": ["one"]}, {"required": ["many"]}]} | _NOT_BOTH
+    one_or_many = {"oneOf": [{"required": ["one"]}, {"required": ["many"]}]}
+    join = mapping(JOIN, "on") | one_or_many | _NOT_BOTH
     joins = {"type": "object", "minProperties": 1, "additionalProperties": join}
-    return _file("a product: one document for each row of its root", product) | {"definitions": {"joins": joins}}
+    of = {"$ref": "#/definitions/member"}
+    nested = [{"type": "object", "minProperties": 1, "additionalProperties": of}, {"type": "array", "items": of}]
+    member = {"anyOf": [EXPRESSION, *nested]}
+    definitions = {"joins": joins, "through": mapping(THROUGH, "on") | one_or_many, "member": member}
+    return _file("a product: one document for each row of its root", product) | {"definitions": definitions}
 
 
 def tests_schema() -> JsonSchema:

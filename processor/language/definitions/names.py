@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from processor.language.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
 from processor.language.product.expressions.expression import Column, Expression, Path, Shown, Type
-from processor.language.product.product import BareValue, Join
+from processor.language.product.product import BareValue, Join, lifted
 from processor.values.entity import ColumnType, Compare, ComputedColumn, Entity
 
 _IDENTIFIER = r"[^\W\d][\w$]*"
@@ -54,6 +54,21 @@ class NameScope:
         """The type of a column; None for an unknown one."""
         computed = self.computed.get(column)
         return computed.type if computed else (self.columns or {}).get(column)
+
+    def physical(self, path: Path) -> Path:
+        """The path by the joins of each level, for a name of this level. A member of the level may hang below another join."""
+        at = path[:1]
+        if path and path[0] not in self.joins:
+            at = next(
+                (way for way, join in lifted(tuple(filter(None, self.joins.values()))) if join.name == path[0]), at
+            )
+        scope = self
+        for name in at:
+            join = scope.joins.get(name)
+            if join is None:
+                return (*at, *path[1:])
+            scope = scope.below(join)
+        return (*at, *(scope.physical(path[1:]) if path[2:] else path[1:]))
 
     def below(self, join: Join) -> "NameScope":
         """The scope of a join's rows."""
@@ -123,7 +138,9 @@ def resolve(path: Path, scope: NameScope) -> tuple[Column | Shown, Type]:
         return _resolve_parent(path, scope)
     if len(path) == 1 and path[0] in scope.joins:
         return Shown(path=path, type=(type_ := _shown_type(path[0], scope))), type_
-    reached = scope
+    if len(path) == 1 and (at := scope.physical(path)) != path:
+        return Shown(path=at, type=(type_ := _shown_type(at[-1], scope_at_path(at[:-1], scope))), flat=True), type_
+    path, reached = scope.physical(path), scope
     for name in path[:-1]:
         reached = _follow_join(name, path, reached)
     if path[1:] and path[-1] not in reached.names and path[-1] in reached.joins:
@@ -141,6 +158,11 @@ def expression_type(expression: Expression, scope: NameScope) -> Type:
     return _column_type(expression.name, scope_at_path(expression.path, scope))
 
 
+def compare_of_expression(expression: Expression, scope: NameScope) -> Compare:
+    """How the text of an expression of this scope compares."""
+    return compare_of(expression, scope) if isinstance(expression, Column) else expression.compare
+
+
 def compare_of(node: Column | Shown, scope: NameScope) -> Compare:
     """How the text of a column or of a join's value compares, in the scope that its path begins at."""
     if isinstance(node, Column):
@@ -154,7 +176,7 @@ def compare_of(node: Column | Shown, scope: NameScope) -> Compare:
     if join is None or not isinstance(join.selection, BareValue):
         return ()
     shown = join.selection.expression
-    return compare_of(shown, above.below(join)) if isinstance(shown, Column) else shown.compare
+    return compare_of_expression(shown, above.below(join))
 
 
 def scope_at_path(path: Path, scope: NameScope) -> NameScope:

@@ -27,6 +27,7 @@ from processor.language.product.expressions.catalogue import (
 )
 from processor.language.product.expressions.expression import (
     Aggregate,
+    Built,
     Call,
     Column,
     ExpressionNode,
@@ -398,13 +399,18 @@ def _kept(node: ExpressionNode, scope: NameScope, reader: Reader, stored: bool) 
             return replace(node, args=tuple(_kept(a, scope, r, stored) for a, r in zip(args, readers, strict=True)))
         case Aggregate(argument=argument) if argument is not None:
             inner = scope_at_path(node.over, scope)
+            others = _kept_others(node, inner, stored)
             if node.type != "decimal":
                 reader = None
             if reader and node.function != "sum" and not _is_even(argument, inner):
                 what = f"`{node.function}` takes one of several equal numbers, whose texts may differ"
-                kept = replace(node, argument=_kept(argument, inner, None, stored))
+                kept = replace(others, argument=_kept(argument, inner, None, stored))
                 return _unknown(kept, reader, stored, what, f"round its argument, `{node.function}(round(x, 2))`")
-            return replace(node, argument=_kept(argument, inner, reader, stored))
+            return replace(others, argument=_kept(argument, inner, reader, stored))
+        case Aggregate():
+            return _kept_others(node, scope_at_path(node.over, scope), stored)
+        case Built(parts=parts):
+            return replace(node, parts=tuple(_kept(part, scope, None, stored) for part in parts))
         case Column() if reader and (declared := _declared(node, scope)).name == "decimal" and not declared.array:
             name = write_path(node)
             what = f"`{name}` is a decimal without a scale: nobody knows whether its text in the source is 4.5 or 4.50"
@@ -415,6 +421,18 @@ def _kept(node: ExpressionNode, scope: NameScope, reader: Reader, stored: bool) 
             cure = "make the text in the `value` of the join itself, or round that value"
             return _scaled(node, _fixed_scale(node, scope), reader, stored, what, cure)
     return node
+
+
+def _kept_others(node: Aggregate, inner: NameScope, stored: bool) -> Aggregate:
+    """The aggregate, with all that it reads but its argument."""
+    if node.second is None and node.where is None and not node.order:
+        return node
+    return replace(
+        node,
+        second=None if node.second is None else _kept(node.second, inner, None, stored),
+        where=None if node.where is None else _kept(node.where, inner, None, stored),
+        order=tuple(replace(term, by=_kept(term.by, inner, None, stored)) for term in node.order),
+    )
 
 
 def _lacks_zone(node: ExpressionNode, scope: NameScope) -> bool:
@@ -489,6 +507,8 @@ def _fixed_scale(node: ExpressionNode, scope: NameScope) -> int | None:
             return _fixed_scale(*_shown_value(path, scope))
         case Call():
             return 0 if node.type == "int" else _scale_of_call(node, scope)
+        case Built():
+            return None
 
 
 def _scale_of_call(call: Call, scope: NameScope) -> int | None:

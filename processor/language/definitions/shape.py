@@ -202,8 +202,13 @@ _WHERE: Final[Members] = {
 }
 _SHOWN: Final[Members] = {
     "fields": Word(
-        "The members of the object: a list of columns, or a mapping `name: expression`. Default: the whole row.",
-        {"anyOf": [{**_COLUMNS, "uniqueItems": True}, _map_of(EXPRESSION, 0)]},
+        "The members of the object: a list of columns, or a mapping `name: expression`, also of mappings and lists; `*` is all "
+        "declared columns. Default: the whole row.",
+        {"anyOf": [{**_COLUMNS, "uniqueItems": True}, _map_of({"$ref": "#/definitions/member"}, 0)]},
+    ),
+    "except": Word(
+        "The declared columns without these: of `*` in `fields`, or in place of `fields`.",
+        {**_COLUMNS, "minItems": 1, "uniqueItems": True},
     ),
     "value": Word(
         "One expression in place of an object; for a list, a list of values; an aggregate such as count(*).", EXPRESSION
@@ -250,6 +255,11 @@ PRODUCT: Final[Members] = {
     **_WHERE,
     **_SHOWN,
     "sql": Word("The whole product as one SELECT, in place of root, fields, join and embed.", TEXT),
+    "flat": Word(
+        "true: the document has exactly the columns of the query, whose rows are those of the root. Default: a table joined "
+        "to the root is a member of its own, unless the query has aggregates, subqueries or GROUP BY.",
+        _IS,
+    ),
 }
 JOIN: Final[Members] = {
     "one": Word("The joined entity: an object, or null without a match.", TEXT),
@@ -257,6 +267,10 @@ JOIN: Final[Members] = {
     "on": Word(
         "Child column: parent column, for one or several. `column[]` on one side joins by the elements of an array.",
         _map_of(TEXT),
+    ),
+    "through": Word(
+        "A join between: the rows of all its rows are one list. `on` then names its columns; `parent` is its row.",
+        {"$ref": "#/definitions/through"},
     ),
     "strong": Word("true: read the join without an index. Default: false.", _IS),
     **_WHERE,
@@ -267,8 +281,16 @@ JOIN: Final[Members] = {
     ),
     "limit": Word("The longest list. Default: all rows.", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT}),
     "total": Word("true: add NAME_total, the number of rows before the limit. Default: false.", _IS),
+    "distinct": Word("true: each element of the list is in it once, the first of the order. Default: false.", _IS),
+    "key": Word(
+        "A column or an expression: the list is an object by its text. Of rows with one key the first.", EXPRESSION
+    ),
     **_SHOWN,
 }
+THROUGH: Final[Members] = {
+    word: JOIN[word] for word in ("one", "many", "on", "through", "strong", "where", "required", "join")
+}
+"""The join that leads to another one of its level."""
 PAUSE: Final[Members] = {
     "after": Word(
         "So much time passes, e.g. `2 s`, before the next changes come, or before the test looks at the documents.",

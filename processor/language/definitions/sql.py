@@ -12,8 +12,9 @@ from typing import Any, Final
 from processor.language.definitions.expressions import AGGREGATES
 from processor.language.definitions.names import write_path
 from processor.language.definitions.problems import AlreadyReported, Problems, WrongDefinition, suggest
-from processor.language.definitions.shape import describe_node
+from processor.language.definitions.shape import as_flag, describe_node
 from processor.language.definitions.sql_parser import parse_query
+from processor.language.definitions.sql_views import ViewReader, is_view
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
 from processor.language.product.expressions.expression import Column
 from processor.values.entity import Entity
@@ -168,6 +169,10 @@ class _Reader:
             sides=tuple((_side_text(side, exp), len(list(side.find_all(exp.Column)))) for side in sides),
         )
 
+    def line(self, node: Any) -> int:
+        """The first line of a name in the node."""
+        return self._line(node)
+
     def _line(self, node: Any) -> int:
         """The first line of a name in the node. A node without a name gets the line of the node before it."""
         lines = [name.meta["line"] for name in node.find_all(self._exp.Identifier) if "line" in name.meta]
@@ -188,7 +193,7 @@ def _sql_text(node: Any) -> str:
     return str(node.sql(dialect="postgres", normalize_functions=False, comments=False))
 
 
-_TREE_KEYS = ("root", "where", "fields", "value", "join", "embed")
+_TREE_KEYS = ("root", "where", "fields", "except", "value", "join", "embed")
 _Entry = tuple[Scalar, YamlNode]
 
 
@@ -204,7 +209,7 @@ def read_sql(body: Map, entities: Mapping[str, Entity | None], problems: Problem
         )
     elif not others:
         try:
-            tree = _TreeBuilder(read_query(node.value), entities, node).entries()
+            tree = _entries(node, entities, flat=as_flag(body, "flat", problems))
             return Map(file=body.file, line=body.line, entries={**body.entries, **tree})
         except WrongDefinition as wrong:
             problems.add(_scalar(node, "", wrong.line), wrong.what, wrong.cure)
@@ -214,6 +219,42 @@ def read_sql(body: Map, entities: Mapping[str, Entity | None], problems: Problem
             what = "the query nests too many conditions or operators"
             problems.add(_scalar(node, "", 1), what, "write fewer of them, or compute a part in a column of the source")
     return None
+
+
+def _entries(node: Scalar, entities: Mapping[str, Entity | None], *, flat: bool) -> dict[str, "_Entry"]:
+    """The entries of the product that a query means."""
+    tree, exp = parse_query(str(node.value))
+    reader = _Reader(exp)
+    if not isinstance(tree, exp.Select):
+        reader.query(tree)
+    if not flat and not is_view(tree, exp):
+        try:
+            return _TreeBuilder(reader.query(tree), entities, node).entries()
+        except WrongDefinition as nested:
+            try:
+                return _view_entries(tree, exp, entities, node, reader)
+            except WrongDefinition:
+                raise nested from None
+    return _view_entries(tree, exp, entities, node, reader)
+
+
+def _view_entries(
+    tree: Any, exp: Any, entities: Mapping[str, Entity | None], node: Scalar, reader: _Reader
+) -> dict[str, "_Entry"]:
+    """The entries of a product whose documents are the rows of the query."""
+    made = ViewReader(tree, exp, entities, reader.line).entries()
+    return {name: (_scalar(node, name, 1), _node(node, value)) for name, value in made.items()}
+
+
+def _node(sql: Scalar, value: Any) -> YamlNode:
+    """Plain data as nodes of a product file."""
+    match value:
+        case dict():
+            entries = {name: (_scalar(sql, name, 1), _node(sql, below)) for name, below in value.items()}
+            return Map(file=sql.file, line=sql.line, entries=entries)
+        case list():
+            return Sequence(file=sql.file, line=sql.line, items=tuple(_node(sql, one) for one in value))
+    return _scalar(sql, value, 1)
 
 
 def _scalar(sql: Scalar, value: str | bool, line: int) -> Scalar:

@@ -6,7 +6,7 @@ functions, so each call arrives as the author wrote it: `expressions.py` knows t
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import cache, partial
 from typing import Any
@@ -30,10 +30,19 @@ class ParsedConstant:
 
 @dataclass(frozen=True, slots=True)
 class ParsedCall:
-    """A call of a function or an operator, with its name in lower case: `lower`, `+`, `is null`, `to decimal`."""
+    """A call of a function or an operator, with its name in lower case: `lower`, `+`, `is null`, `to decimal`. Only an
+    aggregate has the others. `order`: each term, whether it is descending, and whether nulls come first; `where`: `filter`."""
 
     name: str
     args: tuple["ParsedExpression", ...]
+    distinct: bool = False
+    order: tuple[tuple["ParsedExpression", bool, bool], ...] = ()
+    where: "ParsedExpression | None" = None
+
+    @property
+    def parts(self) -> tuple["ParsedExpression", ...]:
+        """All expressions in it."""
+        return (*self.args, *(by for by, _, _ in self.order), *(() if self.where is None else (self.where,)))
 
 
 ParsedExpression = ParsedName | ParsedConstant | ParsedCall
@@ -145,7 +154,11 @@ class ExpressionConverter:
         exp = self._exp
         match node:
             case exp.Anonymous():
-                return self._apply(str(node.this).lower(), *node.expressions)
+                return self._call(node)
+            case exp.Filter(this=exp.Anonymous() as call, expression=exp.Where() as where):
+                return replace(self._call(call), where=self.convert(where.this))
+            case exp.Array():
+                return self._apply("array", *node.expressions)
             case exp.Substring():
                 start, length = node.args.get("start"), node.args.get("length")
                 if length and not start:
@@ -160,10 +173,25 @@ class ExpressionConverter:
                 return self._apply("array", *node.expressions)
             case exp.Extract():
                 return self._apply(f"extract {str(node.this).lower()}", node.expression)
-            case exp.Distinct():
-                what = f"`{self._sql_text(node)}`: an aggregate reads every row, and `distinct` is not offered"
-                raise WrongDefinition(what, "join an entity that has each value once, or count in the source")
         raise WrongDefinition(f"an expression cannot have `{self._sql_text(node)}`", PLAIN_SQL)
+
+    def _call(self, node: Any) -> ParsedCall:
+        """A call of a function, or of an aggregate: `string_agg(distinct x, ', ' order by x)`."""
+        exp, args, distinct = self._exp, list(node.expressions), False
+        order: tuple[tuple[ParsedExpression, bool, bool], ...] = ()
+        if args and isinstance(args[-1], exp.Order):
+            order = tuple(
+                (self.convert(term.this), bool(term.args.get("desc")), bool(term.args.get("nulls_first")))
+                for term in args[-1].expressions
+            )
+            args[-1] = args[-1].this
+            if args[-1] is None:
+                what = f"`{self._sql_text(node)}` has a comma before `order by`"
+                raise WrongDefinition(what, "remove the comma")
+        if args and isinstance(args[0], exp.Distinct) and not args[0].args.get("on"):
+            args, distinct = [*args[0].expressions, *args[1:]], True
+        call = self._apply(str(node.this).lower(), *args)
+        return replace(call, order=order, distinct=distinct) if order or distinct else call
 
     def _apply(self, name: str, *args: Any) -> ParsedCall:
         parts = tuple(map(self.convert, args))
@@ -327,7 +355,7 @@ def _tokens(dialect: Any, text: str) -> list[Any]:
 
 
 def _depth(parsed: ParsedExpression) -> int:
-    return 1 + max(map(_depth, parsed.args), default=0) if isinstance(parsed, ParsedCall) else 0
+    return 1 + max(map(_depth, parsed.parts), default=0) if isinstance(parsed, ParsedCall) else 0
 
 
 def _quote(tokens: list[Any], names: Collection[str]) -> None:

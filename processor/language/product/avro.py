@@ -1,7 +1,7 @@
 """A document as the product's topic has it, JSON or framed Avro; the Avro schema of the documents, and its values. Pure.
 
     an object                    a record; its namespace is the way to it, so that a new member changes no other name
-    a list of rows               an array, empty by default
+    a list of rows               an array, empty by default; by a key a map
     any other member             a union of null and its type, null by default
     int, float, bool, string     long, double, boolean, string
     decimal(p,s)                 bytes with logicalType decimal
@@ -25,7 +25,14 @@ from decimal import Context, Decimal
 from typing import Any, Final, NamedTuple
 
 from processor.language.product.document import GONE, Match, Renderer
-from processor.language.product.document_type import DocumentType, ListType, ObjectType, ValueType, document_type
+from processor.language.product.document_type import (
+    DocumentType,
+    ListType,
+    MapType,
+    ObjectType,
+    ValueType,
+    document_type,
+)
 from processor.language.product.product import Product
 from processor.values import canonical_json
 from processor.values.avro_schema import adjust_name
@@ -95,9 +102,21 @@ def _written(of: DocumentType, namespace: str) -> AvroSchema:
             rows = isinstance(items, ObjectType) and not items.nullable
             written = _written(items, namespace)
             return {"type": "array", "items": written if rows else _nullable(written)}
+        case MapType(items=items):
+            return {"type": "map", "values": _nullable(_written(items, namespace))}
         case ObjectType():
             fields = list(_fields(of, namespace))
             return {"type": "record", "name": _RECORD, "namespace": namespace, "fields": fields}
+
+
+def _empty(of: DocumentType) -> Value:
+    """The default of a member: an empty list or map, else null."""
+    match of:
+        case ListType(nullable=False):
+            return []
+        case MapType(nullable=False):
+            return {}
+    return None
 
 
 def _fields(of: ObjectType, namespace: str) -> Iterator[AvroSchema]:
@@ -108,8 +127,8 @@ def _fields(of: ObjectType, namespace: str) -> Iterator[AvroSchema]:
             written = _written(member, f"{namespace}.{name}")
         except ValueError as error:
             raise within(of.members[position][0], error) from None
-        if isinstance(member, ListType) and not member.nullable:
-            yield {"name": name, "type": written, "default": []}
+        if isinstance(member, ListType | MapType) and not member.nullable:
+            yield {"name": name, "type": written, "default": _empty(member)}
         else:
             yield {"name": name, "type": _nullable(written), "default": None}
     if of.undeclared == len(of.members):
@@ -161,6 +180,9 @@ def _writer(of: DocumentType, namespace: str) -> ConvertMember:
     match of:
         case ValueType(column=column):
             return _column_converter(column, _single_writer)
+        case MapType(items=items):
+            write_value = _nullable_converter(_member_writer(items, namespace))
+            return lambda rows: {name: write_value(row) for name, row in rows.items()}
         case ListType(items=items):
             write_item = _nullable_converter(
                 _member_writer(items, namespace) if items.nullable else _writer(items, namespace)
@@ -176,13 +198,16 @@ def _member_writer(of: DocumentType, namespace: str) -> ConvertMember:
     if isinstance(of, ObjectType):
         name = record_name(namespace)
         return lambda row: (name, write(row))
-    return (lambda rows: ("array", write(rows))) if isinstance(of, ListType) else write
+    if isinstance(of, ListType | MapType):
+        branch = "array" if isinstance(of, ListType) else "map"
+        return lambda rows: (branch, write(rows))
+    return write
 
 
 def _record_writer(of: ObjectType, namespace: str) -> ConvertMember:
     fields: list[tuple[str, str, ConvertMember]] = []
     for name, (member, inner) in zip(field_names(of), of.members, strict=True):
-        rows = isinstance(inner, ListType) and not inner.nullable
+        rows = isinstance(inner, ListType | MapType) and not inner.nullable
         make = _writer if rows else _member_writer
         fields.append((member, name, make(inner, f"{namespace}.{name}")))
     declared = {member for member, _ in of.members}
@@ -267,6 +292,9 @@ def _reader(of: DocumentType) -> ConvertMember:
     match of:
         case ValueType(column=column):
             return _column_converter(column, _single_reader)
+        case MapType(items=items):
+            read_value = _nullable_converter(_reader(items))
+            return lambda rows: {name: read_value(row) for name, row in rows.items()}
         case ListType(items=items):
             read_item = _nullable_converter(_reader(items))
             return lambda rows: [read_item(row) for row in rows]
@@ -276,7 +304,7 @@ def _reader(of: DocumentType) -> ConvertMember:
 
 def _record_reader(of: ObjectType) -> ConvertMember:
     fields: list[tuple[str, str, ConvertMember, Value]] = [
-        (member, name, _reader(inner), [] if isinstance(inner, ListType) and not inner.nullable else None)
+        (member, name, _reader(inner), _empty(inner))
         for name, (member, inner) in zip(field_names(of), of.members, strict=True)
     ]
 

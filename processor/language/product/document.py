@@ -16,7 +16,7 @@ the row's primary key: column by column, numbers by value, text by code point. A
 
 import enum
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter, itemgetter
@@ -30,6 +30,7 @@ from processor.language.product.expressions.expression import (
     Evaluate,
     Expression,
     FindRows,
+    Path,
     RowLevel,
     Scope,
     Type,
@@ -37,7 +38,18 @@ from processor.language.product.expressions.expression import (
 )
 from processor.language.product.expressions.expression import Match as Match
 from processor.language.product.join_fields import converted_of, element_values, join_keys
-from processor.language.product.product import BareValue, Fields, Join, Product, Selection, WholeRow, align_columns
+from processor.language.product.product import (
+    BareValue,
+    Fields,
+    Join,
+    Product,
+    Selection,
+    WholeRow,
+    align_columns,
+    embeds,
+    lifted,
+    members_below,
+)
 from processor.values import canonical_json
 from processor.values.canonical_json import dumps
 from processor.values.entity import Entity
@@ -96,6 +108,17 @@ class CountedRows:
             rows = found[self] = self._count(scope)
         return rows
 
+    def ordered(self, scopes: list[Scope]) -> list[Scope]:
+        """The rows with the rows above them, in the order of the join; equal ones in the given order."""
+        key = self._key
+        scopes = sorted(scopes, key=lambda scope: key(scope[0]))
+        for evaluate, rank, descending in self._order:
+            values = [(evaluate(one), one) for one in scopes]
+            ranked = [(rank(value), one) for value, one in values if value is not None]
+            ranked.sort(key=itemgetter(0), reverse=descending)
+            scopes = [one for _, one in ranked] + [one for value, one in values if value is None]
+        return scopes
+
     def _count(self, scope: Scope) -> list[Match]:
         rows: list[Match] = scope[0].found[self.place]
         if self._complete is not None:
@@ -103,19 +126,10 @@ class CountedRows:
         if self.where is not None:
             rows = [row for row in rows if self.where((row, scope)) is True]
         if len(rows) > 1:
-            rows = self._ordered(rows, scope)
+            rows = [row for row, _ in self.ordered([(row, scope) for row in rows])]
             if not self._many:
                 self.tally[Count.AMBIGUOUS] += 1
                 del rows[1:]
-        return rows
-
-    def _ordered(self, rows: list[Match], scope: Scope) -> list[Match]:
-        rows = sorted(rows, key=self._key)
-        for evaluate, rank, descending in self._order:
-            values = [(evaluate((row, scope)), row) for row in rows]
-            ranked = [(rank(value), row) for value, row in values if value is not None]
-            ranked.sort(key=itemgetter(0), reverse=descending)
-            rows = [row for _, row in ranked] + [row for value, row in values if value is None]
         return rows
 
 
@@ -153,7 +167,8 @@ def counting(join: Join) -> Join:
     """The join without what only shows its rows: joins that are equal so have the same rows that count, in the same order."""
     own = join.where is None and all(isinstance(term.by, Column) and not term.by.path for term in join.order_by)
     below = tuple(one for one in join.joins if one.required) if own else join.joins
-    plain = replace(join, name="", shown=False, limit=None, total=False, required=False)
+    plain = replace(join, name="", shown=False, limit=None, total=False, required=False, lift=0, place=0)
+    plain = replace(plain, distinct=False, key=None)
     return replace(plain, selection=WholeRow(), joins=below)
 
 
@@ -302,9 +317,8 @@ class _Compiler:
     ) -> "CompiledLevel":
         below: Mapping[str, tuple[object, Shape | None]]
         below = {join.name: (join.name, None) for join in joins} if shape is None else {n: (p, s) for n, p, s in shape}
-        return CompiledLevel(
-            entity, selection, {join.name: self._join(join, entity, *below[join.name], shared) for join in joins}
-        )
+        compiled = {join.name: self._join(join, entity, *below[join.name], shared) for join in joins}
+        return CompiledLevel(entity, selection, joins, compiled)
 
     def _join(
         self, join: Join, above: Entity, place: object, shape: Shape | None, shared: SharedLevel
@@ -332,12 +346,17 @@ class CompiledLevel:
     """A compiled level of a product's tree. `render` makes the level's value from a row, or from a group of rows, `text` its JSON
     text. `filtered`: a row counts only if required joins below it have rows."""
 
-    __slots__ = ("_required", "filtered", "joins", "render", "text")
+    __slots__ = ("_flat", "_required", "embedded", "filtered", "joins", "render", "text")
 
-    def __init__(self, entity: Entity, selection: Selection, joins: Mapping[str, "CompiledJoin"]) -> None:
-        self.joins = joins
-        self._required = {n: one.rows.of for n, one in joins.items() if one.join.required and not one.join.listed}
+    def __init__(
+        self, entity: Entity, selection: Selection, joins: Sequence[Join], compiled: Mapping[str, "CompiledJoin"]
+    ) -> None:
+        self.joins = compiled
+        required = [(path, join) for path, join in members_below(joins) if join.required and not join.listed]
+        self._required = {join.name: self._finds(path) for path, join in required}
         self.filtered = bool(self._required)
+        self._flat = [path for path, _ in lifted(joins)]
+        self.embedded = [self._joined(path) for path, _ in embeds(joins)]
         self.render, self.text = self._renderers(entity, selection)
 
     def below(self, join: str) -> "CompiledLevel":
@@ -346,8 +365,43 @@ class CompiledLevel:
     def rows(self, join: str) -> FindRows:
         return self.joins[join].rows.of
 
-    def shown(self, join: str) -> Evaluate:
-        return self.joins[join].show
+    def shown(self, path: Path) -> Evaluate:
+        return self._joined(path).show
+
+    def scopes(self, path: Path) -> Callable[[Scope], list[Scope]]:
+        steps, level = [], self
+        for name in path:
+            joined = level.joins[name]
+            steps.append(joined.rows.of)
+            level = joined.level
+        if len(steps) == 1:
+            find = steps[0]
+            return lambda scope: [(row, scope) for row in find(scope)]
+        ordered = joined.rows.ordered
+
+        def flat(scope: Scope) -> list[Scope]:
+            scopes = [scope]
+            for find in steps:
+                scopes = [(row, above) for above in scopes for row in find(above)]
+            return ordered(scopes) if len(scopes) > 1 else scopes
+
+        return flat
+
+    def flat_places(self, scope: Scope) -> Iterator[tuple[tuple[int, int], int]]:
+        """The places of the rows in the lists of several joins, by the identities of each row and of the row right above it."""
+        for path in self._flat:
+            for place, (row, above) in enumerate(self.scopes(path)(scope)):
+                yield (id(row), id(above[0])), place
+
+    def _finds(self, path: Path) -> Callable[[Scope], Any]:
+        return self.joins[path[0]].rows.of if len(path) == 1 else self.scopes(path)
+
+    def _joined(self, path: Path) -> "CompiledJoin":
+        level = self
+        for name in path[:-1]:
+            level = level.joins[name].level
+        joined = level.joins[path[-1]]
+        return joined if len(path) == 1 else CompiledFlatJoin(joined, self.scopes(path), len(path) - 1)
 
     def complete(self, scope: Scope) -> bool:
         """Whether every required join of the row has a row that counts."""
@@ -361,47 +415,67 @@ class CompiledLevel:
         if isinstance(selection, BareValue):
             evaluate = compile_expression(selection.expression, self)
             return evaluate, lambda scope: dumps(evaluate(scope))
-        embeds = [joined for joined in self.joins.values() if joined.join.shown]
-        embedded = [name for embed in embeds for name in embed.names]
+        shown = self.embedded
+        embedded = [name for embed in shown for name in embed.names]
         members, members_text = select_members(entity, selection, self, embedded)
-        if not embeds:
+        if not shown:
             return members, lambda scope: f"{{{members_text(scope)}}}"
 
         def render(scope: Scope) -> Value:
             document = members(scope)
-            for embed in embeds:
+            for embed in shown:
                 document |= embed.members(scope)
             return document
 
         def text(scope: Scope) -> str:
-            texts = [members_text(scope), *[embed.text(scope) for embed in embeds]]
+            texts = [members_text(scope), *[embed.text(scope) for embed in shown]]
             return f"{{{','.join(filter(None, texts))}}}"
 
         return render, text
 
 
 class _Form(NamedTuple):
-    """How a join shows its rows. `render`: of a level; `array`: of the rows; `write`: of a value."""
+    """How a join shows its rows. `render`: of a level; `array`: of the rows; `object`: of the rows by their keys; `write`: of a
+    value."""
 
     render: Callable[["CompiledLevel"], Callable[[Scope], Any]]
     array: Callable[[list[Any]], Any]
+    object: Callable[[dict[str, Any]], Any]
     write: Callable[[Value], Any]
 
 
-_VALUE: Final = _Form(attrgetter("render"), list, lambda value: value)
-_TEXT: Final = _Form(attrgetter("text"), lambda texts: f"[{','.join(texts)}]", dumps)
+def _object_text(members: Mapping[str, str]) -> str:
+    return f"{{{','.join(f'{dumps(name)}:{text}' for name, text in members.items())}}}"
+
+
+_VALUE: Final = _Form(attrgetter("render"), list, lambda value: value, lambda value: value)
+_TEXT: Final = _Form(attrgetter("text"), lambda texts: f"[{','.join(texts)}]", _object_text, dumps)
+
+
+def _comparable(value: Value) -> Any:
+    """A value as jsonb compares it: numbers by value, objects without an order."""
+    match value:
+        case bool():
+            return ("bool", value)
+        case dict():
+            return frozenset((name, _comparable(one)) for name, one in value.items())
+        case list():
+            return ("list", *map(_comparable, value))
+    return value
 
 
 class CompiledJoin:
     """A compiled join below a level. `names`: of its members. One JSON text of them serves all products that show it alike."""
 
-    __slots__ = ("_aggregated", "_form", "join", "level", "names", "rows")
+    __slots__ = ("_aggregated", "_form", "_key", "_special", "join", "level", "names", "rows")
 
     def __init__(self, join: Join, rows: CountedRows, level: CompiledLevel) -> None:
         self.join, self.rows, self.level = join, rows, level
         self._aggregated = join.aggregated
         self.names = (join.name, f"{join.name}_total") if join.total else (join.name,)
         self._form = members_form(self.names)
+        self._key = None if join.key is None else compile_expression(join.key, level)
+        self._special = join.distinct or self._key is not None
 
     def members(self, scope: Scope) -> dict[str, Value]:
         """The embed's members."""
@@ -422,16 +496,67 @@ class CompiledJoin:
     def _made(self, scope: Scope, form: _Form) -> Any:
         join, rows, render = self.join, self.rows.of(scope), form.render(self.level)
         if self._aggregated:
-            return render((Match(columns={}, more={}, found={GROUP: rows}), scope))
+            return render((Match(columns={}, more={}, found={GROUP: [(row, scope) for row in rows]}), scope))
         if not join.many:
             return render((rows[0], scope)) if rows else form.write(None)
+        if self._special:
+            return self._collected([(row, scope) for row in rows], form)
         if join.limit is not None and len(rows) > join.limit:
             self.rows.tally[Count.CUT] += 1
             rows = rows[: join.limit]
         return form.array([render((row, scope)) for row in rows])
 
+    def _found(self, scope: Scope) -> list[Scope]:
+        return [(row, scope) for row in self.rows.of(scope)]
+
     def _with_total(self, scope: Scope, shown: Any) -> tuple[Any, ...]:
-        return (shown, len(self.rows.of(scope))) if self.join.total else (shown,)
+        return (shown, len(self._once(self._found(scope)))) if self.join.total else (shown,)
+
+    def _once(self, scopes: list[Scope]) -> list[Scope]:
+        """The rows, without those whose element is equal to an earlier one, where each element is once in the list."""
+        if not self.join.distinct:
+            return scopes
+        first: dict[Any, Scope] = {}
+        for one in scopes:
+            first.setdefault(_comparable(self.level.render(one)), one)
+        return list(first.values())
+
+    def _collected(self, scopes: list[Scope], form: _Form) -> Any:
+        """The list of the rows, or the object of them by their keys; of rows with one key the first."""
+        render, key = form.render(self.level), self._key
+        scopes = self._once(scopes)
+        if self.join.limit is not None and len(scopes) > self.join.limit:
+            self.rows.tally[Count.CUT] += 1
+            scopes = scopes[: self.join.limit]
+        if key is None:
+            return form.array([render(one) for one in scopes])
+        first: dict[Any, Scope] = {}
+        for one in scopes:
+            first.setdefault(key(one), one)
+        return form.object({name: render(one) for name, one in first.items() if name is not None})
+
+
+class CompiledFlatJoin(CompiledJoin):
+    """A join to the rows of another join of its level: the rows of all of them are one list. `depth`: of how many."""
+
+    __slots__ = ("_depth", "_scopes")
+
+    def __init__(self, joined: CompiledJoin, scopes: Callable[[Scope], list[Scope]], depth: int) -> None:
+        super().__init__(joined.join, joined.rows, joined.level)
+        self._scopes, self._depth = scopes, depth
+
+    def _made(self, scope: Scope, form: _Form) -> Any:
+        join, scopes, render = self.join, self._scopes(scope), form.render(self.level)
+        if self._aggregated:
+            for _ in range(self._depth):  # `parent` counts the rows between
+                scope = (Match(columns={}, more={}), scope)
+            return render((Match(columns={}, more={}, found={GROUP: scopes}), scope))
+        if not join.many:
+            return render(scopes[0]) if scopes else form.write(None)
+        return self._collected(scopes, form)
+
+    def _found(self, scope: Scope) -> list[Scope]:
+        return self._scopes(scope)
 
 
 class CompiledListJoin(CompiledJoin):
@@ -466,12 +591,12 @@ class CompiledListJoin(CompiledJoin):
                 members = [(name, name) for name in entity.columns]
         columns: dict[str, Value] = dict.fromkeys(entity.columns)
         places = [joined.rows.place for joined in self.level.joins.values()]
-        embeds = [joined for joined in self.level.joins.values() if joined.join.shown]
+        embedded = self.level.embedded
 
         def absent(element: Mapping[str, Value], scope: Scope) -> Value:
             document = {name: element.get(column) for name, column in members}
             nothing = Match(columns, {}, {place: [] for place in places})
-            for embed in embeds:
+            for embed in embedded:
                 document |= embed.members((nothing, scope))
             return document
 

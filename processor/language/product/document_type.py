@@ -7,7 +7,7 @@ computed value may be null, except `count` and literals. This module writes it a
     JSON Schema   (draft 2020-12) Levels that show whole rows allow undeclared columns, without a schema for them
     mapping       for an index of OpenSearch or Elasticsearch. A text is searched by its words, and under `.keyword` as a whole. A
                   list of rows is an object, as the index itself would choose. The index keeps every member, but searches only
-                  those that are declared: a json column and undeclared columns are not searched
+                  those that are declared: a json column, undeclared columns and lists by a key are not searched
 
 `avro.py` writes the type as an Avro schema.
 """
@@ -19,7 +19,9 @@ from typing import Any, Final
 from processor.errors import StatestoreError
 from processor.language.product.expressions.expression import (
     Aggregate,
+    Built,
     Column,
+    Computed,
     Expression,
     Literal,
     Path,
@@ -27,7 +29,7 @@ from processor.language.product.expressions.expression import (
     node_of,
 )
 from processor.language.product.join_fields import type_of
-from processor.language.product.product import BareValue, Fields, Join, Product, Selection, WholeRow
+from processor.language.product.product import BareValue, Fields, Join, Product, Selection, WholeRow, embeds
 from processor.values.entity import ColumnType, Entity
 
 
@@ -58,7 +60,16 @@ class ListType:
     nullable: bool = False
 
 
-DocumentType = ValueType | ObjectType | ListType
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapType:
+    """An object of rows by a text that each of them has."""
+
+    items: "DocumentType"
+    most: int | None = None
+    nullable: bool = False
+
+
+DocumentType = ValueType | ObjectType | ListType | MapType
 
 
 def document_type(product: Product, entities: Mapping[str, Entity]) -> DocumentType:
@@ -98,17 +109,22 @@ class _TypeReader:
                 named = tuple((name, Column(name=name)) for name in level.entity.columns)
         members = {name: self._value(expression, level) for name, expression in named}
         undeclared = len(members) if isinstance(selection, WholeRow) else None
-        for join in level.joins:
-            if join.shown:
-                members[join.name] = self._embed(join, level)
-                if join.total:
-                    members[f"{join.name}_total"] = ValueType(column=ColumnType(name="int"))
+        for path, join in embeds(level.joins):
+            members[join.name] = self._embed(path, level)
+            if join.total:
+                members[f"{join.name}_total"] = ValueType(column=ColumnType(name="int"))
         return ObjectType(members=tuple(members.items()), undeclared=undeclared)
 
-    def _embed(self, join: Join, above: _TypedLevel) -> DocumentType:
+    def _embed(self, path: Path, level: _TypedLevel) -> DocumentType:
+        """The type of what the join at a path makes of its rows."""
+        above, join = level, _join_at(level.joins, path)
+        for name in path[:-1]:
+            above = self._below(_join_at(above.joins, (name,)), above)
         shown = self.shown(join.selection, self._below(join, above))
-        if join.aggregated or (not join.many and join.required and not above.absent):
+        if join.aggregated or (not join.many and join.required and not level.absent):
             return shown
+        if join.key is not None:
+            return MapType(items=shown, most=join.limit)
         return ListType(items=shown, most=join.limit) if join.many else replace(shown, nullable=True)
 
     def _below(self, join: Join, above: _TypedLevel) -> _TypedLevel:
@@ -136,26 +152,41 @@ class _TypeReader:
             known = found and node.name in at.known
             return ValueType(column=at.entity.columns[node.name], nullable=not known)
         if isinstance(node, Shown):
+            if node.flat:
+                return self._embed(node.path, level)
             found, at = self._reach(node.path[:-1], level)
-            shown = self._embed(_join_named(at.joins, node.path[-1]), at)
+            shown = self._embed(node.path[-1:], at)
             return shown if found else replace(shown, nullable=True)
+        if isinstance(node, Built):
+            return self._built(node, level)
+        if isinstance(node, Aggregate) and node.function == "array_agg":
+            return ValueType(column=ColumnType(name=node.takes or "json", array=True), nullable=True)
         counted = isinstance(node, Aggregate) and node.function == "count"
         return ValueType(
             column=None if node.type is None else ColumnType(name=node.type),
             nullable=not (counted or isinstance(node, Literal)),
         )
 
+    def _built(self, node: Built, level: _TypedLevel) -> DocumentType:
+        """The type of an object; an array, whose elements may differ, is json."""
+        if node.names is None:
+            return ValueType(column=ColumnType(name="json"))
+        parts = (part if isinstance(part, Column) else Computed(text="", node=part) for part in node.parts)
+        members = tuple(self._of_row(part, level) for part in parts)
+        return ObjectType(members=tuple(zip(node.names, members, strict=True)))
+
     def _reach(self, path: Path, level: _TypedLevel) -> tuple[bool, _TypedLevel]:
         """Whether a path of `one` joins always reaches a row, and the level at its end."""
         found = True
         for name in path:
-            join = _join_named(level.joins, name)
+            join = _join_at(level.joins, (name,))
             found, level = found and join.required, self._below(join, level)
         return found, level
 
 
-def _join_named(joins: Sequence[Join], name: str) -> Join:
-    return next(join for join in joins if join.name == name)
+def _join_at(joins: Sequence[Join], path: Path) -> Join:
+    found = next(join for join in joins if join.name == path[0])
+    return _join_at(found.joins, path[1:]) if path[1:] else found
 
 
 Schema = dict[str, Any]
@@ -189,6 +220,9 @@ def _schema(of: DocumentType) -> Schema:
             schema = {"type": "object", "properties": properties, "required": list(properties), **closed}
         case ListType(items=items, most=most):
             schema = {"type": "array", "items": _schema(items), **({} if most is None else {"maxItems": most})}
+        case MapType(items=items, most=most):
+            limit = {} if most is None else {"maxProperties": most}
+            schema = {"type": "object", "additionalProperties": _schema(items), **limit}
     return _nullable(schema) if of.nullable else schema
 
 
@@ -235,3 +269,5 @@ def _mapping(of: DocumentType) -> IndexMapping:
             return {"properties": {name: _mapping(member) for name, member in members}}
         case ListType(items=items):
             return _mapping(items)
+        case MapType():
+            return dict(_KEPT)

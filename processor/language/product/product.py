@@ -97,6 +97,9 @@ class Join:
     where: the condition on rows that count. required: the row above counts only if this join has a row.
     total: `<name>_total` shows the number of rows before `limit`. strong: the join is read without an index. written: the
     pairs as their author wrote them, where an expression is in place of a column; else empty.
+    lift: how many levels above its own the join belongs to, for a join to the rows of another join of its level: the rows of all
+    joins between are one list. place: of a shown one among the members that the joins of that level make. distinct: each element
+    is in the list once. key: the text by which the list is an object.
     """
 
     name: str
@@ -113,6 +116,10 @@ class Join:
     joins: tuple["Join", ...] = ()
     strong: bool = False
     compare: tuple[Compare, ...] = ()
+    lift: int = 0
+    place: int = 0
+    distinct: bool = False
+    key: Expression | None = None
     written: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property
@@ -140,6 +147,29 @@ class Join:
     def aggregated(self) -> bool:
         """Whether aggregates make one value or object of all rows."""
         return any(True for e in expressions(self.selection) for _ in aggregates(node_of(e)))
+
+
+def lifted(joins: Sequence[Join], at: tuple[str, ...] = ()) -> Iterator[tuple[Path, Join]]:
+    """The joins that belong to a level and hang below other joins of it, with their paths from the level."""
+    for join in joins:
+        if at and join.lift == len(at):
+            yield (*at, join.name), join
+        yield from lifted(join.joins, (*at, join.name))
+
+
+def members_below(joins: Sequence[Join]) -> Iterator[tuple[Path, Join]]:
+    """All joins that belong to a level, with their paths from it."""
+    yield from (((join.name,), join) for join in joins if not join.lift)
+    yield from lifted(joins)
+
+
+def embeds(joins: Sequence[Join]) -> list[tuple[Path, Join]]:
+    """The joins that are members of a level, in their order, with their paths from the level."""
+    found: list[tuple[Path, Join]] = [((join.name,), join) for join in joins if join.shown and not join.lift]
+    for path, join in sorted(lifted(joins), key=lambda one: one[1].place):
+        if join.shown:
+            found.insert(join.place, (path, join))
+    return found
 
 
 DocumentFormat = Literal["json", "avro"]
@@ -257,6 +287,7 @@ def _read_columns(product: Product, *, compared: bool = False) -> tuple[Mapping[
         found[at].update(chain.from_iterable(map(columns_of, join.child_columns)))
         found[at[:-1]].update(chain.from_iterable(map(columns_of, join.parent_columns)))
         read(at, (*(() if join.where is None else (join.where,)), *(term.by for term in join.order_by)))
+        read(at, () if join.key is None else (join.key,))
     for at in shown:  # `shown` grows: an expression may show another join
         every = isinstance(selections[at], BareValue) or not compared
         read(at, (one for one in expressions(selections[at]) if every or isinstance(one, Computed)))

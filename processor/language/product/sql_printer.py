@@ -14,6 +14,7 @@ the conditions that join two of them, by columns or by elements of an array; and
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from hashlib import sha256
 from itertools import count
 from textwrap import indent
@@ -27,7 +28,9 @@ from processor.language.product.expressions.catalogue import (
     within_range,
 )
 from processor.language.product.expressions.expression import (
+    LISTS,
     Aggregate,
+    Built,
     Call,
     Column,
     Computed,
@@ -50,7 +53,9 @@ from processor.language.product.product import (
     Product,
     Selection,
     WholeRow,
+    embeds,
     expressions,
+    members_below,
 )
 from processor.values.entity import ColumnType, Compare, Entity
 from processor.values.record import Value
@@ -148,8 +153,11 @@ class SqlNames(Protocol):
     def column(self, column: Column) -> str:
         """A column of a row."""
 
-    def shown(self, path: Path) -> str:
+    def shown(self, shown: Shown) -> str:
         """The value of a join."""
+
+    def built(self, built: Built) -> str:
+        """A json object or array."""
 
     def aggregate(self, aggregate: Aggregate) -> str:
         """An aggregate over rows."""
@@ -166,8 +174,10 @@ def write_expression(node: ExpressionNode, names: SqlNames) -> str:
             return FUNCTIONS[function].write([write_expression(arg, names) for arg in args])
         case Aggregate():
             return names.aggregate(node)
-        case _:
-            return names.shown(node.path)
+        case Built():
+            return names.built(node)
+        case Shown():
+            return names.shown(node)
 
 
 def computed_as_json(node: ExpressionNode, written: str, type_: Type) -> str:
@@ -181,26 +191,80 @@ def computed_as_json(node: ExpressionNode, written: str, type_: Type) -> str:
             return written
 
 
-def write_aggregate(aggregate: Aggregate, value: str, order: str) -> str:
-    """The call of an aggregate function. `order`: the order of the rows; a sum of floats depends on it."""
+def write_aggregate(aggregate: Aggregate, row: Callable[[str], str]) -> str:
+    """The call of an aggregate function. `row`: the column of a row by its name: `v` the argument, `w` the second argument, `f`
+    the filter, `o0` the first term of its order, `n` the order of the rows, by which a sum of floats and all lists go."""
+    value, order = row("v"), ", ".join([*_aggregate_terms(aggregate, row), row("n")])
+    conditions = [row("f")] if aggregate.where is not None else []
+    distinct = "DISTINCT " if aggregate.distinct else ""
+    text = aggregate.takes == "string"
+    sorted_value = f'{value} COLLATE "C"' if text else value
+    if aggregate.distinct:
+        order = _aggregate_terms(aggregate, lambda _: value, text)[0] if aggregate.order else sorted_value
     match aggregate:
         case Aggregate(argument=None):
-            return "count(*)"
+            call = "count(*)"
+        case Aggregate(function="count"):
+            call = f"count({distinct}{sorted_value if distinct else value})"
         case Aggregate(function="sum", type="float"):
-            return f"sum({value} ORDER BY {order})"
+            call = f"sum({distinct}{value} ORDER BY {order})"
         case Aggregate(function="sum"):
-            return f"sum({value}::numeric)"
+            call = f"sum({distinct}{value}::numeric)"
+        case Aggregate(function="array_agg"):
+            call = f"{_array_function(aggregate)}({distinct}{sorted_value if distinct else value} ORDER BY {order})"
+        case Aggregate(function="string_agg"):
+            call = f"string_agg({distinct}{sorted_value if distinct else value}, {row('w')} ORDER BY {order})"
+        case Aggregate(function="json_object_agg"):
+            call = f"jsonb_object_agg({value}, {row('w')} ORDER BY {order})"
+            conditions.append(f"{value} IS NOT NULL")
+        case Aggregate(function="first"):
+            return f"(array_agg({value} ORDER BY {order}){_filter(conditions)})[1]"
+        case Aggregate(function="last"):
+            order = ", ".join([*_aggregate_terms(aggregate, row, turned=True), f"{row('n')} DESC"])
+            return f"(array_agg({value} ORDER BY {order}){_filter(conditions)})[1]"
         case Aggregate(compare=compare) if compare:
             order = folded_order(value, "+".join(compare), "ASC" if aggregate.function == "min" else "DESC")
-            return f"(array_agg({value} ORDER BY {order}) FILTER (WHERE {value} IS NOT NULL))[1]"
+            return f"(array_agg({value} ORDER BY {order}){_filter([*conditions, f'{value} IS NOT NULL'])})[1]"
         case Aggregate(type="string"):
-            return f'{aggregate.function}({value} COLLATE "C") COLLATE "default"'
+            return f'{aggregate.function}({sorted_value}){_filter(conditions)} COLLATE "default"'
         case _:
-            return f"{aggregate.function}({value})"
+            call = f"{aggregate.function}({value})"
+    return call + _filter(conditions)
+
+
+def _filter(conditions: Sequence[str]) -> str:
+    return f" FILTER (WHERE {' AND '.join(conditions)})" if conditions else ""
+
+
+def _aggregate_terms(
+    aggregate: Aggregate, row: Callable[[str], str], text: bool = False, turned: bool = False
+) -> list[str]:
+    """The terms of an aggregate's own order; `turned`: from its end."""
+    terms = []
+    for n, term in enumerate(aggregate.order):
+        by = sortable(row(f"o{n}"), ColumnType(name="string" if text or term.is_text else "int"))
+        direction = "DESC" if term.descending is not turned else "ASC"
+        terms.append(f"{by} {direction} NULLS {'FIRST' if term.nulls_first is not turned else 'LAST'}")
+    return terms
+
+
+def _array_function(aggregate: Aggregate) -> str:
+    return "json_agg" if aggregate.takes == "json" else "array_agg"
+
+
+def _needs_order(aggregate: Aggregate) -> bool:
+    """Whether the value of an aggregate depends on the order of the rows."""
+    if aggregate.distinct:
+        return False
+    return aggregate.function in LISTS or (aggregate.function, aggregate.type) == ("sum", "float")
 
 
 def bound_aggregate(aggregate: Aggregate, written: str) -> str:
-    """The aggregate's value, or null if it is out of range."""
+    """The aggregate's value, or null if it is out of range. An array as json."""
+    if aggregate.function == "array_agg" and _array_function(aggregate) == "array_agg":
+        return f"to_jsonb({as_json(written, ColumnType(name=aggregate.takes or 'string', array=True))})"
+    if aggregate.function == "array_agg":
+        return f"to_jsonb({written})"
     return within_range(written) if (aggregate.function, aggregate.type) == ("sum", "float") else written
 
 
@@ -234,17 +298,19 @@ def _paths_read(node: ExpressionNode) -> Iterator[Path]:
         case Column(up=0, path=path):
             yield path
         case Shown(path=path):
-            yield path[:-1]
-        case Call(args=args):
+            yield () if node.flat else path[:-1]
+        case Call(args=args) | Built(parts=args):
             for arg in args:
                 yield from _paths_read(arg)
-        case Aggregate(over=(), argument=argument) if argument is not None:
-            yield from _paths_read(argument)
-        case Aggregate(over=over, argument=argument) if over:
+        case Aggregate(over=()):
+            for part in node.read:
+                yield from _paths_read(part)
+        case Aggregate(over=over):
             yield over[:-1]
-            for inner in references(argument) if argument is not None else ():
-                if isinstance(inner, Column) and 0 < inner.up <= len(over):
-                    yield over[: len(over) - inner.up] + inner.path
+            for part in node.read:
+                for inner in references(part):
+                    if isinstance(inner, Column) and 0 < inner.up <= len(over):
+                        yield over[: len(over) - inner.up] + inner.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,8 +328,17 @@ class SqlRow:
     def column(self, name: str) -> str:
         return f"{self.alias}.{quote(sql_name(name))}"
 
-    def join(self, name: str) -> Join:
-        return next(join for join in self.joins if join.name == name)
+    def join(self, path: Path) -> Join:
+        """The join at the end of a path of joins."""
+        joins = self.joins
+        for name in path:
+            found = next(join for join in joins if join.name == name)
+            joins = found.joins
+        return found
+
+    def reaches(self, path: Path) -> bool:
+        """Whether only `one` joins lead along a path."""
+        return not any(self.join(path[:length]).many for length in range(1, len(path) + 1))
 
     def reach(self, path: Path, up: int = 0) -> "SqlRow":
         row = self
@@ -289,8 +364,11 @@ class _RowAlone:
     def column(self, column: Column) -> str:
         return self.row.column(column.name)
 
-    def shown(self, path: Path) -> str:
-        raise AssertionError(path)
+    def shown(self, shown: Shown) -> str:
+        raise AssertionError(shown)
+
+    def built(self, built: Built) -> str:
+        raise AssertionError(built)
 
     def aggregate(self, aggregate: Aggregate) -> str:
         raise AssertionError(aggregate)
@@ -373,11 +451,17 @@ def product_sql(product: Product, entities: Mapping[str, Entity], schema: str | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """The rows that a join finds: FROM and WHERE as `text`, and their complete `order`."""
+    """The rows that a join finds: the tables of FROM, the conditions of WHERE, and their complete `order`."""
 
     row: SqlRow
-    text: str
+    tables: str
+    conditions: tuple[str, ...]
     order: str
+
+    @property
+    def text(self) -> str:
+        """FROM and WHERE."""
+        return f"FROM {self.tables}\nWHERE {_and(self.conditions)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,15 +475,23 @@ class _RowNames:
     def column(self, column: Column) -> str:
         return self.row.find_column(column)[0]
 
-    def shown(self, path: Path) -> str:
+    def shown(self, shown: Shown) -> str:
+        path = shown.path
+        if shown.flat:
+            return self.writer.scalar(path, self.row)
         above = self.row.reach(path[:-1])
-        return _null_without_row(above, path, self.writer.scalar(above.join(path[-1]), above))
+        return _null_without_row(above, path, self.writer.scalar(path[-1:], above))
+
+    def built(self, built: Built) -> str:
+        return f"to_jsonb({self.writer.built(built, self)})"
 
     def aggregate(self, aggregate: Aggregate) -> str:
-        if not aggregate.over:
+        over = aggregate.over
+        if not over:
             return self.group[aggregate]
-        above = self.row.reach(aggregate.over[:-1])
-        return self.writer.total(aggregate, above.join(aggregate.over[-1]), above)
+        if not self.row.reaches(over[:-1]):
+            return self.writer.total(aggregate, over, self.row)
+        return self.writer.total(aggregate, over[-1:], self.row.reach(over[:-1]))
 
 
 class _QueryWriter:
@@ -412,7 +504,7 @@ class _QueryWriter:
 
     def query(self, product: Product) -> str:
         read = [*expressions(product.selection), *_optional(product.where)]
-        row, text = self._from(product.root, product.joins, map(node_of, read), None)
+        row, tables = self._from(product.root, product.joins, map(node_of, read), None)
         document = self._value(product.selection, row)
         if isinstance(product.selection, BareValue):
             document = f"coalesce({document}, 'null')"  # a null value is a document
@@ -420,17 +512,17 @@ class _QueryWriter:
         selected = ",\n".join([*keys, f"{document} AS document"])
         conditions = self._conditions(product.where, row)
         where = f"\nWHERE {_and(conditions)}" if conditions else ""
-        return f"SELECT\n{indent(selected, '  ')}\n{text}{where}\nORDER BY {', '.join(_key_order(row))}"
+        return f"SELECT\n{indent(selected, '  ')}\nFROM {tables}{where}\nORDER BY {', '.join(_key_order(row))}"
 
-    def scalar(self, join: Join, above: SqlRow) -> str:
+    def scalar(self, path: Path, above: SqlRow) -> str:
         """The bare value of a join, in its own type."""
-        (value,) = expressions(join.selection)
-        return self._one(join, above, lambda names: self._sql(value, names))
+        (value,) = expressions(above.join(path).selection)
+        return self._one(path, above, lambda names: self._sql(value, names))
 
-    def total(self, aggregate: Aggregate, join: Join, above: SqlRow) -> str:
+    def total(self, aggregate: Aggregate, path: Path, above: SqlRow) -> str:
         """An aggregate over the rows of a join."""
         inner = replace(aggregate, over=())
-        return self._group(join, above, (inner,), lambda names: names.aggregate(inner))
+        return self._group(path, above, (inner,), lambda names: names.aggregate(inner))
 
     def _sql(self, expression: Expression, names: _RowNames) -> str:
         return write_expression(node_of(expression), names)
@@ -440,16 +532,22 @@ class _QueryWriter:
     ) -> tuple[SqlRow, str]:
         """FROM with the level's own row and the `one` joins that expressions name, each after the row that it joins."""
         row = self._row(entity, joins, above)
-        clauses = [f"FROM {table_name(entity, self._schema)} AS {row.alias}"]
+        clauses = [f"{table_name(entity, self._schema)} AS {row.alias}"]
         for path in read_paths(read):
+            if not row.reaches(path):
+                continue
             parent = row.reach(path[:-1])
-            join = parent.join(path[-1])
-            first = self._matching(join, parent, ())
-            rows = f"SELECT {first.row.alias}.*\n{first.text}\nORDER BY {first.order}\nLIMIT 1"
-            lateral = replace(self._row(join.entity, join.joins, parent), optional=True)
+            lateral, first = self._first(parent.join(path[-1:]), parent)
             parent.one_joins[path[-1]] = lateral
-            clauses.append(f"LEFT JOIN LATERAL (\n{indent(rows, '  ')}\n) AS {lateral.alias} ON true")
+            clauses.append(f"LEFT JOIN {first} ON true")
         return row, "\n".join(clauses)
+
+    def _first(self, join: Join, above: SqlRow) -> tuple[SqlRow, str]:
+        """The row of a `one` join, as a table of FROM."""
+        first = self._matching(join, above, ())
+        rows = f"SELECT {first.row.alias}.*\n{first.text}\nORDER BY {first.order}\nLIMIT 1"
+        row = replace(self._row(join.entity, join.joins, above), optional=True)
+        return row, f"LATERAL (\n{indent(rows, '  ')}\n) AS {row.alias}"
 
     def _row(self, entity: str, joins: tuple[Join, ...], above: SqlRow | None) -> SqlRow:
         return SqlRow(alias=f"t{next(self._numbers)}", entity=self._entities[entity], joins=joins, above=above)
@@ -457,33 +555,72 @@ class _QueryWriter:
     def _matching(self, join: Join, above: SqlRow, selected: Iterable[ExpressionNode], elements: str = "") -> _Rows:
         """The rows that a join finds for one row above. `selected`: the nodes that the caller evaluates at them. A list join
         finds rows for the element of alias `elements`; without an alias, for all elements in their order."""
-        read = [*selected, *map(node_of, (*_optional(join.where), *(term.by for term in join.order_by)))]
-        row, text = self._from(join.entity, join.joins, read, above)
+        read = [
+            *selected,
+            *map(node_of, (*_optional(join.where), *_optional(join.key), *(t.by for t in join.order_by))),
+        ]
+        row, tables = self._from(join.entity, join.joins, read, above)
         order = [*self._terms(join.order_by, row), *_key_order(row)]
         if join.listed and not elements:
             elements = f"e{next(self._numbers)}"
-            text += f"\nCROSS JOIN {unnest_elements(join, above, elements)}"
+            tables += f"\nCROSS JOIN {unnest_elements(join, above, elements)}"
             order.insert(0, f"{elements}.n")
-        conditions = [join_condition(join, row, above, elements), *self._conditions(join.where, row)]
-        return _Rows(row=row, text=f"{text}\nWHERE {_and(conditions)}", order=", ".join(order))
+        conditions = (join_condition(join, row, above, elements), *self._conditions(join.where, row))
+        return _Rows(row=row, tables=tables, conditions=conditions, order=", ".join(order))
+
+    def _at(self, path: Path, above: SqlRow, selected: Iterable[ExpressionNode]) -> _Rows:
+        """The rows at the end of a path of joins, of all rows of the joins before the last one."""
+        tables: list[str] = []
+        conditions: list[str] = []
+        orders: list[str] = []
+        for length in range(1, len(path)):
+            join = above.join(path[length - 1 : length])
+            if not join.many:
+                above, table = self._first(join, above)
+                tables.append(table)
+                continue
+            rows = self._matching(join, above, ())
+            tables.append(rows.tables)
+            conditions += rows.conditions
+            orders.append(rows.order)
+            above = rows.row
+        last = self._matching(above.join(path[-1:]), above, selected)
+        return _Rows(
+            row=last.row,
+            tables="\nCROSS JOIN ".join([*tables, last.tables]),
+            conditions=(*conditions, *last.conditions),
+            order=", ".join([last.order, *orders]),
+        )
 
     def _conditions(self, where: Expression | None, row: SqlRow) -> list[str]:
         """The conditions for a row to count: its `where`, and a row that counts for each required join."""
         conditions = [self._sql(where, _RowNames(writer=self, row=row)) for where in _optional(where)]
-        required = (self._matching(join, row, ()) for join in row.joins if join.required and not join.listed)
+        required = (
+            self._at(path, row, ()) for path, join in members_below(row.joins) if join.required and not join.listed
+        )
         return conditions + ["EXISTS " + subquery(f"SELECT 1\n{rows.text}") for rows in required]
 
-    def _embed(self, join: Join, above: SqlRow) -> str:
+    def _embed(self, path: Path, above: SqlRow) -> str:
         """An embed as json: an object, a value, null or a list."""
+        join = above.join(path)
         if join.aggregated or not join.many:
-            return self._one(join, above, lambda names: self._value(join.selection, names.row, names))
+            return self._one(path, above, lambda names: self._value(join.selection, names.row, names))
         if join.listed and not join.required:
             return self._list_join(join, above)
-        rows = self._matching(join, above, map(node_of, expressions(join.selection)))
+        rows = self._at(path, above, map(node_of, expressions(join.selection)))
         value = self._value(join.selection, rows.row)
         limit = "" if join.limit is None else f"\nLIMIT {join.limit}"
         numbered = f"row_number() OVER (ORDER BY {rows.order}) AS n"
-        below = f"SELECT {value} AS v,\n  {numbered}\n{rows.text}\nORDER BY n{limit}"
+        if join.key is not None:
+            numbered += f",\n  {self._sql(join.key, _RowNames(writer=self, row=rows.row))} AS k"
+        below = f"SELECT {value} AS v,\n  {numbered}\n{rows.text}"
+        if join.distinct:
+            below = f"SELECT DISTINCT ON (d.v::jsonb) d.v, d.n\nFROM {subquery(below)} AS d\nORDER BY d.v::jsonb, d.n"
+            below = f"SELECT o.v, o.n\nFROM {subquery(below)} AS o"
+        below += f"\nORDER BY n{limit}"
+        if join.key is not None:  # of several rows with one key the first
+            pairs = "jsonb_object_agg(r.k, r.v ORDER BY r.n DESC) FILTER (WHERE r.k IS NOT NULL)"
+            return subquery(f"SELECT coalesce({pairs}, '{{}}')\nFROM {subquery(below)} AS r")
         return subquery(f"SELECT coalesce(json_agg(r.v ORDER BY r.n), '[]')\nFROM {subquery(below)} AS r")
 
     def _list_join(self, join: Join, above: SqlRow) -> str:
@@ -494,8 +631,8 @@ class _QueryWriter:
         found = subquery(f"SELECT {value} AS v,\n  row_number() OVER (ORDER BY {rows.order}) AS n\n{rows.text}")
         nothing = replace(self._row(join.entity, join.joins, above), optional=True)
         absent = self._absent(join, above, elements, nothing)
-        embeds = any(below.shown for below in join.joins)
-        no_row = f"\nLEFT JOIN {table_name(join.entity, self._schema)} AS {nothing.alias} ON false" if embeds else ""
+        shown = bool(embeds(join.joins))
+        no_row = f"\nLEFT JOIN {table_name(join.entity, self._schema)} AS {nothing.alias} ON false" if shown else ""
         return subquery(
             f"SELECT coalesce(json_agg(CASE WHEN r.n IS NULL THEN {absent} ELSE r.v END ORDER BY {elements}.n, r.n), '[]')\n"
             f"FROM {unnest_elements(join, above, elements)}\n"
@@ -521,62 +658,93 @@ class _QueryWriter:
     def _embeds(self, row: SqlRow) -> list[tuple[str, str]]:
         """The members that the embeds below a row make."""
         members = []
-        for join in row.joins:
-            if join.shown:
-                members.append((join.name, self._embed(join, row)))
+        for path, join in embeds(row.joins):
+            members.append((join.name, self._embed(path, row)))
             if join.total:
-                rows = self._matching(join, row, ())
-                members.append((f"{join.name}_total", subquery(f"SELECT count(*)\n{rows.text}")))
+                members.append((f"{join.name}_total", self._total(path, row)))
         return members
 
-    def _one(self, join: Join, above: SqlRow, make: Callable[[_RowNames], str]) -> str:
+    def _total(self, path: Path, row: SqlRow) -> str:
+        """The number of elements before the limit."""
+        join = row.join(path)
+        if not join.distinct:
+            return subquery(f"SELECT count(*)\n{self._at(path, row, ()).text}")
+        rows = self._at(path, row, map(node_of, expressions(join.selection)))
+        elements = subquery(f"SELECT {self._value(join.selection, rows.row)} AS v\n{rows.text}")
+        return subquery(f"SELECT count(DISTINCT r.v::jsonb)\nFROM {elements} AS r")
+
+    def _one(self, path: Path, above: SqlRow, make: Callable[[_RowNames], str]) -> str:
         """A subquery: `make` writes the value of the one row of a join, or of all rows if they are aggregated."""
+        join = above.join(path)
         nodes = [node_of(e) for e in expressions(join.selection)]
         if join.aggregated:
-            return self._group(join, above, [a for node in nodes for a in aggregates(node)], make)
-        rows = self._matching(join, above, nodes)
+            return self._group(path, above, [a for node in nodes for a in aggregates(node)], make)
+        rows = self._at(path, above, nodes)
         value = make(_RowNames(writer=self, row=rows.row))
         return subquery(f"SELECT {value}\n{rows.text}\nORDER BY {rows.order}\nLIMIT 1")
 
-    def _group(self, join: Join, above: SqlRow, wanted: Sequence[Aggregate], make: Callable[[_RowNames], str]) -> str:
+    def _group(self, path: Path, above: SqlRow, wanted: Sequence[Aggregate], make: Callable[[_RowNames], str]) -> str:
         """A subquery: `make` writes the value of aggregates over the rows of a join. The rows are selected first, so that an
         aggregate always runs over exactly them."""
         wanted = list(dict.fromkeys(wanted))
-        rows = self._matching(join, above, [a.argument for a in wanted if a.argument is not None])
+        rows = self._at(path, above, [node for a in wanted for node in a.read])
         names, alias = _RowNames(writer=self, row=rows.row), f"g{next(self._numbers)}"
-        columns = [
-            f"{write_expression(a.argument, names)} AS v{n}" for n, a in enumerate(wanted) if a.argument is not None
-        ]
-        if any((a.function, a.type) == ("sum", "float") for a in wanted):
-            columns.append(f"row_number() OVER (ORDER BY {rows.order}) AS n")  # a sum of floats depends on the order
-        totals = [f"{write_aggregate(a, f'r.v{n}', 'r.n')} AS a{n}" for n, a in enumerate(wanted)]
+        columns = [f"{written} AS {name}" for n, a in enumerate(wanted) for name, written in self._read(a, n, names)]
+        if any(map(_needs_order, wanted)):
+            columns.append(f"row_number() OVER (ORDER BY {rows.order}) AS n")
+        totals = [f"{write_aggregate(a, partial(_group_column, n))} AS a{n}" for n, a in enumerate(wanted)]
         selected = subquery(f"SELECT {', '.join(columns) or 1}\n{rows.text}")
         inner = f"SELECT {', '.join(totals)}\nFROM {selected} AS r"
         group = {a: bound_aggregate(a, f"{alias}.a{n}") for n, a in enumerate(wanted)}
         value = make(replace(names, group=group))
         return subquery(f"SELECT {value}\nFROM {subquery(inner)} AS {alias}")
 
+    def _read(self, aggregate: Aggregate, n: int, names: _RowNames) -> Iterator[tuple[str, str]]:
+        """The columns that the n-th aggregate reads of each row, by their names."""
+        listed = aggregate.function == "array_agg" and aggregate.takes == "json"
+        if aggregate.argument is not None:
+            value = aggregate.argument
+            yield f"v{n}", f"to_json({self.member(value, names)})" if listed else write_expression(value, names)
+        if aggregate.second is not None:
+            paired = aggregate.function == "json_object_agg"
+            value = aggregate.second
+            yield f"w{n}", f"to_jsonb({self.member(value, names)})" if paired else write_expression(value, names)
+        if aggregate.where is not None:
+            yield f"f{n}", write_expression(aggregate.where, names)
+        for place, term in enumerate(aggregate.order):
+            yield f"o{place}_{n}", write_expression(term.by, names)
+
     def _value(self, selection: Selection, row: SqlRow, names: _RowNames | None = None) -> str:
         """A level as json: the bare value, or the object of the selected members and the embeds."""
         names = names or _RowNames(writer=self, row=row)
         match selection:
             case BareValue(expression=expression):
-                return f"to_json({self._member(expression, names)})"
+                return f"to_json({self.member(node_of(expression), names)})"
             case Fields(members=selected):
                 named: Iterable[tuple[str, Expression]] = selected
             case WholeRow():
                 named = [(name, Column(name=name)) for name in row.entity.columns]
-        members = [(name, self._member(of, names)) for name, of in named]
+        members = [(name, self.member(node_of(of), names)) for name, of in named]
         return json_object(members + self._embeds(row))
 
-    def _member(self, expression: Expression, names: _RowNames) -> str:
-        """An expression as an argument of PostgreSQL's json functions."""
-        if isinstance(expression, Column):
-            return as_json(*names.row.find_column(expression))
-        node = expression.node
+    def built(self, built: Built, names: _RowNames) -> str:
+        """A json object or array, with its members in their order."""
+        parts = [self.member(part, names) for part in built.parts]
+        if built.names is None:
+            return f"json_build_array({', '.join(parts)})"
+        return json_object(list(zip(built.names, parts, strict=True)))
+
+    def member(self, node: ExpressionNode, names: _RowNames) -> str:
+        """A node as an argument of PostgreSQL's json functions."""
+        if isinstance(node, Column):
+            return as_json(*names.row.find_column(node))
+        if isinstance(node, Built):
+            return self.built(node, names)
+        if isinstance(node, Shown) and node.flat:
+            return self._embed(node.path, names.row)
         if isinstance(node, Shown):
             above = names.row.reach(node.path[:-1])
-            return _null_without_row(above, node.path, self._embed(above.join(node.path[-1]), above))
+            return _null_without_row(above, node.path, self._embed(node.path[-1:], above))
         return computed_as_json(node, write_expression(node, names), node.type)
 
     def _terms(self, order_by: Iterable[OrderTerm], row: SqlRow) -> Iterator[str]:
@@ -594,6 +762,11 @@ class _QueryWriter:
 def _null_without_row(above: SqlRow, path: Path, value: str) -> str:
     """The value of a join below a `one`. If the `one` found no row, the value is null, and not the 0 of a count."""
     return f"CASE WHEN {above.column(above.entity.key[0])} IS NOT NULL THEN {value} END" if path[1:] else value
+
+
+def _group_column(n: int, name: str) -> str:
+    """The column of a row that the n-th aggregate of a group reads by a name."""
+    return "r.n" if name == "n" else f"r.{name}_{n}" if name.startswith("o") else f"r.{name}{n}"
 
 
 def _optional(expression: Expression | None) -> tuple[Expression, ...]:

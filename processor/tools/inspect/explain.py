@@ -11,7 +11,7 @@ a list in it, leaves a found row out.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan, product_names
@@ -57,7 +57,7 @@ class AccessPath:
 class ExplainedJoin:
     """A join. `down`: the path from a row above to its rows here; `up`: the path from a row here to the rows above; `together`:
     the siblings that the same request answers; `shared_with`: the other products of the root that have the same join, and so read
-    and check its rows once for all."""
+    and check its rows once for all. `lift`: how many levels further up its rows are one list."""
 
     name: str
     kind: str
@@ -71,6 +71,7 @@ class ExplainedJoin:
     together: tuple[str, ...]
     below: tuple["ExplainedJoin", ...]
     shared_with: tuple[str, ...] = ()
+    lift: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +123,8 @@ def explanation_lines(explained: ExplainedProduct) -> Iterator[str]:
 
 def _join_lines(join: ExplainedJoin, margin: str) -> Iterator[str]:
     hidden = "" if join.shown else " (join: not shown itself)"
+    if join.lift:
+        hidden += f" (a member {'one level' if join.lift == 1 else f'{join.lift} levels'} up: the rows are one list)"
     needed = ", required" if join.required else ""
     counts = f"{_where_text(join.where)}{needed}{hidden}"
     yield f"{margin}{join.name}: {join.kind} {join.entity} on {', '.join(join.on)}{counts}"
@@ -167,6 +170,7 @@ def _joins(plan: Plan, product: ProductPlan, level: Sequence[int]) -> tuple[Expl
             together=tuple(n.join.name for n in nodes if n is not node and _request_key(n) == _request_key(node)),
             below=_joins(plan, product, node.below),
             shared_with=shared,
+            lift=node.join.lift,
         )
         for node, shared in zip(nodes, users, strict=True)
     )
@@ -280,7 +284,10 @@ def why_row_is_left_out(joined: CompiledJoin, place: int | None, scope: Scope) -
     join = joined.join
     if place is None:
         return why_left_out(joined.level, joined.rows.where, join.where, scope) or "a `one` shows the first row only"
-    return "" if join.limit is None or place < join.limit else f"`limit: {join.limit}` ends the list before it"
+    most = join.limit if join.many else 1
+    if most is None or place < most:
+        return ""
+    return f"`limit: {join.limit}` ends the list before it" if join.many else "a `one` shows the first row only"
 
 
 def _single_columns(expression: Expression, level: CompiledLevel) -> Iterator[Column]:
@@ -407,6 +414,7 @@ class _Tracer:
     product: ProductPlan
     topics: FormerTopics
     items: Items
+    places: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def row(self, place: _Place, scope: Scope, left_out: str) -> SourceRow | None:
         """The row of a match. None where a change deleted it after the document was assembled."""
@@ -414,6 +422,7 @@ class _Tracer:
         item = self.items[key]
         if item is None or DELETED in item:
             return None
+        self.places.update(place.level.flat_places(scope))
         columns = [name for name in place.entity.entity.columns if place.used is None or name in place.used]
         return SourceRow(
             entity=place.entity.name,
@@ -444,7 +453,8 @@ class _Tracer:
         found = {id(row): row for row in scope[0].found[node.join.name]}
         for index, row in enumerate((counted | found).values()):
             below = (row, scope)
-            made = self.row(place, below, why_row_is_left_out(joined, index if index < len(counted) else None, below))
+            place_in_list = self.places.get((id(row), id(scope[0])), index if index < len(counted) else None)
+            made = self.row(place, below, why_row_is_left_out(joined, place_in_list, below))
             if made is not None:
                 yield made
 

@@ -215,8 +215,15 @@ def _large_document(product: ProductPlan, index: StatisticsIndex) -> Iterator[st
     means = [index.mean(node, "down") for node in product.nodes]
     rows = [0.0] * len(product.nodes)  # bytes of a row of each node, with what is embedded below it
 
-    def embedded(level: tuple[int, ...]) -> float:
-        return sum(_shown_rows(product.nodes[i], means[i]) * rows[i] for i in level)
+    def embedded(level: tuple[int, ...], found: float = 1, depth: int = 0) -> float:
+        """The bytes of the rows that a level shows, also those of joins that hang below other joins of it."""
+        size = 0.0
+        for i in level:
+            node = product.nodes[i]
+            if node.join.lift == depth:
+                size += _shown_rows(node, found * means[i]) * rows[i]
+            size += embedded(node.below, found * means[i], depth + 1)
+        return size
 
     for number in reversed(range(len(rows))):
         node = product.nodes[number]
@@ -248,9 +255,12 @@ def _shown_rows(node: JoinPlan, rows: float) -> float:
 def _visible(product: ProductPlan, number: int | None) -> bool:
     """Whether a document shows rows of a node: every join on the way to the node must show its rows."""
     while number is not None:
-        if _shown_rows(product.nodes[number], 1) == 0:
+        node = product.nodes[number]
+        if _shown_rows(node, 1) == 0:
             return False
-        number = product.nodes[number].parent
+        number = node.parent
+        for _ in range(node.join.lift):
+            number = None if number is None else product.nodes[number].parent
     return True
 
 

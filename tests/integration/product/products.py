@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from processor.language.definitions.load import load
+from processor.language.definitions.problems import DefinitionError
 from processor.language.product.product import Definitions
 
 Row = dict[str, Any]
@@ -272,6 +273,106 @@ class Author:
             f"not {some('bool')} is true", f"{some('string')} like '%a%'", f"{some('int')} between 0 and 2",
             f"{some('int')} > -1", f"{some('int')} < 3", f"{some('string')} >= ''",
         ])  # fmt: skip
+
+
+class ListAuthor(Author):
+    """Writes one product with the words of lists: a list through another join, each element once or by a key, nested fields, and
+    the aggregates that make lists. The worlds of `Author` stay as they are."""
+
+    def level(self, entity: str, above: Sequence[str], depth: int, *, grouped: bool) -> dict[str, Any]:
+        names = self.own(entity, "")
+        for up, other in enumerate(reversed(above), start=1):
+            for type_, own in self.own(other, "parent." * up).items():
+                names[type_] += own
+        joins: dict[str, dict[str, Any]] = {}
+        for _ in range(self.rng.choice([0, 1, 2, 2, 3]) if depth else 0):
+            name = f"j{self.count}"
+            self.count += 1
+            ways = [way for way, join in joins.items() if "limit" not in join]
+            if ways and self.may(0.5):
+                joins[name] = self.join_through(name, self.rng.choice(ways), joins, [*above, entity], depth - 1, names)
+            else:
+                joins[name] = self.join(name, entity, above, depth - 1, names)
+            self.reshape(joins[name], names, grouped)
+        return self.selection(entity, joins, names, grouped) | {"names": names}
+
+    def join_through(
+        self, name: str, way: str, joins: dict[str, dict[str, Any]], above: Sequence[str], depth: int, names: Names
+    ) -> dict[str, Any]:
+        """A join to the rows of another join of the level."""
+        via = joins[way]
+        mine: Names = {type_: [] for type_ in DRAWN}
+        entity = via.get("one") or via["many"]
+        while "[]" in str(list((join := self.join(name, entity, above, depth, mine))["on"].values())):
+            mine = {type_: [] for type_ in DRAWN}
+        join["on"] = {child: f"{way}.{parent}" for child, parent in join["on"].items()}
+        if ("one" in via and "through" not in via) or ("many" in join and "limit" not in join):
+            for type_, named in mine.items():
+                names[type_] += [one for one in named if one != name]
+        join["through"] = "one" in join and ("many" in via or "through" in via)
+        if not join["through"]:
+            join.pop("through")
+        return join
+
+    def reshape(self, join: dict[str, Any], names: Names, grouped: bool) -> None:
+        listed = "[]" in str(list(join["on"].values()))
+        if "many" in join and not (join.pop("grouped", False) or listed or grouped):
+            if self.may(0.3):
+                join["distinct"] = True
+            elif self.may(0.3):
+                columns = ENTITIES[join["many"]]["columns"]
+                join["key"] = self.rng.choice(
+                    [c for c, of in columns.items() if of in ("int", "string", "bool", "date")]
+                )
+
+    def selection(self, entity: str, joins: dict[str, dict[str, Any]], names: Names, grouped: bool) -> dict[str, Any]:
+        written = super().selection(entity, joins, names, grouped)
+        if grouped:
+            written["grouped"] = True
+        for word in ("join", "embed"):
+            for join in written.get(word, {}).values():
+                join.pop("through", None)
+        fields = written.get("fields")
+        if isinstance(fields, dict) and not grouped and self.may(0.5):
+            fields["nested"] = {"a": self.expression(names, "int"), "b": [self.expression(names, "timestamp"), "1"]}
+        if isinstance(fields, dict) and not grouped and self.may(0.3):
+            del fields["m0"]
+            fields["*"] = "*"
+            written["except"] = [self.rng.choice(list(ENTITIES[entity]["columns"]))]
+        return written
+
+    def total(self, names: Names) -> str:
+        rows = {
+            type_: [n for n in named if n[:4] not in ("min(", "max(", "sum(", "avg(", "coun")]
+            for type_, named in names.items()
+        }
+
+        def some(type_: str) -> str:
+            return self.expression(rows, type_)
+
+        order = f"order by {some(self.rng.choice(SCALARS))} {self.rng.choice(['', 'desc', 'nulls first'])}"
+        type_ = self.rng.choice([*SCALARS, "bool"])
+        where = f"filter (where {self.condition(rows)})" if self.may(0.4) else ""
+        texts = rows["string"] or ["null::text"]
+        return self.rng.choice([
+            super().total(names), f"array_agg({some(type_)} {order}) {where}", f"array_agg(distinct {some(type_)}) {where}",
+            f"string_agg({self.rng.choice(texts)}, '-' {order}) {where}",
+            f"json_object_agg({some('int')}, {some(type_)} {order})",
+            f"count(distinct {some(type_)}) {where}", f"bool_or({some('bool')}) {where}", f"every({some('bool')})",
+            f"first({some(type_)} {order}) {where}", f"last({some(type_)} {order})", f"sum(distinct {some('decimal')}) {where}",
+            f"sum({some('float')} {order}) {where}", f"json_build_object('n', count(*), 'all', array_agg({some(type_)}))",
+        ])  # fmt: skip
+
+
+def draw_list_definitions(rng: Random) -> Definitions:
+    """The four tables, and one product with the words of lists. An author who names what a level does not have draws again."""
+    while True:
+        product = ListAuthor(rng).product()
+        product.pop("grouped", None)
+        try:
+            return load({"entities.yaml": json.dumps(ENTITIES), "p.json": json.dumps(product, ensure_ascii=False)})
+        except DefinitionError:
+            continue
 
 
 def draw_definitions(rng: Random) -> Definitions:

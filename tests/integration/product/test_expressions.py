@@ -93,7 +93,7 @@ cast(d as decimal(10,1)) | d::numeric(4,2) | cast(a as decimal(3)) | cast('42' a
 cast(null as int) | (d + f)::decimal | (f * 1000)::int | cast(s as int) + 1 | '2020-01-01'::date | '2020-01-01T00:00:00Z'::timestamptz | 'true'::boolean
 'x' | 5 | -5 | 1.50 | true | null | (a) | ("a") | 'it''s' | '%' | '{0}' | s || '{}' | "order" + 1 | order + 1 | order > 0 and end = 2 | a+b*-1
 p <= q | p > q | p >= q | x <= y | x >= y | x <> y | f <= g | f >= g | f <> g | d <> e | m <> n | ceil(a) | trunc(a) | mod(d, e)
-case when p then q else p end | case when p then x end | coalesce(p, q) | coalesce(x, y) | greatest(x, y) | greatest(d, e) | least(p, q)
+case when p then q else p end | case when p then x end | coalesce(p, q) | coalesce(x, y) | coalesce(data, json_build_array(x)) | case when p then data else json_build_object('a', d) end | greatest(x, y) | greatest(d, e) | least(p, q)
 least(d, e) | least(f, g) | least(m, n) | p in (true, q) | x in (y, '2020-02-29') | f in (g, 1.5) | m in (n) | p is distinct from q
 x is distinct from y | d is distinct from e | x is null | d is null | f is null | nullif(p, q) | nullif(x, y) | nullif(f, g)
 extract(month from m) | extract(year from x) | p::bool | x::date | a::int | m::timestamp

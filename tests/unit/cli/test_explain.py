@@ -82,4 +82,4 @@ def test_json_has_the_same_tree_and_on_request_the_times(capsys: Printed, monkey
 
 def test_a_key_refuses_what_explains_a_definition(capsys: Printed) -> None:
     assert main(["explain", "p", "1", "--mermaid"]) == 1
-    assert "leave --definitions, --sql and --mermaid out" in capsys.readouterr().err
+    assert "leave --definitions, --sql, --mermaid and --tree out" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import reduce
+from operator import itemgetter
 from typing import Any, Final, Protocol
 
 from processor.language.product.expressions import functions, json_values
@@ -51,26 +52,62 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateOrder:
+    """One term of the `order by` of an aggregate."""
+
+    by: "ExpressionNode"
+    descending: bool
+    nulls_first: bool
+    is_text: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """`count`, `sum`, `min` or `max` of `argument` over the rows of the `many` at `over`; an empty `over` takes the level's own
-    rows. `argument` None: the rows are counted. `compare`: how the text of `min` and `max` compares."""
+    """An aggregate of `argument` over the rows at `over`, a path of joins; an empty `over` takes the level's own rows. Where
+    several joins of the path are `many`, the rows are those of all their rows together.
+
+    argument: None where the rows are counted. second: the separator of `string_agg`, the value of `json_object_agg`. compare: how
+    the text of `min` and `max` compares. where: the rows that count (`filter`). order: before the order of the rows. takes: the
+    type of the argument, where the function gives another one, or needs to know it."""
 
     function: str
     argument: "ExpressionNode | None"
     over: Path
     type: Type
     compare: Compare = ()
+    second: "ExpressionNode | None" = None
+    where: "ExpressionNode | None" = None
+    order: tuple[AggregateOrder, ...] = ()
+    distinct: bool = False
+    takes: Type = None
+
+    @property
+    def read(self) -> tuple["ExpressionNode", ...]:
+        """The nodes that it reads at each of the rows."""
+        nodes = (self.argument, self.second, self.where, *(term.by for term in self.order))
+        return tuple(node for node in nodes if node is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """The value or object that the join at `path` makes of its rows."""
+    """The value or object that the join at `path` makes of its rows. `flat`: the join is a member of the level that names it, so
+    the rows of all joins of the path are one list, and no row on the way is the same as no row at its end."""
 
     path: Path
     type: Type
+    flat: bool = False
 
 
-ExpressionNode = Column | Literal | Call | Aggregate | Shown
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A json object with these names, or without names a json array, of the values of `parts`."""
+
+    parts: tuple["ExpressionNode", ...]
+    names: tuple[str, ...] | None = None
+    type: Type = "json"
+
+
+ExpressionNode = Column | Literal | Call | Aggregate | Shown | Built
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +115,7 @@ class Computed:
     """An expression other than a bare column: the author's text, its meaning, and how its text compares."""
 
     text: str
-    node: Literal | Call | Aggregate | Shown
+    node: Literal | Call | Aggregate | Shown | Built
     compare: Compare = ()
 
 
@@ -97,7 +134,14 @@ def map_columns(node: ExpressionNode, change: Callable[[Column], ExpressionNode]
             return change(node)
         case Call(args=args):
             return replace(node, args=tuple(map_columns(arg, change) for arg in args))
+        case Built(parts=parts):
+            return replace(node, parts=tuple(map_columns(part, change) for part in parts))
     return node
+
+
+def is_built(node: ExpressionNode) -> bool:
+    """Whether a node builds json, itself or in a part."""
+    return isinstance(node, Built) or (isinstance(node, Call) and any(map(is_built, node.args)))
 
 
 def references(node: ExpressionNode) -> Iterator[Column | Shown]:
@@ -105,12 +149,13 @@ def references(node: ExpressionNode) -> Iterator[Column | Shown]:
     match node:
         case Column() | Shown():
             yield node
-        case Call(args=args):
+        case Call(args=args) | Built(parts=args):
             for arg in args:
                 yield from references(arg)
-        case Aggregate(argument=argument, over=over) if argument is not None:
-            for inner in references(argument):
-                yield _seen_from_above(inner, over)
+        case Aggregate(over=over):
+            for part in node.read:
+                for inner in references(part):
+                    yield _seen_from_above(inner, over)
 
 
 def _seen_from_above(inner: Column | Shown, over: Path) -> Column | Shown:
@@ -126,9 +171,19 @@ def aggregates(node: ExpressionNode) -> Iterator[Aggregate]:
     match node:
         case Aggregate(over=()):
             yield node
-        case Call(args=args):
+        case Call(args=args) | Built(parts=args):
             for arg in args:
                 yield from aggregates(arg)
+
+
+def outside_aggregates(node: ExpressionNode) -> Iterator[Column]:
+    """The columns that a node reads outside its aggregates."""
+    match node:
+        case Column():
+            yield node
+        case Call(args=args) | Built(parts=args):
+            for arg in args:
+                yield from outside_aggregates(arg)
 
 
 @dataclass(slots=True)
@@ -148,7 +203,7 @@ FindRows = Callable[[Scope], list[Match]]
 """The rows of a join that count, in order."""
 
 GROUP: Final = ""
-"""A group of rows is evaluated as one `Match` without columns: its `found[GROUP]` has the rows."""
+"""A group of rows is evaluated as one `Match` without columns: its `found[GROUP]` has the scopes of the rows."""
 
 
 class RowLevel(Protocol):
@@ -160,8 +215,12 @@ class RowLevel(Protocol):
     def rows(self, join: str) -> FindRows:
         """The function that finds the rows of a join below a row of this level."""
 
-    def shown(self, join: str) -> Evaluate:
-        """The function that makes the value of a join at a row of this level."""
+    def scopes(self, path: Path) -> Callable[[Scope], list[Scope]]:
+        """The function that finds the rows at the end of a path of joins, in the order of the last join."""
+
+    def shown(self, path: Path) -> Evaluate:
+        """The function that makes the value of a join at a row of this level. `path`: of several joins, where the join is a
+        member of this level."""
 
 
 def compile_expression(expression: Expression, level: RowLevel) -> Evaluate:
@@ -172,11 +231,24 @@ def compile_expression(expression: Expression, level: RowLevel) -> Evaluate:
     if write is None or isinstance(expression.node, Shown):
         return evaluate
 
+    return _written_by(write, evaluate)
+
+
+def _written_by(write: Callable[[Value], Value], evaluate: Evaluate) -> Evaluate:
     def written(scope: Scope) -> Value:
         value = evaluate(scope)
         return None if value is None else write(value)
 
     return written
+
+
+def _compile_shown_form(node: ExpressionNode, level: RowLevel) -> Evaluate:
+    """The function that gives the value of a node as the document has it."""
+    evaluate, write = (
+        _compile_node(node, level),
+        _DOCUMENT_FORMS.get(node.type) if not isinstance(node, Column) else None,
+    )
+    return evaluate if write is None or isinstance(node, Shown) else _written_by(write, evaluate)
 
 
 _DOCUMENT_FORMS: Final[dict[Type, Callable[[Value], Value]]] = {
@@ -203,14 +275,18 @@ def _compile_node(node: ExpressionNode, level: RowLevel) -> Evaluate:
             return _compile_call(node, level)
         case Aggregate():
             return _compile_aggregate(node, level)
-        case Shown(path=path):
-            return _compile_shown(path, level)
+        case Shown():
+            return _compile_shown(node, level)
+        case Built():
+            return _compile_built(node, level)
 
 
 def _compile_column(column: Column, level: RowLevel) -> Evaluate:
     name = column.name
     evaluate: Evaluate = lambda scope: scope[0].columns.get(name)  # noqa: E731
     if column.path:
+        for _ in range(column.up):
+            level = level.above  # type: ignore[attr-defined]
         evaluate = _through_joins(column.path, level, evaluate)
     return _at_row_above(column.up, evaluate) if column.up else evaluate
 
@@ -255,9 +331,19 @@ def _compile_call(call: Call, level: RowLevel) -> Evaluate:
     return strict
 
 
-def _compile_shown(path: Path, level: RowLevel) -> Evaluate:
-    evaluate = _level_at(path[:-1], level).shown(path[-1])
+def _compile_shown(node: Shown, level: RowLevel) -> Evaluate:
+    path = node.path
+    if node.flat:
+        return level.shown(path)
+    evaluate = _level_at(path[:-1], level).shown(path[-1:])
     return _through_joins(path[:-1], level, evaluate) if path[1:] else evaluate
+
+
+def _compile_built(node: Built, level: RowLevel) -> Evaluate:
+    parts, names = [_compile_shown_form(part, level) for part in node.parts], node.names
+    if names is None:
+        return lambda scope: [part(scope) for part in parts]
+    return lambda scope: dict(zip(names, [part(scope) for part in parts], strict=True))
 
 
 def _level_at(path: Path, level: RowLevel) -> RowLevel:
@@ -267,24 +353,97 @@ def _level_at(path: Path, level: RowLevel) -> RowLevel:
 
 
 def _compile_aggregate(node: Aggregate, level: RowLevel) -> Evaluate:
-    over = _level_at(node.over, level)
-    argument = None if node.argument is None else _compile_node(node.argument, over)
-    total = _folded_total(node) if node.compare else _TOTALS[node.function]
-    find = _level_at(node.over[:-1], level).rows(node.over[-1]) if node.over else _find_group
+    over: RowLevel = level
+    for name in node.over:
+        over = _AggregatedLevel(over.below(name), over)
+    find = level.scopes(node.over) if node.over else _find_group
+    if node.where is not None or node.order:
+        find = _chosen(node, over, find)
+    if node.argument is None:
+        return lambda scope: len(find(scope))
+    if node.function in LISTS:
+        return _compile_list(node, over, find)
+    argument = _compile_node(node.argument, over)
+    total, of_type = _folded_total(node) if node.compare else _TOTALS[node.function], node.type
+    if node.distinct:
+        return lambda scope: total(sorted({v for v in map(argument, find(scope)) if v is not None}), of_type)
+    return lambda scope: total([v for v in map(argument, find(scope)) if v is not None], of_type)
 
-    def aggregate(scope: Scope) -> Value:
-        rows = find(scope)
-        if argument is None:
-            return len(rows)
-        above = scope if node.over else scope[1]
-        values = [argument((row, above)) for row in rows]
-        return total([value for value in values if value is not None], node.type)
 
-    if not node.over[1:]:
-        return aggregate
-    none = 0 if node.function == "count" else None
-    reached = _through_joins(node.over[:-1], level, lambda scope: (aggregate(scope),))
-    return lambda scope: found[0] if (found := reached(scope)) else none
+class _AggregatedLevel:
+    """The level of aggregated rows. Its expressions may read the joins of the levels `above` it, up to that of the aggregate."""
+
+    def __init__(self, level: RowLevel, above: RowLevel) -> None:
+        self.above = above
+        self.below, self.rows, self.scopes, self.shown = level.below, level.rows, level.scopes, level.shown
+
+
+FindScopes = Callable[[Scope], list[Scope]]
+
+
+def _chosen(node: Aggregate, over: RowLevel, find: FindScopes) -> FindScopes:
+    """Finds the rows that count for an aggregate, in its own order."""
+    where = None if node.where is None else _compile_node(node.where, over)
+    terms = [(_compile_node(term.by, over), term) for term in reversed(node.order)]
+
+    def chosen(scope: Scope) -> list[Scope]:
+        scopes = find(scope)
+        if where is not None:
+            scopes = [one for one in scopes if where(one) is True]
+        for evaluate, term in terms:
+            values = [(evaluate(one), one) for one in scopes]
+            ranked = sorted((v for v in values if v[0] is not None), key=itemgetter(0), reverse=term.descending)
+            nulls = [v for v in values if v[0] is None]
+            scopes = [one for _, one in ([*nulls, *ranked] if term.nulls_first else [*ranked, *nulls])]
+        return scopes
+
+    return chosen
+
+
+LISTS: Final = ("array_agg", "string_agg", "json_object_agg", "first", "last")
+"""The aggregates whose value depends on the order of the rows. Nulls count in them, but for `string_agg`."""
+
+
+def _compile_list(node: Aggregate, over: RowLevel, find: FindScopes) -> Evaluate:
+    assert node.argument is not None
+    argument = _compile_node(node.argument, over)
+    match node.function:
+        case "first" | "last":
+            place = 0 if node.function == "first" else -1
+            return lambda scope: argument(scopes[place]) if (scopes := find(scope)) else None
+        case "json_object_agg":
+            assert node.second is not None
+            value = _compile_shown_form(node.second, over)
+
+            def pairs(scope: Scope) -> Value:
+                found = [(argument(one), one) for one in find(scope)]
+                return {name: value(one) for name, one in found if name is not None} or None
+
+            return pairs
+        case "string_agg":
+            separator = str(node.second.value) if isinstance(node.second, Literal) else ""
+
+            def text(scope: Scope) -> Value:
+                texts = [one for one in map(argument, find(scope)) if one is not None]
+                return separator.join(_each_once(texts, node) if node.distinct else texts) if texts else None
+
+            return text
+    write = _DOCUMENT_FORMS.get(node.takes) if not isinstance(node.argument, Column | Shown) else None
+
+    def array(scope: Scope) -> Value:
+        values = list(map(argument, find(scope)))
+        values = _each_once(values, node) if node.distinct else values
+        return [v if v is None or write is None else write(v) for v in values] or None
+
+    return array
+
+
+def _each_once(values: Sequence[Value], node: Aggregate) -> list[Value]:
+    """Each value once, in the order of the values: that of the aggregate's only term, else ascending with nulls last."""
+    down, nulls_first = (node.order[0].descending, node.order[0].nulls_first) if node.order else (False, False)
+    found = sorted({v for v in values if v is not None}, reverse=down)
+    nulls = [None] if None in values else []
+    return [*nulls, *found] if nulls_first else [*found, *nulls]
 
 
 def _folded_total(node: Aggregate) -> Callable[[Sequence[Value], Type], Value]:
@@ -293,9 +452,9 @@ def _folded_total(node: Aggregate) -> Callable[[Sequence[Value], Type], Value]:
     return lambda values, _: pick(*values)
 
 
-def _find_group(scope: Scope) -> list[Match]:
-    rows: list[Match] = scope[0].found[GROUP]
-    return rows
+def _find_group(scope: Scope) -> list[Scope]:
+    scopes: list[Scope] = scope[0].found[GROUP]
+    return scopes
 
 
 def _sum(values: Sequence[Value], type_: Type) -> Value:
@@ -311,4 +470,6 @@ _TOTALS: Final[dict[str, Callable[[Sequence[Value], Type], Value]]] = {
     "sum": _sum,
     "min": lambda values, _: min(values, default=None),
     "max": lambda values, _: max(values, default=None),
+    "bool_and": lambda values, _: all(values) if values else None,
+    "bool_or": lambda values, _: any(values) if values else None,
 }

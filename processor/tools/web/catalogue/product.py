@@ -13,9 +13,17 @@ from datetime import datetime
 from typing import NamedTuple
 
 from processor.language.definitions.describe import write_expression
-from processor.language.product.document_type import DocumentType, ListType, ObjectType, ValueType, document_type
+from processor.language.product.document_type import (
+    DocumentType,
+    ListType,
+    MapType,
+    ObjectType,
+    ValueType,
+    document_type,
+)
 from processor.language.product.expressions.expression import (
     Aggregate,
+    Built,
     Call,
     Column,
     Expression,
@@ -24,7 +32,7 @@ from processor.language.product.expressions.expression import (
     Shown,
     node_of,
 )
-from processor.language.product.product import BareValue, Definitions, Fields, Join, Note, Product, WholeRow
+from processor.language.product.product import BareValue, Definitions, Fields, Join, Note, Product, WholeRow, embeds
 from processor.text import shortened
 from processor.tools.inspect.changes import PlannedEntry
 from registry.fields import shown_field
@@ -97,13 +105,14 @@ class _Reader:
                 named = ((BARE, expression),)
         for name, expression in named:
             yield from self._member(name, expression, at, types[name], depth)
-        for join in (join for join in level.joins if join.shown):
-            text = join_text(join, self._entity(at))
-            yield from self._embedded(join.name, text, at, (*at, join.name), types[join.name], depth)
+        for path, join in embeds(level.joins):
+            joined = (*at, *path)
+            text = join_text(join, self._entity(joined[:-1]))
+            yield from self._embedded(join.name, text, at, joined, types[join.name], depth)
             if join.total:
                 name = f"{join.name}_total"
                 text = f"the rows of {join.name} before its limit"
-                yield _member(name, text, at, types[name], depth, ((*at, join.name),))
+                yield _member(name, text, at, types[name], depth, (joined,))
 
     def _member(self, name: str, expression: Expression, at: Path, shown: DocumentType, depth: int) -> Iterator[Member]:
         node, text = node_of(expression), write_expression(expression)
@@ -121,7 +130,7 @@ class _Reader:
         self, name: str, text: str, at: Path, joined: Path, shown: DocumentType, depth: int
     ) -> Iterator[Member]:
         """The member that shows a join, and the members of its rows."""
-        inner = shown.items if isinstance(shown, ListType) else shown
+        inner = shown.items if isinstance(shown, ListType | MapType) else shown
         below = tuple(self.level(joined, inner, depth + 1))
         bare = len(below) == 1 and below[0].name == BARE
         text = f"{below[0].source} of {text}" if bare else text
@@ -147,12 +156,13 @@ def _reads(node: ExpressionNode, at: Path) -> Iterator[Path]:
             yield at[: len(at) - up] + path
         case Shown(path=path):
             yield at + path
-        case Call(args=args):
+        case Call(args=args) | Built(parts=args):
             for arg in args:
                 yield from _reads(arg, at)
-        case Aggregate(argument=argument, over=over):
+        case Aggregate(over=over):
             yield at + over
-            yield from () if argument is None else _reads(argument, at + over)
+            for part in node.read:
+                yield from _reads(part, at + over)
 
 
 def _type_text(shown: DocumentType, *, several: bool = False) -> str:
@@ -164,6 +174,8 @@ def _type_text(shown: DocumentType, *, several: bool = False) -> str:
             text = "objects" if several else "object"
         case ListType(items=items, most=most):
             text = f"list of {_type_text(items, several=True)}" + (f", at most {most:,}" if most else "")
+        case MapType(items=items, most=most):
+            text = f"map of {_type_text(items, several=True)}" + (f", at most {most:,}" if most else "")
     return f"{text} or null" if shown.nullable and text != "null" else text
 
 

@@ -6,6 +6,7 @@ Why a document is as it is: what each join looked for and found, which rows do n
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -286,6 +287,30 @@ def test_a_missing_document_has_a_reason_of_its_own(changes: list[dict[str, Any]
     for change in changes:
         job.takes("user", change or ADA, deleted=change is None)
     assert job.explains("1").reason.startswith(reason)
+
+
+def test_a_list_of_several_joins_says_which_rows_its_limit_leaves_out() -> None:
+    product = """
+    product: p
+    root: city
+    fields: [name]
+    embed:
+      orders:
+        many: order
+        through: {many: user, on: {city: name}}
+        on: {user_id: id}
+        order_by: [-at]
+        limit: 2
+        fields: [id]
+    """
+    job = Job(dedent(product)).takes("city", {"name": "Oslo"})
+    job.takes("user", ADA).takes("user", {**ADA, "id": 2})
+    for number in range(1, 5):
+        job.takes("order", {"id": number, "user_id": number % 2 + 1, "at": number})
+    (users,) = job.explains("Oslo").root.joins  # type: ignore[union-attr]
+    orders = [row for user in users.rows for join in user.joins for row in join.rows]
+    cut = "`limit: 2` ends the list before it"
+    assert {row.key: row.left_out for row in orders} == {"4": "", "3": "", "2": cut, "1": cut}
 
 
 def test_a_null_of_an_aggregate_is_no_cause_and_that_of_a_one_is() -> None:

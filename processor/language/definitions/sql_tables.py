@@ -1,0 +1,604 @@
+"""The tables of a query whose rows are the documents, each with its place: the table above it, by the equalities that join them.
+
+A table is a `Source`: the name of an entity, a subquery, LATERAL or a name of WITH. `Scope` has the tables that a part of the
+query can name. `TablesReader` finds the root, and puts each table below the one that its ON or WHERE names. sql_views.py
+writes the tree.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from processor.language.definitions.expressions import AGGREGATE_ALIASES, AGGREGATES
+from processor.language.definitions.problems import AlreadyReported, WrongDefinition, suggest
+from processor.values.entity import Entity
+
+Path = tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Source:
+    """A table of the query, as a join.
+
+    name: of the join. alias: of the table in its part of the query. inner: the rows above need one. on: the parent's source and
+    column of each own column. conditions: on its rows. first: the query takes one row, the first of `order`. below: the tables
+    that are joins of its level. shown: of a subquery, its terms by their names. grouped: these are aggregates. partition: the
+    columns that it is grouped by. number: the name of its `row_number()`. inside: the scope of its own expressions. value: of a
+    subquery in an `expression`. parent: the source whose rows it joins."""
+
+    name: str
+    alias: str
+    entity: Entity
+    line: int
+    inner: bool = True
+    on: dict[str, tuple["Source", str]] = field(default_factory=dict)
+    conditions: list[Any] = field(default_factory=list)
+    order: list[Any] = field(default_factory=list)
+    first: bool = False
+    below: list["Source"] = field(default_factory=list)
+    shown: dict[str, Any] | None = None
+    grouped: bool = False
+    partition: set[str] = field(default_factory=set)
+    number: str = ""
+    inside: "Scope | None" = None
+    value: str | None = None
+    expression: bool = False
+    parent: "Source | None" = None
+
+    @property
+    def many(self) -> bool:
+        return not self.first and not set(self.entity.key) <= set(self.on)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Scope:
+    """The tables that a part of the query can name, with their paths in the expressions of its level. `above`: of the query
+    around a subquery. `rows`: the list that its aggregates read."""
+
+    sources: dict[str, tuple[Source, Path]] = field(default_factory=dict)
+    above: "Scope | None" = None
+    rows: Source | None = None
+
+
+def is_aggregate(node: Any) -> bool:
+    """Whether a node is the call of an aggregate, without its filter."""
+    return node.key == "anonymous" and str(node.this).lower() in {*AGGREGATES, *AGGREGATE_ALIASES}
+
+
+class TablesReader:
+    """Reads the tables of one query, and what it says about each."""
+
+    def __init__(self, tree: Any, exp: Any, entities: Mapping[str, Entity | None], line_of: Any) -> None:
+        self._exp, self._entities, self._line_of = exp, entities, line_of
+        self._ctes: dict[str, Any] = {}
+        self._names: set[str] = set()
+        self._joins: list[Source] = []
+        self._scope = Scope()
+        self._tree = tree
+
+    # Tables of FROM
+
+    def _tables(self, select: Any) -> Iterator[tuple[Source, list[Any], bool]]:
+        """The tables of a FROM with the conditions of their ON; those of brackets, too. The last: whether ON is a left join's."""
+        origin = select.args.get("from_")
+        if origin is None:
+            raise self._error(select, "the query has no FROM", "write `from entity`")
+        yield from self._flattened(origin.this, [], inner=True)
+        before = origin.this
+        for join in select.args.get("joins") or ():
+            kind = " ".join(filter(None, (join.args.get("method"), join.side, join.kind)))
+            if kind not in ("", "INNER", "LEFT", "LEFT OUTER", "CROSS"):
+                what = f"a product given as SQL cannot have {kind.lower()} joins"
+                raise self._error(join, what, "write `left join` or `inner join`")
+            on = list(conjuncts(join.args["on"], self._exp)) if join.args.get("on") else []
+            for column in join.args.get("using") or ():
+                left = self._exp.column(column.this, table=before.alias_or_name)
+                on.append(
+                    self._exp.EQ(this=left, expression=self._exp.column(column.this, table=join.this.alias_or_name))
+                )
+            yield from self._flattened(join.this, on, inner=join.side != "LEFT")
+
+    def _flattened(self, node: Any, on: list[Any], *, inner: bool) -> Iterator[tuple[Source, list[Any], bool]]:
+        exp = self._exp
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table | exp.Subquery) and not node.alias:
+            node = node.this
+        if isinstance(node, exp.Paren):
+            node = node.this
+        joins = node.args.get("joins") or ()
+        if joins and not inner:
+            raise self._error(node, "a bracket of joins behind `left join`", "write the joins one after the other")
+        source = self._source(node)
+        source.inner = inner
+        yield source, on, inner
+        for join in joins:
+            yield from self._flattened(
+                join.this,
+                list(conjuncts(join.args["on"], exp)) if join.args.get("on") else [],
+                inner=join.side != "LEFT",
+            )
+
+    def _source(self, node: Any) -> Source:
+        """The source of a table, a subquery, a LATERAL or a name of WITH."""
+        exp, alias = self._exp, node.alias_or_name
+        if isinstance(node, exp.Lateral):
+            node = node.this
+        if isinstance(node, exp.Table) and node.name in self._ctes and not node.args.get("db"):
+            return self._derived(self._ctes[node.name].copy(), alias, node)
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
+            return self._derived(node.this, alias, node)
+        if (
+            not isinstance(node, exp.Table)
+            or node.args.get("db")
+            or (node.args.get("joins") is None and node.name == "")
+        ):
+            raise self._error(node, f"`{text_of(node)}` is no table, and no subquery of one", "write the entity's name")
+        entity = self._entities.get(node.name)
+        if node.name not in self._entities:
+            raise self._error(node, f"there is no entity `{node.name}`", suggest(node.name, self._entities))
+        if entity is None:
+            raise AlreadyReported
+        return Source(name=alias, alias=alias, entity=entity, line=self._line_of(node))
+
+    def _derived(self, select: Any, alias: str, node: Any) -> Source:
+        """The source of a subquery: its main table, with the others below it."""
+        exp = self._exp
+        if not isinstance(select, exp.Select):
+            raise self._error(node, f"`{alias}` is no plain select", "join the tables of UNION one by one")
+        self._refuse(select, ("having", "offset", "locks", "windows", "qualify"))
+        tables = list(self._tables(select))
+        wheres = where_of(select, exp)
+        own = {one.alias for one, _, _ in tables}
+        outer = [one for one in wheres for c in one.find_all(exp.Column) if c.table and c.table not in own]
+        linked = [c.table for one in outer for c in one.find_all(exp.Column) if c.table in own]
+        main = next((one for one, _, _ in tables if one.alias in linked), tables[0][0])
+        inside = Scope(sources={main.alias: (main, ())}, above=self._scope)
+        conditions = self._placed(main, [one for one in tables if one[0] is not main], wheres, inside)
+        source = Source(name=alias, alias=alias, entity=main.entity, line=self._line_of(node), below=main.below)
+        source.inside, source.conditions, source.shown = inside, conditions, {}
+        if main.shown is not None:
+            raise self._error(node, f"`{alias}` is a subquery of a subquery", "write one of them")
+        inside.sources[main.alias] = (source, ())
+        for below in source.below:
+            below.parent = source
+        inside.rows = source
+        self._read_terms(select, source)
+        self._read_choice(select, source)
+        return source
+
+    def _read_terms(self, select: Any, source: Source) -> None:
+        exp, group = self._exp, select.args.get("group")
+        assert source.shown is not None
+        for term in select.expressions:
+            node = term.unalias()
+            if isinstance(node, exp.Window):
+                if str(node.this.this).lower() != "row_number" or set(filled(node)) - {
+                    "this",
+                    "partition_by",
+                    "order",
+                    "over",
+                }:
+                    raise self._error(node, f"`{text_of(node)}` is a window", "only `row_number() ... = 1` is a `one`")
+                source.number = term.alias
+                source.partition = {c.name for c in node.args.get("partition_by") or ()}
+                source.order = list(node.args["order"].expressions) if node.args.get("order") else []
+            elif isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+                for column in source.entity.columns:
+                    source.shown[column] = exp.column(column)
+            else:
+                source.shown[term.alias or node.name] = node
+        calls = [one for node in source.shown.values() for one in node.find_all(exp.Anonymous) if is_aggregate(one)]
+        if group or calls:
+            source.grouped = True
+            source.partition = {self._own(one, source) for one in group.expressions} if group else set()
+
+    def _read_choice(self, select: Any, source: Source) -> None:
+        """The one row that a subquery takes: by DISTINCT ON or LIMIT 1."""
+        exp, distinct, limit = self._exp, select.args.get("distinct"), select.args.get("limit")
+        order = list(select.args["order"].expressions) if select.args.get("order") else []
+        if distinct and not distinct.args.get("on"):
+            raise self._error(select, "DISTINCT in a subquery", "group by the columns, or use `count(distinct ...)`")
+        if distinct:
+            columns = [one.name for one in distinct.args["on"].expressions]
+            source.partition, source.first = set(columns), True
+            source.order = [
+                one for one in order if one.this.name not in columns or not isinstance(one.this, exp.Column)
+            ]
+        elif limit:
+            if str(limit.expression) != "1" or source.grouped:
+                raise self._error(
+                    select, f"LIMIT {limit.expression} in a subquery", "write a tree, where a `many` may have `limit`"
+                )
+            source.first, source.order = True, order
+
+    def _own(self, node: Any, source: Source) -> str:
+        """The column of the main table that a term of a subquery is."""
+        if not isinstance(node, self._exp.Column) or node.name not in source.entity.columns:
+            raise self._error(
+                node, f"`{text_of(node)}` is no column of `{source.entity.name}`", "group by columns of one table"
+            )
+        return str(node.name)
+
+    # The place of each table
+
+    def _root(self, tree: Any, tables: Sequence[tuple[Source, list[Any], bool]]) -> Source:
+        """The table of which each row is a document: the first one, or that whose key the query groups by."""
+        first, group = tables[0][0], tree.args.get("group")
+        if group:
+            scope = Scope(sources={one.alias: (one, ()) for one, _, _ in tables})
+            terms = {one.alias: one.unalias() for one in tree.expressions if one.alias}
+            for node in list(group.expressions):
+                if isinstance(node, self._exp.Literal) and str(node.this).isdecimal():
+                    place = int(str(node.this)) - 1
+                    meant = tree.expressions[place].unalias() if place < len(tree.expressions) else node
+                elif isinstance(node, self._exp.Column) and not node.table and self._maybe(node, scope) is None:
+                    meant = terms.get(node.name, node)
+                else:
+                    continue
+                node.replace(meant.copy())
+            columns = [self._resolved(c, scope) for c in group.expressions if isinstance(c, self._exp.Column)]
+            keyed = [
+                one
+                for one, _, inner in tables
+                if one.shown is None
+                and (inner or one is first)
+                and set(one.entity.key) <= {name for at, name in columns if at is one}
+            ]
+            if not keyed:
+                what = f"GROUP BY does not name the key of a table, as `{first.alias}.{', '.join(first.entity.key)}`"
+                raise self._error(group, what, "group by the key of the table whose rows have a document each")
+            return first if first in keyed else keyed[0]
+        if first.shown is not None:
+            raise self._error(
+                tree.args["from_"].this, "the query begins with a subquery", "begin with the root: `from entity`"
+            )
+        return first
+
+    def _check_group(self, group: Any, root: Source) -> None:
+        for node in group.expressions:
+            if not isinstance(node, self._exp.Column):
+                continue
+            source, _ = self._resolved(node, self._scope)
+            while source is not root and (not source.many or source.grouped):
+                source = source.parent or root
+            if source is not root:
+                what = f"GROUP BY `{text_of(node)}` makes a row for each row of `{source.alias}`"
+                raise self._error(node, what, f"group by columns of `{root.alias}` alone")
+
+    def _placed(self, top: Source, tables: list[Any], wheres: list[Any], scope: Scope) -> list[Any]:
+        """Puts each table below one that has a place. Returns the conditions of WHERE that no table took."""
+        pool = list(wheres)
+        for _, on, inner in tables:
+            pool += on if inner else []
+        waiting = [one for one in tables if one[0] is not top]
+        for source, _, _ in waiting:
+            if source.alias in scope.sources or source.alias == top.alias:
+                raise self._error(
+                    None, f"two tables are called `{source.alias}`", "give one of them another name", source.line
+                )
+        known = {one.alias: one for one, _, _ in waiting} | {top.alias: top}
+        while waiting:
+            for entry in waiting:
+                source, on, inner = entry
+                mine = pool if inner else on
+                pairs = [(c, pair) for c in mine if (pair := self._equality(c, source, known, scope))]
+                correlated = source.inside is not None and self._correlate(source, scope)
+                if pairs or correlated:
+                    break
+            else:
+                source = waiting[0][0]
+                what = f"nothing joins `{source.alias}` to the other tables by an equality of two columns"
+                raise self._error(None, what, f"write `on {source.alias}.column = table.column`", source.line)
+            waiting.remove(entry)
+            self._place(source, pairs, mine, inner, top, scope)
+        return pool
+
+    def _place(self, source: Source, pairs: list[Any], mine: list[Any], inner: bool, top: Source, scope: Scope) -> None:
+        exp = self._exp
+        for condition, (column, parent, other) in pairs:
+            if source.on and next(iter(source.on.values()))[0] is not parent:
+                continue
+            if column not in source.on:
+                source.on[column] = (parent, other)
+                mine.remove(condition)
+        source.parent = next(iter(source.on.values()))[0]
+        source.inner = inner
+        source.name = self._unique(source.alias)
+        chained = [one for one in (mine if not inner else list(mine)) if self._is_alone(one, source)]
+        for condition in chained:
+            if self._is_number(condition, source):
+                source.first = True
+                mine.remove(condition)
+            elif source.shown is None and (not inner or source.many) and not self._is_absent(condition, source):
+                source.conditions.append(condition)
+                mine.remove(condition)
+        left = [] if inner else [one for one in mine if not (isinstance(one, exp.Boolean) and one.this)]
+        if left:
+            what = f"`{text_of(left[0])}` in the ON of `{source.alias}` is no equality with its table, and not over it alone"
+            raise self._error(left[0], what, "write it as a tree, where `parent.column` names the row above")
+        if source.partition and source.partition != set(source.on) and (source.grouped or source.first):
+            columns = ", ".join(sorted(source.partition))
+            what = f"`{source.alias}` is grouped by {columns}, and joined by {', '.join(sorted(source.on))}"
+            raise self._error(None, what, "join it by the columns that it is grouped by", source.line)
+        source.inside = source.inside or Scope(sources={source.alias: (source, ())}, above=scope)
+        if inner and (source.partition or not source.grouped):
+            self._make_inner(source)
+        lists = source.many or source.grouped
+        if scope is self._scope and (lists or source.parent is top):
+            scope.sources[source.alias] = (source, (source.name,))
+            self._joins.append(source)
+            return
+        if lists:
+            what = f"the subquery joins many rows of `{source.alias}` to each row"
+            raise self._error(None, what, "join that table in the query itself", source.line)
+        _, path = scope.sources[source.parent.alias]
+        scope.sources[source.alias] = (source, (*path, source.name))
+        source.parent.below.append(source)
+        above: Source | None = source.parent
+        relative: Path = (source.name,)
+        while above and above is not top and above.inside is not None:
+            above.inside.sources[source.alias] = (source, relative)
+            relative = (above.name, *relative)
+            above = above.parent
+
+    def _correlate(self, source: Source, scope: Scope) -> bool:
+        """Takes the equalities of a subquery's WHERE with a table of the query around it."""
+        assert source.inside is not None
+        taken = False
+        for condition in list(source.conditions):
+            sides = self._sides(condition)
+            if sides is None:
+                continue
+            inner = [c for c in sides if self._maybe(c, source.inside) == (source, c.name)]
+            outer = [c for c in sides if c.table not in source.inside.sources and c.table in scope.sources]
+            if len(inner) == 1 and len(outer) == 1:
+                parent, name = self._resolved(outer[0], scope)
+                if source.on and next(iter(source.on.values()))[0] is not parent:
+                    continue
+                source.on[inner[0].name] = (parent, name)
+                source.conditions.remove(condition)
+                taken = True
+        return taken
+
+    def _sides(self, condition: Any) -> tuple[Any, Any] | None:
+        exp = self._exp
+        if not isinstance(condition, exp.EQ):
+            return None
+        left, right = condition.left.unnest(), condition.right.unnest()
+        return (left, right) if isinstance(left, exp.Column) and isinstance(right, exp.Column) else None
+
+    def _equality(self, condition: Any, source: Source, known: Mapping[str, Source], scope: Scope) -> Any:
+        """(own column, parent, its column) of a condition that sets a column of the source equal to one of a placed table."""
+        sides = self._sides(condition)
+        if sides is None:
+            return None
+        both = Scope(sources={name: (one, ()) for name, one in known.items()})
+        for mine, other in (sides, sides[::-1]):
+            found, above = self._maybe(mine, both), self._maybe(other, scope)
+            if found and above and found[0] is source:
+                column = found[1]
+                if source.shown is not None:
+                    shown = source.shown.get(column)
+                    if not isinstance(shown, self._exp.Column) or shown.name not in source.entity.columns:
+                        return None
+                    column = shown.name
+                return column, above[0], above[1]
+        return None
+
+    def _maybe(self, column: Any, scope: Scope) -> tuple[Source, str] | None:
+        try:
+            return self._resolved(column, scope)
+        except WrongDefinition:
+            return None
+
+    def _resolved(self, column: Any, scope: Scope) -> tuple[Source, str]:
+        """The table of a column, and the column's name."""
+        table, name = column.table, column.name
+        if table:
+            if table not in scope.sources:
+                raise self._error(column, f"there is no table `{table}`", suggest(table, scope.sources))
+            source = scope.sources[table][0]
+            known = self._columns(source, scope)
+            if name not in known:
+                raise self._error(column, f"`{table}` has no column `{name}`", suggest(name, known))
+            return source, name
+        found = [one for one, _ in scope.sources.values() if name in self._columns(one, scope)]
+        if len(found) != 1:
+            tables = " and ".join(f"`{one.alias}`" for one in found) or "no table"
+            raise self._error(column, f"`{name}` is a column of {tables}", "write `table.column`")
+        return found[0], name
+
+    def _columns(self, source: Source, scope: Scope) -> Iterable[str]:
+        inside = source.inside is not None and source.inside is scope
+        return source.entity.columns if source.shown is None or inside else {**source.shown, source.number: None}
+
+    def _is_alone(self, condition: Any, source: Source) -> bool:
+        """Whether a condition is over one source alone."""
+        exp = self._exp
+        if condition.find(exp.Select):
+            return False
+        columns = list(condition.find_all(exp.Column))
+        return bool(columns) and all(
+            c.table == source.alias or (not c.table and c.name in source.entity.columns) for c in columns
+        )
+
+    def _is_number(self, condition: Any, source: Source) -> bool:
+        exp = self._exp
+        if not source.number or not isinstance(condition, exp.EQ):
+            return False
+        return condition.left.name == source.number and str(condition.right) == "1"
+
+    def _is_absent(self, condition: Any, source: Source) -> bool:
+        """Whether a condition is `key is null`, which no row fulfils: an anti-join."""
+        exp = self._exp
+        test = condition.unnest()
+        if not isinstance(test, exp.Is) or test.args.get("negate") or not isinstance(test.expression, exp.Null):
+            return False
+        never_null = {*source.entity.key, *source.on}
+        return isinstance(test.this, exp.Column) and test.this.name in never_null
+
+    def _deepest(self, lists: list[Source]) -> Source | None:
+        """The list whose rows are those of the grouped query; None for several that are no chain."""
+        if not lists:
+            return None
+        last = lists[-1]
+        above, at = set(), last.parent
+        while at is not None:
+            above.add(id(at))
+            at = at.parent
+        return last if all(id(one) in above for one in lists[:-1]) else None
+
+    def _pushed(self, condition: Any) -> bool:
+        """Whether a condition of WHERE went to the list whose rows it chooses. A left join becomes an inner one by it."""
+        exp = self._exp
+        if condition.find(exp.Select):
+            return False
+        sources = [self._source_of(c) for c in condition.find_all(exp.Column)]
+        lists = {id(m): m for one in sources if (m := self._many_on_path(one)) is not None}
+        if len(lists) != 1:
+            return False
+        (found,) = lists.values()
+        assert found.inside is not None
+        if found.shown is not None or any(
+            one is not found and one.alias not in found.inside.sources for one in sources
+        ):
+            return False
+        if not found.inner and (self._is_absent(condition, found) or not self._strict(condition, found)):
+            return False
+        found.conditions.append(condition)
+        self._make_inner(found)
+        return True
+
+    def _make_inner(self, source: Source | None) -> None:
+        """An inner join below a left join makes the left join an inner one."""
+        while source is not None and source.parent is not None:
+            source.inner, source = True, source.parent
+
+    def _check_lists(self, wheres: Sequence[Any], *, grouped: bool) -> None:
+        """Refuses a query that has a row for each row of a list."""
+        for one in self._joins:
+            absent = any(self._is_alone(w, one) and self._is_absent(w, one) for w in wheres)
+            if not grouped and one.many and not one.grouped and not absent:
+                what = f"the query has a row for each row of `{one.alias}`, but a document is one row of `{self._root_alias()}`"
+                cure = f"group by the key of `{self._root_alias()}` and aggregate, or take the first row in a subquery"
+                raise self._error(None, what, cure, one.line)
+
+    # What the expressions of the query say about a table
+
+    def _root_alias(self) -> str:
+        return next(iter(self._scope.sources))
+
+    def _many_on_path(self, source: Source | None) -> Source | None:
+        while source is not None:
+            if source.parent is not None and source.many and not source.grouped:
+                return source
+            source = source.parent
+        return None
+
+    def _is_below(self, source: Source | None, above: Source) -> bool:
+        while source is not None:
+            source = source.parent
+            if source is above:
+                return True
+        return False
+
+    def _source_of(self, column: Any) -> Source:
+        return self._resolved(column, self._scope)[0]
+
+    def _strict(self, node: Any, target: Source) -> bool:
+        """Whether the value is null where all columns of the target are null."""
+        exp = self._exp
+        match node:
+            case exp.Column():
+                source = self._source_of(node)
+                if source is not target and not self._is_below(source, target):
+                    return False
+                return source.shown is None or isinstance(source.shown.get(node.name), exp.Column)
+            case exp.Paren() | exp.Neg() | exp.Cast() | exp.Not():
+                return self._strict(node.this, target)
+            case (
+                exp.Add()
+                | exp.Sub()
+                | exp.Mul()
+                | exp.Div()
+                | exp.Mod()
+                | exp.DPipe()
+                | exp.EQ()
+                | exp.NEQ()
+                | exp.LT()
+                | exp.LTE()
+                | exp.GT()
+                | exp.GTE()
+                | exp.Like()
+                | exp.ILike()
+            ):
+                return self._strict(node.left, target) or self._strict(node.right, target)
+            case exp.In() if node.expressions:
+                return self._strict(node.this, target)
+            case exp.Between():
+                return self._strict(node.this, target)
+            case exp.Anonymous() if str(node.this).lower() in (
+                "lower",
+                "upper",
+                "round",
+                "abs",
+                "trim",
+                "length",
+                "date_trunc",
+            ):
+                return any(self._strict(part, target) for part in node.expressions)
+        return False
+
+    def _unique(self, name: str) -> str:
+        number = 1
+        found = name
+        while found in self._names or found == "parent":
+            number += 1
+            found = f"{name}_{number}"
+        self._names.add(found)
+        return found
+
+    def _refuse(self, select: Any, clauses: Sequence[str]) -> None:
+        for clause in clauses:
+            if clause in ("limit", "distinct") and select is not self._tree:
+                continue
+            if select.args.get(clause):
+                word = clause.upper()
+                raise self._error(
+                    select,
+                    f"a product given as SQL cannot have {word}",
+                    f"remove {word}: each row of the root has a document",
+                )
+
+    def _error(self, node: Any, what: str, cure: str, line: int = 0) -> WrongDefinition:
+        return WrongDefinition(what, cure, line or (self._line_of(node) if node is not None else 1))
+
+
+def conjuncts(node: Any, exp: Any) -> Iterator[Any]:
+    """Each condition that AND connects."""
+    node = node.unnest()
+    if isinstance(node, exp.And):
+        yield from conjuncts(node.this, exp)
+        yield from conjuncts(node.expression, exp)
+    else:
+        yield node
+
+
+def where_of(select: Any, exp: Any) -> list[Any]:
+    """The conditions of WHERE."""
+    where = select.args.get("where")
+    return list(conjuncts(where.this, exp)) if where else []
+
+
+def joined(conditions: Sequence[str]) -> str:
+    """The conditions as one."""
+    return conditions[0] if len(conditions) == 1 else " and ".join(f"({one})" for one in conditions)
+
+
+def filled(node: Any) -> set[str]:
+    """The arguments that a node has."""
+    return {word for word, value in node.args.items() if value}
+
+
+def text_of(node: Any) -> str:
+    """The SQL of a node."""
+    return str(node.sql(dialect="postgres", normalize_functions=False, comments=False))

@@ -1,0 +1,551 @@
+"""Reads a query whose rows are the documents, as a view has them, into a flat tree: grouped, with subqueries, or flat.
+
+Each table of the query becomes a `join` of the root's level, and each selected term a member, in the order of the query. A table
+to which the query joins many rows may be used inside aggregates only. So a document is one row of the query, with its columns.
+
+    group by the root's key     the tables joined to many rows are lists, and the aggregates read them
+    (select ... where t.x = u.y)  a join below the row that it names: of aggregates a list, else `one`
+    from (select ...), LATERAL, WITH  the same: grouped by the columns that join it, the first row by `row_number() = 1`,
+                                DISTINCT ON or LIMIT 1, or its rows as they are
+    EXISTS, IN, an anti-join    `count(t) > 0`, or `= 0`
+    HAVING                      `where`
+
+The reader of sql.py keeps its meaning for every query that it takes. This one refuses a query that has not one row for each row
+of one table, and names the shortest way out. It reads sqlglot's trees without importing sqlglot.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from processor.language.definitions.names import write_path
+from processor.language.definitions.problems import suggest
+from processor.language.definitions.sql_tables import (
+    Path,
+    Scope,
+    Source,
+    TablesReader,
+    conjuncts,
+    is_aggregate,
+    joined,
+    text_of,
+    where_of,
+)
+from processor.language.product.expressions.expression import Column
+
+_WHOLE_ROWS: Final = ("row_to_json", "to_json", "to_jsonb")
+_LISTS: Final = ("array_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg")
+_ONCE: Final = ("min", "max", "bool_and", "bool_or", "every")
+"""Aggregates for which a repeated row counts once."""
+
+
+def is_view(tree: Any, exp: Any) -> bool:
+    """Whether the query has a part that only this reader takes."""
+    if not isinstance(tree, exp.Select):
+        return False
+    if any(tree.args.get(clause) for clause in ("with_", "group", "having", "distinct", "laterals")):
+        return True
+    joins = tree.args.get("joins") or ()
+    if any(join.args.get("using") or not join.args.get("on") for join in joins):
+        return True
+    if any(not isinstance(node.this, exp.Table) for node in (tree.args.get("from_"), *joins) if node):
+        return True
+    return (
+        any(True for _ in tree.find_all(exp.Window, exp.Exists))
+        or len(list(tree.find_all(exp.Select))) > 1
+        or (any(is_aggregate(call) for call in tree.find_all(exp.Anonymous)))
+    )
+
+
+class ViewReader(TablesReader):
+    """Reads one query."""
+
+    def entries(self) -> dict[str, Any]:
+        """The root, its joins, condition and members, as values of a product file."""
+        exp, tree = self._exp, self._tree
+        self._refuse(tree, ("limit", "offset", "distinct", "locks", "windows", "qualify", "sort", "cluster"))
+        for cte in tree.args["with_"].expressions if tree.args.get("with_") else ():
+            if tree.args["with_"].args.get("recursive"):
+                raise self._error(
+                    cte, "a product given as SQL cannot have WITH RECURSIVE", "write the product as a tree"
+                )
+            self._ctes[cte.alias] = cte.this
+        tables = list(self._tables(tree))
+        root = self._root(tree, tables)
+        self._names |= set(root.entity.columns)
+        self._scope.sources[root.alias] = (root, ())
+        wheres = [*where_of(tree, exp), *(condition for one, on, _ in tables if one is root for condition in on)]
+        wheres = self._placed(root, [one for one in tables if one[0] is not root], wheres, self._scope)
+        grouped = tree.args.get("group")
+        if grouped:
+            self._check_group(grouped, root)
+        wheres = [one for one in wheres if not self._pushed(one)]
+        self._check_lists(wheres, grouped=bool(grouped))
+        wheres += list(conjuncts(tree.args["having"].this, exp)) if tree.args.get("having") else []
+        lists = self._lists()
+        self._scope.rows = self._deepest(lists)
+        fields: dict[str, str] = {}
+        for term in tree.expressions:
+            for name, text in self._selected(term, bool(grouped)):
+                if name in fields:
+                    raise self._error(term, f"the query selects two columns `{name}`", "rename one of them: `as ...`")
+                fields[name] = text
+        conditions = [self._condition(one) for one in wheres]
+        joins = {one.name: self._join(one) for one in self._joins}
+        return {
+            "root": root.entity.name,
+            **({"where": joined(conditions)} if conditions else {}),
+            **({"join": joins} if joins else {}),
+            "fields": fields,
+        }
+
+    # Expressions
+
+    def _selected(self, term: Any, grouped: bool) -> Iterator[tuple[str, str]]:
+        exp, node = self._exp, term.unalias()
+        if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+            wanted = [node.table] if isinstance(node, exp.Column) else list(self._scope.sources)
+            for alias in wanted:
+                source, _ = self._scope.sources.get(alias) or (None, ())
+                if source is None:
+                    raise self._error(term, f"there is no table `{alias}`", suggest(alias, self._scope.sources))
+                for name in source.entity.columns if source.shown is None else source.shown:
+                    yield name, self._write(exp.column(name, table=alias), self._scope)
+            return
+        name = term.alias or (node.name if isinstance(node, exp.Column) else "")
+        if not name:
+            raise self._error(term, f"`{text_of(node)}` has no name", f"write `{text_of(node)} as name`")
+        yield name, self._write(node, self._scope)
+
+    def _condition(self, node: Any) -> str:
+        exp = self._exp
+        for source in self._joins:
+            if source.many and self._is_alone(node, source) and self._is_absent(node, source) and not source.inner:
+                return f"count({write_path(Column(name=source.name))}) = 0"
+        if isinstance(node, exp.In) and node.args.get("query"):
+            return self._in(node)
+        if (
+            isinstance(node, exp.Not)
+            and isinstance(node.this.unnest(), exp.In)
+            and node.this.unnest().args.get("query")
+        ):
+            raise self._error(
+                node, "NOT IN of a subquery is null where it has a null", "write `not exists (select ...)`"
+            )
+        return self._write(node, self._scope)
+
+    def _in(self, node: Any) -> str:
+        select = node.args["query"].this.copy()
+        term = self._only_term(select, node)
+        equality = self._exp.EQ(this=node.this.copy(), expression=term.unalias().copy())
+        where = select.args.get("where")
+        select.set(
+            "where", self._exp.Where(this=self._exp.And(this=where.this, expression=equality) if where else equality)
+        )
+        return f"count({self._subquery(select, node).name}) > 0"
+
+    def _only_term(self, select: Any, node: Any) -> Any:
+        if not isinstance(select, self._exp.Select) or len(select.expressions) != 1:
+            raise self._error(node, "a subquery in an expression does not select one column", "select one column in it")
+        return select.expressions[0]
+
+    def _subquery(self, select: Any, node: Any) -> Source:
+        """The join of a subquery in an expression."""
+        source = self._derived(select, "sub", node)
+        if not self._correlate(source, self._scope):
+            what = (
+                f"the subquery `{text_of(select)[:60]}` is not joined to the query around it by an equality of columns"
+            )
+            raise self._error(node, what, "write `where t.column = table.column` in it")
+        source.inner, source.expression = False, True
+        source.parent = next(iter(source.on.values()))[0]
+        source.name = self._unique("_".join(("sub", source.entity.name)))
+        self._joins.append(source)
+        return source
+
+    def _existing(self, node: Any) -> Source:
+        """The join of the subquery of EXISTS."""
+        source = self._subquery(node.this, node)
+        if source.grouped and not source.partition:
+            raise self._error(node, "EXISTS of an aggregate is always true", "select a column in the subquery")
+        return source
+
+    def _scalar(self, select: Any, node: Any) -> str:
+        """The name of a join whose value is that of a subquery."""
+        source = self._subquery(select, node)
+        assert source.shown is not None
+        assert source.inside is not None
+        if len(source.shown) != 1:
+            raise self._error(
+                node, "a subquery in an expression selects several columns", "write one subquery for each"
+            )
+        (value,) = source.shown.values()
+        if source.partition and not source.first:
+            raise self._error(node, "a subquery in an expression has GROUP BY", "remove it: its WHERE joins one row's")
+        if not source.grouped and source.many:
+            what = f"the subquery may find several rows of `{source.entity.name}`"
+            raise self._error(node, what, "add `order by ... limit 1`, or an aggregate")
+        source.value = self._write(value, source.inside)
+        return write_path(Column(name=source.name))
+
+    def _write(self, node: Any, scope: Scope) -> str:
+        """The expression as an author of a tree writes it in this scope."""
+        return text_of(self._rewritten(node, scope))
+
+    def _rewritten(self, node: Any, scope: Scope, empty: Source | None = None) -> Any:
+        exp = self._exp
+
+        def named(text: str) -> Any:
+            return exp.Var(this=text)
+
+        def change(one: Any) -> Any:
+            match one:
+                case exp.Exists():
+                    return named(f"(count({write_path(Column(name=self._existing(one).name))}) > 0)")
+                case exp.Subquery() if isinstance(one.this, exp.Select):
+                    return named(self._scalar(one.this, one))
+                case exp.Anonymous() if str(one.this).lower() == "array" and isinstance(
+                    (one.expressions or [None])[0], exp.Select
+                ):
+                    return named(f"coalesce({self._scalar(self._listed(one.expressions[0]), one)}, json_build_array())")
+                case exp.Anonymous() if str(one.this).lower() == "coalesce" and one.expressions:
+                    last = one.expressions[-1]
+                    literal = last.this if isinstance(last, exp.Cast) else last
+                    built = {"[]": "json_build_array()", "{}": "json_build_object()"}.get(str(literal.this))
+                    if built and isinstance(literal, exp.Literal):
+                        parts = [self._rewritten(part, scope, empty) for part in one.expressions[:-1]]
+                        return exp.Anonymous(this="coalesce", expressions=[*parts, named(built)])
+                case exp.Anonymous() if str(one.this).lower() in _WHOLE_ROWS and one.expressions:
+                    if whole := self._whole_row(one.expressions[0], scope):
+                        return self._rewritten(whole, scope, empty)
+                    return self._rewritten(one.expressions[0], scope, empty)
+                case exp.Filter() if is_aggregate(one.this):
+                    return self._aggregate(one, scope)
+                case exp.Anonymous() if is_aggregate(one):
+                    return self._aggregate(one, scope)
+                case exp.Column():
+                    return self._column(one, scope, empty)
+            return one
+
+        return node.copy().transform(change)
+
+    def _listed(self, select: Any) -> Any:
+        """The select of `array(select x ... order by y)` as one of `array_agg(x order by y)`."""
+        exp, select = self._exp, select.copy()
+        term = self._only_term(select, select)
+        value, order = term.unalias(), select.args.get("order")
+        argument = exp.Order(this=value, expressions=order.expressions) if order else value
+        select.set("expressions", [exp.Anonymous(this="array_agg", expressions=[argument])])
+        select.set("order", None)
+        return select
+
+    def _whole_row(self, node: Any, scope: Scope) -> Any:
+        """The object of a table's columns, for a term that names the table itself."""
+        exp = self._exp
+        if not isinstance(node, exp.Column):
+            return None
+        alias = node.table if isinstance(node.this, exp.Star) else "" if node.table else node.name
+        if alias not in scope.sources:
+            return None
+        source, _ = scope.sources[alias]
+        columns = self._columns(source, scope)
+        pairs = [part for name in columns if name for part in (exp.Literal.string(name), exp.column(name, table=alias))]
+        return exp.Anonymous(this="json_build_object", expressions=pairs)
+
+    def _column(self, column: Any, scope: Scope, empty: Source | None) -> Any:
+        exp, at = self._exp, scope
+        if column.table and column.table not in scope.sources and scope.above is not None:
+            return self._outer(column, scope)
+        source, name = self._resolved(column, at)
+        if source is empty:
+            return exp.Null()
+        path = at.sources[source.alias][1] if source.alias in at.sources else ()
+        inside = source.inside is at
+        if source.shown is not None and not inside:
+            return self._shown(source, name, column)
+        if at is self._scope and self._many_on_path(source) is not None and not self._in_aggregate:
+            many = self._many_on_path(source)
+            assert many is not None
+            what = f"`{text_of(column)}` has a value for each row of `{many.alias}`, not one for each document"
+            raise self._error(
+                column, what, "put it into an aggregate and group by the root's key, or leave out what makes it flat"
+            )
+        return exp.Var(this=write_path(Column(name=name, path=path)))
+
+    _in_aggregate = 0
+
+    def _outer(self, column: Any, scope: Scope) -> Any:
+        """A column of the query around a subquery: of the row above the subquery's rows."""
+        source = scope.rows
+        assert scope.above is not None
+        above, name = self._resolved(column, scope.above)
+        parent = next(iter(source.on.values()))[0] if source is not None and source.on else None
+        steps = 1
+        while parent is not None and parent is not above:
+            parent, steps = parent.parent, steps + 1
+        if parent is None:
+            what = f"`{text_of(column)}` is a column of another row than that which the subquery joins"
+            raise self._error(column, what, "join both tables in the query itself")
+        return self._exp.Var(this=".".join(["parent"] * steps + [write_path(Column(name=name))]))
+
+    def _shown(self, source: Source, name: str, column: Any) -> Any:
+        """A term of a subquery, in the query around it."""
+        exp = self._exp
+        assert source.shown is not None
+        assert source.inside is not None
+        if name == source.number:
+            raise self._error(
+                column,
+                f"`{text_of(column)}` is a number of rows",
+                f"write `{text_of(column)} = 1` to join the first row",
+            )
+        if source.grouped or not source.many:
+            outside = Scope(rows=source)
+            for alias, (one, path) in source.inside.sources.items():
+                outside.sources[alias] = (one, (*self._path_of(source), *path))
+            return exp.Paren(this=self._outside(source.shown[name], outside, source))
+        what = f"`{text_of(column)}` has a value for each row of `{source.alias}`"
+        if self._in_aggregate:
+            outside = Scope(rows=source)
+            for alias, (one, path) in source.inside.sources.items():
+                outside.sources[alias] = (one, (*self._path_of(source), *path))
+            return self._outside(source.shown[name], outside, source)
+        raise self._error(column, what, "put it into an aggregate, and group by the root's key")
+
+    def _path_of(self, source: Source) -> Path:
+        """The path of a table of the query in the expressions of the root."""
+        return next((path for one, path in self._scope.sources.values() if one is source), (source.name,))
+
+    def _outside(self, node: Any, outside: Scope, source: Source) -> Any:
+        exp = self._exp
+
+        def change(one: Any) -> Any:
+            match one:
+                case exp.Anonymous() if str(one.this).lower() == "count" and source.grouped and one.expressions:
+                    rows = isinstance(one.expressions[0], exp.Star | exp.Literal)
+                    counted = (
+                        f"count({source.name})"
+                        if rows
+                        else text_of(
+                            exp.Anonymous(
+                                this="count",
+                                expressions=[self._outside(part, outside, source) for part in one.expressions],
+                            )
+                        )
+                    )
+                    missing = source.partition and not source.inner
+                    return exp.Var(
+                        this=f"case when count({source.name}) > 0 then {counted} end" if missing else counted
+                    )
+                case exp.Column() if one.table in self._scope.sources and one.table not in outside.sources:
+                    return self._column(one, self._scope, None)
+                case exp.Column():
+                    at, name = self._inside_column(one, outside)
+                    if source.grouped and not self._within(one) and name in source.on:
+                        parent, above = source.on[name]
+                        own = text_of(self._column(exp.column(above, table=parent.alias), self._scope, None))
+                        found = f"count({source.name}) > 0"
+                        return exp.Var(this=own if source.inner else f"case when {found} then {own} end")
+                    return exp.Var(
+                        this=write_path(
+                            Column(
+                                name=name,
+                                path=outside.sources[at.alias if at is not source else self._main(outside, source)][1],
+                            )
+                        )
+                    )
+            return one
+
+        return node.copy().transform(change)
+
+    def _inside_column(self, column: Any, outside: Scope) -> tuple[Source, str]:
+        if column.table and column.table in outside.sources:
+            source = outside.sources[column.table][0]
+            if column.name in source.entity.columns:
+                return source, column.name
+            raise self._error(
+                column, f"`{column.table}` has no column `{column.name}`", suggest(column.name, source.entity.columns)
+            )
+        if column.table:
+            raise self._error(column, f"there is no table `{column.table}`", suggest(column.table, outside.sources))
+        for one, _ in outside.sources.values():
+            if column.name in one.entity.columns:
+                return one, column.name
+        raise self._error(column, f"there is no column `{column.name}`", "write `table.column`")
+
+    def _main(self, outside: Scope, source: Source) -> str:
+        return next(alias for alias, (one, _) in outside.sources.items() if one is source)
+
+    def _within(self, node: Any) -> bool:
+        """Whether a node is inside an aggregate."""
+        while node is not None:
+            if is_aggregate(node) or node.key == "filter":
+                return True
+            node = node.parent
+        return False
+
+    def _lists(self) -> list[Source]:
+        """The tables that the query itself joins to many rows."""
+        return [one for one in self._joins if one.many and not one.grouped and not one.expression]
+
+    def _aggregate(self, node: Any, scope: Scope) -> Any:
+        """An aggregate over the grouped rows of the query, or over the rows of a subquery."""
+        exp = self._exp
+        call = node.this if isinstance(node, exp.Filter) else node
+        name = str(call.this).lower()
+        if not call.expressions or any(not one.expressions for one in call.find_all(exp.Distinct)):
+            raise self._error(node, f"`{name}` has no argument", f"write `{name}(...)` around one expression")
+        if whole := self._aggregated_row(call, scope):
+            call.set("expressions", whole)
+        rows = scope.rows
+        if scope is not self._scope:
+            return self._rows_counted(node, call, name, None, scope)
+        lists = self._lists()
+        if not lists:
+            what = f"`{text_of(node)}` aggregates all rows of the query"
+            raise self._error(node, what, "group by the root's key, and join the rows to aggregate")
+        used = {
+            id(m): m for c in node.find_all(exp.Column) if (m := self._many_on_path(self._source_of(c))) is not None
+        }
+        star = not used
+        if star and name in _ONCE and call.find(exp.Column):
+            return exp.Paren(this=self._rewritten(call.expressions[0], scope))
+        distinct = name in _ONCE or any(isinstance(part, exp.Distinct) for part in call.find_all(exp.Distinct))
+        target = rows if star or rows is None else next((m for m in used.values() if m is rows), None)
+        if target is None and not star:
+            if len(used) > 1:
+                raise self._error(
+                    node, f"`{text_of(node)}` reads several lists", "write one aggregate for each of them"
+                )
+            (target,) = used.values()
+            if any(one.inner and self._is_below(one, target) for one in lists):
+                what = f"`{text_of(node)}` reads those rows of `{target.alias}` that have a row of another list below"
+                raise self._error(node, what, "aggregate in subqueries: `(select ... where ...)`")
+            if not distinct:
+                what = f"`{text_of(node)}` counts each row of `{target.alias}` once for each row of another list"
+                raise self._error(node, what, "aggregate it in a subquery: `(select ... where ...)`, or use `distinct`")
+        if target is None:
+            raise self._error(node, f"`{text_of(node)}` counts pairs of rows of several lists", "count in subqueries")
+        return self._rows_counted(node, call, name, target, scope)
+
+    def _aggregated_row(self, call: Any, scope: Scope) -> list[Any] | None:
+        """The arguments of `json_agg(t)` with the object of the row."""
+        exp, (first, *rest) = self._exp, call.expressions
+        inner = first.this if isinstance(first, exp.Order) else first
+        whole = self._whole_row(inner, scope)
+        if whole is None or str(call.this).lower() == "count":
+            return None
+        return [exp.Order(this=whole, expressions=first.expressions) if isinstance(first, exp.Order) else whole, *rest]
+
+    def _rows_counted(self, node: Any, call: Any, name: str, target: Source | None, scope: Scope) -> Any:
+        """The aggregate's text over the rows of `target`; None: of the subquery's own rows. A left join without a row has one row
+        of nulls."""
+        exp = self._exp
+        rows = write_path(Column(name=target.name)) if target is not None else "*"
+        star = isinstance(call.expressions[0], exp.Star | exp.Literal)
+        alone = len(self._lists()) == 1
+        if star and name == "count":
+            sure = target is None or target.inner or self._needs_row(node, target)
+            if target is not None and not sure and (isinstance(node, exp.Filter) or not alone):
+                what = f"`{text_of(node)}` counts a row also where `{target.alias}` has none"
+                raise self._error(node, what, f"write `count({target.alias}.{target.entity.key[0]})`")
+            call.set("expressions", [exp.Var(this=rows)])
+            text = self._inside(node, scope)
+            if target is not None and not target.inner and not isinstance(node, exp.Filter):
+                return exp.Var(this=f"greatest({text}, 1)")
+            return exp.Var(this=text)
+        if target is None or target.inner or self._needs_row(node, target):
+            return exp.Var(this=self._inside(node, scope))
+        if name in _LISTS:
+            key = target.entity.key[0]
+            what = f"`{name}` has an element of nulls where `{target.alias}` has no row"
+            raise self._error(
+                node, what, f"add `filter (where {target.alias}.{key} is not null)`, or write `inner join`"
+            )
+        argument = call.expressions[0]
+        argument = argument.this if isinstance(argument, exp.Order) else argument
+        argument = argument.expressions[0] if isinstance(argument, exp.Distinct) else argument
+        if self._strict(argument, target):
+            return exp.Var(this=self._inside(node, scope))
+        if name not in ("sum", "min", "max", "avg") or isinstance(node, exp.Filter) or not alone:
+            what = f"`{text_of(node)}` counts a row of nulls where `{target.alias}` has no row"
+            raise self._error(node, what, f"add `filter (where {target.alias}.{target.entity.key[0]} is not null)`")
+        nothing = text_of(self._rewritten(argument, scope, empty=target))
+        return exp.Var(this=f"case when count({rows}) = 0 then {nothing} else {self._inside(node, scope)} end")
+
+    def _inside(self, node: Any, scope: Scope) -> str:
+        """The text of an aggregate, whose parts name columns of many rows."""
+        exp = self._exp
+        self._in_aggregate += 1
+        try:
+            return text_of(
+                node.copy().transform(
+                    lambda one: (
+                        self._column(one, scope, None)
+                        if isinstance(one, exp.Column)
+                        else self._rewritten(one, scope)
+                        if isinstance(one, exp.Subquery | exp.Exists)
+                        or (isinstance(one, exp.Anonymous) and str(one.this).lower() in _WHOLE_ROWS)
+                        else one
+                    )
+                )
+            )
+        finally:
+            self._in_aggregate -= 1
+
+    def _needs_row(self, node: Any, target: Source) -> bool:
+        """Whether the filter of an aggregate leaves out the row of nulls of a left join."""
+        exp = self._exp
+        if not isinstance(node, exp.Filter):
+            return False
+        for one in conjuncts(node.expression.this, exp):
+            test = one.unnest()
+            if isinstance(test, exp.Is) and isinstance(test.expression, exp.Null) and test.args.get("negate"):
+                if self._strict(test.this, target):
+                    return True
+            elif (
+                isinstance(test, exp.Not)
+                and isinstance(test.this.unnest(), exp.Is)
+                and self._strict(test.this.unnest().this, target)
+            ) or self._strict(test, target):
+                return True
+        return False
+
+    # The joins of the tree
+
+    def _join(self, source: Source) -> dict[str, Any]:
+        inside = source.inside
+        assert inside is not None
+        nested = source not in self._joins
+        on = {c: self._parent_column(parent, name, nested=nested) for c, (parent, name) in source.on.items()}
+        is_list = source.grouped or source.many
+        made: dict[str, Any] = {"many" if is_list else "one": source.entity.name, "on": on}
+        conditions = [self._write(one, inside) for one in source.conditions]
+        if conditions:
+            made["where"] = joined(conditions)
+        if order := [text for term in source.order for text in self._ordered(term, source)]:
+            made["order_by"] = order
+        if source.inner and source.parent is not None and (source.partition or not source.grouped):
+            made["required"] = True
+        if source.below:
+            made["join"] = {one.name: self._join(one) for one in source.below}
+        if source.value is not None:
+            made["value"] = source.value
+        return made
+
+    def _parent_column(self, parent: Source, name: str, *, nested: bool) -> str:
+        if parent.shown is not None:
+            shown = parent.shown[name]
+            name = shown.name if isinstance(shown, self._exp.Column) else name
+        return name if nested else write_path(Column(name=name, path=self._path_of(parent)))
+
+    def _ordered(self, term: Any, source: Source) -> Iterator[str]:
+        """The terms of `order_by`. SQL has nulls first with `desc`, a list has them last."""
+        assert source.inside is not None
+        text = self._write(term.this, source.inside)
+        plain = re.fullmatch(r"[\w.\"]+", text)
+        if term.args.get("nulls_first") and not (
+            isinstance(term.this, self._exp.Column) and term.this.name in source.entity.key
+        ):
+            yield f"-({text} is null)"
+        yield ("-" if term.args.get("desc") else "") + (text if plain else f"({text})")
