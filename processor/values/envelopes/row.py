@@ -14,13 +14,13 @@ https://fivetran.com/docs/core-concepts/system-columns-and-tables, https://docs.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from processor.values.entity import Entity
-from processor.values.envelopes.delete_flags import is_flagged, is_truncate, unsaid_delete
-from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, field_schemas
+from processor.values.envelopes.kind import Images, Payload, RowImage, field_schemas
+from processor.values.envelopes.plain import PLAIN
 from processor.values.record import Value
-from processor.values.values import PLAIN as PLAIN_TEXT
 
 _AIRBYTE: Final = "_airbyte_data"
 
@@ -30,14 +30,11 @@ def _recognise(payload: Payload, entity: Entity) -> Literal["row", "control"] | 
 
 
 def _read(payload: Payload, schema: Any, entity: Entity) -> Images:
-    schemas, inner = field_schemas(schema), payload.get(_AIRBYTE)
+    inner = payload.get(_AIRBYTE)
     if type(inner) is dict and _AIRBYTE not in entity.columns:
-        payload, schemas = inner, field_schemas((schemas or {}).get(_AIRBYTE))
-    if is_truncate(payload, entity.deleted):
-        return "truncate"
-    gone = is_flagged(payload, entity.deleted)
-    refusal = None if gone else unsaid_delete(payload, entity)
-    return RowImage(_without_flags(payload, entity), gone, schemas, PLAIN_TEXT, refusal=refusal)
+        payload, schema = inner, (field_schemas(schema) or {}).get(_AIRBYTE)
+    image = PLAIN.read(payload, schema, entity)
+    return image._replace(row=_without_flags(payload, entity)) if isinstance(image, RowImage) else image
 
 
 def _without_flags(payload: Payload, entity: Entity) -> Mapping[str, Value]:
@@ -45,16 +42,11 @@ def _without_flags(payload: Payload, entity: Entity) -> Mapping[str, Value]:
     return {name: value for name, value in payload.items() if name not in names or name in entity.columns}
 
 
-ROW: Final = Envelope(
+ROW: Final = replace(
+    PLAIN,
     name="row",
-    system="no connector",
-    wraps=False,
-    members=frozenset(),
     recognise=_recognise,
     read=_read,
-    wrap=lambda row: row,
-    reading=PLAIN_TEXT,
     sample='{"id": 1, "op_type": "I"}',
     deletes="[`deleted`](#deleted), or null",
-    transactions="none",
 )
