@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from processor.environment.stores.kinds import KINDS
 from statestore.dynamodb.store import DynamoStore
 from statestore.errors import NoTable, Terminal
 from statestore.keys import Key
 from statestore.memory import MemoryStore, MeteredStore
 from statestore.postgres import PostgresStore
 from statestore.store import Delete, Query, Store, TableDescription, Write
-from tests.contract.conftest import params_on_postgres
+from tests.contract.conftest import ON_POSTGRES, STORES, params_on_postgres
 
 USER = Key("TABLE#user", "octocat")
 INDEXED = {"PK": USER.pk, "SK": USER.sk, "GSI_1": "a", "GSI_SK": "user#octocat"}
@@ -141,3 +142,7 @@ def test_a_request_without_a_table_is_refused_and_the_error_says_what_to_do(
 ) -> None:
     with pytest.raises(NoTable, match="create it"):
         ask(new_store)
+
+
+def test_the_suite_runs_over_each_kind_of_store() -> None:
+    assert [kind for kind in KINDS if not any(kind in name for name in (*STORES, *ON_POSTGRES))] == []

@@ -290,3 +290,8 @@ def test_a_secret_that_is_not_in_its_place_is_the_first_finding_and_what_needs_n
     assert states["secrets"] == ("failure", "registry_password: the variable NOWHERE is not set")
     assert states["registry login"] == ("skipped", "secrets failed")
     assert states["kafka login"][0] == states["table"][0] == "ok"
+
+
+def test_the_healthy_set_up_answers_each_question_of_a_check() -> None:
+    questions = {name for name in dir(CheckContext) if not name.startswith("_")}
+    assert questions - {*dir(Healthy(Settings()))} == set()
