@@ -211,7 +211,7 @@ def _settle(work: Sequence[Sequence[DueSegment]]) -> list[LaneResult]:
 
 
 def measure_open_changes(rate: int, seconds: int = 20) -> OpenChangeCost:
-    """The cost after so many seconds at `rate` writes a second."""
+    """The cost after this many seconds at `rate` writes a second."""
     held, costs = _run(rate, seconds, publishes=False)[0], _run(rate, seconds, publishes=True)[1]
     return OpenChangeCost(rate=rate, driver_memory=held / 1e6, **costs)
 

@@ -30,7 +30,7 @@ SHARE = {"boto3": 10}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCost:
-    """One operation by one client, with so many requests in flight. For each repetition, `cpu`: CPU milliseconds of a request;
+    """One operation by one client, with this many requests in flight. For each repetition, `cpu`: CPU milliseconds of a request;
     `rate`: requests per second of the clock."""
 
     operation: str

@@ -23,7 +23,7 @@ STAR_CONDITIONS = ("repo_owner <> 'elsewhere'", "repo_name like 'repo1%'", "crea
 
 
 def generate_definitions(products: int) -> dict[str, str]:
-    """The files of a directory of definitions with so many products: name -> text. The text is JSON, which is YAML too."""
+    """The files of a directory of definitions with this many products: name -> text. The text is JSON, which is YAML too."""
     files = dict(read_directory(EXAMPLE))
     for number in range(1, products):
         files[f"product_{number:04}.yaml"] = json.dumps(_product(number), indent=1)

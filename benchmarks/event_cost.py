@@ -172,7 +172,7 @@ class GroupCost:
 
 
 def measure_group_cost(stars: int) -> GroupCost:
-    """The cost of ten more stars of a repository with so many."""
+    """The cost of ten more stars of a repository with this many."""
     trial = Trial(plan=demo_plan(), settings=Settings(), published=DiscardingOutbox())
     store = MeteredStore(trial.settings.slots, clock=trial.clock.now)
     trial = Trial(

@@ -74,7 +74,7 @@ class CountingOutbox(MemoryOutbox):
 
 
 def measure_fan_out(store: str, roots: int) -> FanOutCost:
-    """Runs the change once with so many documents, on one of `STORES`."""
+    """Runs the change once with this many documents, on one of `STORES`."""
     outbox = CountingOutbox(times=bytearray(roots))
     settings = Settings()
     with STORES[store](settings) as other_store:

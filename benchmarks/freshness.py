@@ -153,7 +153,7 @@ class Feed:
 
 
 def measure_freshness(store: str, rates: Iterable[int], seconds: float) -> list[FreshnessCost]:
-    """The freshness at each rate, which the producer keeps for so many seconds."""
+    """The freshness at each rate, which the producer keeps for this many seconds."""
     with start_parts(store, batch=10_000) as (settings, _):
         plan = prepare_plan(settings, load(read_directory(EXAMPLE)))
         job = open_bench_job(settings, plan)

@@ -8,7 +8,7 @@ second batch on: the events of the later batches, and their seconds to the end. 
 that it started, without the embedded parts (Kafka, Postgres, DynamoDB); `parts` is theirs. The figures come from /proc, so Linux
 only.
 
-With `--rows` the table has so many rows before the stream begins (`inputs.stored_users`), which no event touches. The job
+With `--rows` the table has this many rows before the stream begins (`inputs.stored_users`), which no event touches. The job
 then does not hold its products: it would publish those rows too.
 
 With `--store postgres` the table is in a server of its own, which syncs each commit to the disk. With `--snapshot` the events are
@@ -66,7 +66,7 @@ def measure_job(
     snapshot: bool = False,
     rows: int = 0,
 ) -> dict[str, float]:
-    """Runs the job once, with new embedded parts, a new history and so many other `rows`. Writes its messages to the file
+    """Runs the job once, with new embedded parts, a new history and this many other `rows`. Writes its messages to the file
     `documents`, if given."""
     with start_parts(store, batch) as (settings, directory):
         file = directory / "topics.jsonl"

@@ -4,7 +4,7 @@
 
 The table is in DynamoDB Local, or with `--store postgres` in a server of Postgres. Each event is a pull request of the same user
 and changes one document. The job has nothing else to do. Promises: the first events do not count, because the workers start and
-the JVM compiles. Does not: count the CPU of an idle job; that is a figure of its own, and it goes on while a batch runs.
+the JVM compiles. Does not: count the CPU of an idle job; that is a figure of its own, and it continues while a batch runs.
 """
 
 import argparse
@@ -48,7 +48,7 @@ class MicroBatchCost:
 
 
 def measure_micro_batches(store: str, events: int, warm_up: int = 10) -> list[MicroBatchCost]:
-    """The cost of so many micro-batches of one event each, after some that do not count."""
+    """The cost of this many micro-batches of one event each, after some that do not count."""
     with start_parts(store, batch=10_000) as (settings, _):
         settings = replace(settings, wait_seconds=LAG, settle_seconds=LAG)
         plan = prepare_plan(settings, load(read_directory(EXAMPLE)))

@@ -40,7 +40,7 @@ class ProductCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanningCost:
-    """CPU seconds for the definitions of so many products: `load` to read and check them, `plan` to make a plan with slots."""
+    """CPU seconds for the definitions of this many products: `load` to read and check them, `plan` to make a plan with slots."""
 
     products: int
     load: float
@@ -48,7 +48,7 @@ class PlanningCost:
 
 
 def measure_products(products: int, events: int, users: int) -> list[ProductCost]:
-    """The cost of changes with so many products, after a history of `events` events and `users` users."""
+    """The cost of changes with this many products, after a history of `events` events and `users` users."""
     plan = plan_alone(load(generate_definitions(products)), Settings().slots)
     trial = Trial(plan=plan, settings=Settings(), published=DiscardingOutbox(), rejects=DiscardingOutbox())
     records = generate_records(events, users)
@@ -59,7 +59,7 @@ def measure_products(products: int, events: int, users: int) -> list[ProductCost
 
 
 def measure_planning(products: int) -> PlanningCost:
-    """Plans so many products from their texts."""
+    """Plans this many products from their texts."""
     texts = generate_definitions(products)
     began = process_time()
     definitions = load(texts)

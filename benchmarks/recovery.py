@@ -49,7 +49,7 @@ from statestore.dynamodb.store import DynamoStore
 RATE = 5.0
 """Events a second."""
 WORK_SECONDS = 10.0
-"""The job publishes for so long before it is killed."""
+"""The job publishes for this long before it is killed."""
 START_SECONDS = 240.0
 
 

@@ -26,7 +26,7 @@ from processor.environment.programs.downloads import DYNAMODB_LOCAL_MODULE, KAFK
 class BenchmarkSize:
     """The size of each benchmark.
 
-    `passes`: the memory is measured after so many passes of `memory_events` events. `rates`: writes per second for the open
+    `passes`: the memory is measured after this many passes of `memory_events` events. `rates`: writes per second for the open
     changes. `products`: numbers of products, each measured after `product_events` events of `product_users` users.
     `planned`: how many products are planned. `requests`: how many requests of each kind the lean client sends. `fan_outs`: store
     and documents of each fan-out. `jobs`: store, events, users and batch size of each Spark run. `micro_batches`: how many of one

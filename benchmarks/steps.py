@@ -98,7 +98,7 @@ def number_records(lines: Iterable[RecordedLine]) -> list[Record]:
 
 
 def measure_speed(events: int, users: int, repetitions: int, *, consistent: bool = False) -> list[Speed]:
-    """Repeats the same history so many times, each time in a new Trial. `consistent`: whether the store says that its indexes
+    """Repeats the same history this many times, each time in a new Trial. `consistent`: whether the store says that its indexes
     are never late."""
     records, compiled = generate_records(events, users), demo_plan()
     return [_run_once(records, compiled, consistent) for _ in range(repetitions)]

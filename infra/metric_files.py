@@ -22,7 +22,7 @@ CHOSEN = '{job=~"$job"}'
 SOURCE = {"type": "prometheus", "uid": "prometheus"}
 WINDOW = "5m"
 LASTING = "10m"
-"""The value of a lasting alarm counts for so long: a start of a job, and the wait before it, take minutes."""
+"""The value of a lasting alarm counts for this long: a start of a job, and the wait before it, take minutes."""
 JOBS = 'job=~"statestore.*"'
 """Prometheus knows a silent job only by its target: the name of its scrape job begins with statestore."""
 

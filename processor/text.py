@@ -59,7 +59,7 @@ def nearest(name: str, known: Iterable[str], cutoff: float = LEAST_LIKENESS) -> 
 
 
 def nearest_of(name: str, known: Iterable[str], most: int) -> list[str]:
-    """At most so many known names that are like `name` at all, the nearest first."""
+    """At most this many known names that are like `name` at all, the nearest first."""
     return _close_matches(name, known, most, LEAST_LIKENESS / 2)
 
 

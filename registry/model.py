@@ -69,7 +69,7 @@ def reads(state: AssignmentState) -> bool:
 
 
 class Index(NamedTuple):
-    """The columns of `entity` by which a join finds rows, in this order. Elements of arrays have no index."""
+    """The join columns of `entity`, in this order. Elements of arrays have no index."""
 
     entity: str
     columns: tuple[str, ...]
@@ -91,7 +91,7 @@ class Assignment:
         return Index(self.entity, self.columns)
 
 
-# The paths by which a join finds the rows of one of its sides. Definitions require paths, the registry assigns slots to them, and
+# The access paths of a join to the rows of one of its sides. Definitions require paths, the registry assigns slots to them, and
 # a job reads them. A key path or edge path is the same for all three; an index becomes an assignment, then a slot path.
 
 

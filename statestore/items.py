@@ -12,7 +12,7 @@
     GSI_k               the row's key in slot k, or its `no_key`: only a delete marker may leave all its slots empty
     GSI_SK              the row's name in all indexes, which the store adds to a row with slots
     prev_k              the content of GSI_k before the last write; that write itself sets it
-    _edges              the keys by which edges name the row, where the entity has edges: JSON of [fields, key] pairs
+    _edges              the keys under which edges name the row, where the entity has edges: JSON of [fields, key] pairs
     _edges_before       the content of `_edges` before the last write; that write itself sets it
     _pending            former keys, left by writes of batches without a commit: [slot or fields, key, version] each
     _replayed           a replay of a dead letter wrote last what the indexes show of the row, in an item with slots
@@ -97,7 +97,7 @@ INDEXED, INDEXED_VERSION, MORE, REPLAYED = "_indexed", "_indexed_v", "_more", "_
 
 
 Edge = tuple[str, str]
-"""A key by which edges (`statestore.writes`) name a row: (the fields in the form of `keys.field_names`, key)."""
+"""A key under which edges (`statestore.writes`) name a row: (the fields in the form of `keys.field_names`, key)."""
 JoinKey = tuple[int | str, str]
 """A join key of a row: (slot, key), or an edge."""
 

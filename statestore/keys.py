@@ -164,6 +164,6 @@ def _cut(key: str) -> str:
     head, room = key[: LIMIT - 66], LIMIT - 66
     while (excess := stored_bytes(head) - room) > 0:
         head = head[: -((excess + 3) // 4)]  # a character has at most 4 bytes
-    from hashlib import sha256  # loads OpenSSL, and few keys are so long
+    from hashlib import sha256  # loads OpenSSL, and few keys are that long
 
     return f"{head}%~{sha256(key.encode()).hexdigest()}"

@@ -124,7 +124,7 @@ def enable_ttl(table: str) -> dict[str, Any]:
 
 
 def expiry_attribute(ttl: Mapping[str, Any]) -> str | None:
-    """The attribute by which a table deletes items, None without a TTL; from DescribeTimeToLive's `TimeToLiveDescription`."""
+    """The TTL attribute of a table; None where it has none; from DescribeTimeToLive's `TimeToLiveDescription`."""
     return ttl.get("AttributeName") if ttl["TimeToLiveStatus"] in ("ENABLED", "ENABLING") else None
 
 

@@ -164,7 +164,7 @@ MAX_COLUMNS = 300
 _OWN = re.compile(r"PK|SK|GSI_SK|ttl|(GSI|prev)_\d+|[_.].*")
 _SLOTS = re.compile(r"(GSI|prev)_(\d+)")
 WORTHWHILE = 512
-"""So many characters are worth a compression."""
+"""This many characters are worth a compression."""
 _LEVEL = 6
 """Level 6 takes 2.5 KB of words to 1.2 KB in 71 µs of CPU, as small as zstd does in
 22 µs; with a dictionary zstd takes them to 0.8 KB, but each table would have to keep its dictionaries."""

@@ -106,7 +106,7 @@ def _without_order(value: Any) -> Any:
 
 
 JOINED = ("username", "author", "user_id")
-"""The columns by which the product's SQL finds rows; an index of each makes it fast."""
+"""The join columns of the product's SQL; each gets an index."""
 
 
 def sql_documents(records: Iterable[Record]) -> Documents:

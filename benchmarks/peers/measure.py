@@ -64,7 +64,7 @@ def envelopes(lines: Sequence[RecordedLine]) -> Iterator[dict[str, Any]]:
 
 
 def measure_peer(peer: Peer, whole: Files, one: Files, answer: Documents, repetitions: int) -> PeerResult:
-    """Runs the peer so many times over one event, and over the whole history. Raises StatestoreError if pip cannot install the
+    """Runs the peer this many times over one event, and over the whole history. Raises StatestoreError if pip cannot install the
     peer, or its program fails."""
     python = peer_python(peer.group, peer.requirement) if peer.requirement else Path(sys.executable)
     starts = [_run(peer, python, one) for _ in range(repetitions)]

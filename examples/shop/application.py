@@ -257,7 +257,7 @@ def main() -> None:
     parser.add_argument("action", choices=("create", "write"))
     parser.add_argument("url", help="address of the database `postgres`")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--steps", type=int, help="end after so many steps (default: at SIGTERM)")
+    parser.add_argument("--steps", type=int, help="end after this many steps (default: at SIGTERM)")
     parser.add_argument("--pause", type=float, default=1, help="seconds between two steps")
     given = parser.parse_args()
     if given.action == "create":

@@ -63,7 +63,7 @@ each save. The module declares the verb (`processor.cli.verb`)."""
 FORMER = {"rejects": "dead-letters"}
 """The names of verbs in earlier releases, which the command takes for one release more."""
 MOST_CHOICES = 8
-"""A message lists so many choices. Of more it names the nearest."""
+"""A message lists this many choices. Of more it names the nearest."""
 
 
 class VerbParser(argparse.ArgumentParser):

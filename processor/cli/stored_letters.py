@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.5
 NOBODY_SECONDS = 60.0
-"""After so long without a run of the job the verb ends. A run that begins again takes less, also after a kill."""
+"""After this time without a run of the job the verb ends. A run that begins again takes less, also after a kill."""
 
 
 OUTCOMES: Mapping[str, ReplayOutcome] = {"applied": "applied", "ignored": "ignored", "refused": "refused"}
@@ -103,7 +103,7 @@ def follow(
     try:
         request = _wait(registry, job.job, number, pause, clock)
     except KeyboardInterrupt:
-        warn("", f"the request goes on without this command: {_cures(number)}")
+        warn("", f"the request continues without this command: {_cures(number)}")
         raise
     if request.state == "withdrawn":
         warn(f"request {number} was withdrawn: {request.ended} of {request.letters} letters replayed")
@@ -121,7 +121,7 @@ def _wait(
                 request, runs = registry.replays.find(number), living_job(registry, job) is not None
             except (RegistryUnreachable, RegistryBusy) as error:
                 if not away:
-                    warn(f"the wait goes on: {error}")
+                    warn(f"the wait continues: {error}")
                 away, alive_at = True, clock()
                 pause(LOOK_SECONDS)
                 continue

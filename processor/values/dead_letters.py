@@ -26,7 +26,7 @@ FIRST_FACT = f"{HEADER_PREFIX}reason"
 REASON_CHARACTERS = 300
 """The reason of a cut dead letter ends here."""
 SMALLEST_LIMIT = 4096
-"""Every cut dead letter fits into so many bytes: its headers name a topic (at most 249 bytes), a reason, and some numbers."""
+"""Every cut dead letter fits into this many bytes: its headers name a topic (at most 249 bytes), a reason, and some numbers."""
 
 
 class RefusedBy(NamedTuple):

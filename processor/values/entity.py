@@ -115,7 +115,7 @@ class Entity:
     table: str = ""
     """The table whose records count, `orders` or `public.orders`; the job ignores those of other tables. Empty: all count."""
     deleted: tuple[DeleteFlag, ...] = ()
-    """The members by which rows say that they are deleted."""
+    """The members that mark a row as deleted."""
     computed: Mapping[str, ComputedColumn] = field(default_factory=dict)
     """The columns that expressions make of the others. No row stores them: products and joins read the expressions."""
 
@@ -141,7 +141,7 @@ class Entity:
 
 
 MAX_DIGITS: Final = 38
-"""The table keeps so many significant digits of a number, in every store as in DynamoDB."""
+"""The table keeps this many significant digits of a number, in every store as in DynamoDB."""
 
 _NAMES: Final = get_args(TypeName)
 _UNITS: Final = get_args(TimestampUnit)

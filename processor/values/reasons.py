@@ -147,7 +147,7 @@ def known_code(text: str) -> ReasonCode:
 
 
 SHOWN_CHARACTERS: Final = 60
-"""A reason shows at most so many characters of the value."""
+"""A reason shows at most this many characters of the value."""
 
 _READABLE_BITS: Final = 4096
 

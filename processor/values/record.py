@@ -110,7 +110,7 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncated:
-    """A record by which the source emptied the table of an entity. The entity refuses it, or the job deletes the rows."""
+    """A record that says that the source emptied the table of an entity. The entity refuses it, or the job deletes the rows."""
 
     record: Record
     entity: str

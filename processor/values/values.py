@@ -252,7 +252,7 @@ _NUMBERS: Final[dict[str, Callable[[Value, ColumnType], Value]]] = {
 
 @lru_cache(maxsize=64)
 def _string(column_type: ColumnType) -> Convert:
-    """One function for all readings, by which `decode` knows the columns of text."""
+    """One function for all readings: `decode` knows the columns of text by it."""
 
     def from_text(value: Value) -> str:
         if type(value) is not str:

@@ -85,7 +85,7 @@ class Signer:
 _EXPIRED = {"ExpiredTokenException", "ExpiredToken", "UnrecognizedClientException"}
 _SKEWED = {"InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture"}
 _SKEW = 240.0
-"""Seconds by which two clocks may differ. AWS refuses signatures that are 5 minutes old."""
+"""The greatest difference of two clocks, in seconds. AWS refuses signatures that are 5 minutes old."""
 
 
 class LeanClient:
@@ -160,7 +160,7 @@ class LeanClient:
 
 
 class _Seal(NamedTuple):
-    """What an attempt is signed with. ahead: seconds by which the server's clock is ahead of the machine's."""
+    """What an attempt is signed with. ahead: how far the server's clock is ahead of the machine's, in seconds."""
 
     credentials: FrozenCredentials
     ahead: float

@@ -121,7 +121,7 @@ def test_a_root_is_published_once_a_batch_however_many_changes_touch_it() -> Non
 
 
 def units_of_a_star(stargazers: int) -> tuple[int, Decimal]:
-    """The units of one more star of a repository with so many stars, settling included."""
+    """The units of one more star of a repository with this many stars, settling included."""
     clock = VirtualClock()
     store = MeteredStore(clock=clock.now)
     trial = Trial(plan=PLAN, settings=Settings(), clock=clock, other_store=store)

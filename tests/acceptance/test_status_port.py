@@ -52,7 +52,7 @@ def job(
     port: int,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """A job that has processed its records and goes on, and the file of its standard output."""
+    """A job that has processed its records and continues, and the file of its standard output."""
     story, folder = module_story, tmp_path_factory.mktemp("job")
     words = [*statestore, *story.run_on(dynamodb_local), *story.define, "--from", story.file]
     words += ["--status-port", str(port), "--cloudwatch-namespace", "statestore/tests"]

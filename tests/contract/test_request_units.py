@@ -106,7 +106,7 @@ def charged(meter: Meter, ask: Callable[[Store], object]) -> tuple[float, float,
 
 
 def put(store: Store, size: int, key: Key = KEY, **attributes: Any) -> None:
-    """Writes an item of so many bytes, which its index shows whole. Its values are texts of one byte a character."""
+    """Writes an item of this many bytes, which its index shows whole. Its values are texts of one byte a character."""
     names = {"PK": key.pk, "SK": key.sk, "_indexed": "", **attributes}
     if "GSI_1" in attributes:
         names["GSI_SK"] = f"star#{key.sk}"  # the store adds it

@@ -47,9 +47,9 @@ EDIT_SECONDS = 3.0
 RATE = 20.0
 """Changes a second."""
 END_SECONDS = 300.0
-"""The job may work so long after the last change and the last edit."""
+"""The job may work this long after the last change and the last edit."""
 START_SECONDS = 90.0
-"""The job may take so long until its first batch, or until a fill begins."""
+"""The job may take this long until its first batch, or until a fill begins."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -251,7 +251,7 @@ def main() -> int:
     parser.add_argument("modules", nargs="+", help="files, from the root of the checkout")
     parser.add_argument("--tests", nargs="+", default=TESTS, help="files and folders of tests without a server")
     parser.add_argument("--again", help="only the faults that survived in this file of an earlier run")
-    parser.add_argument("--sample", type=int, default=1, help="only each so many-th fault of a module")
+    parser.add_argument("--sample", type=int, default=1, help="only each n-th fault of a module")
     parser.add_argument("--seconds", type=float, default=30, help="CPU seconds of the tests of a fault")
     parser.add_argument("--jobs", type=int, default=2, help="faults at a time")
     parser.add_argument("--to", default="build/mutants.jsonl", help="where the outcomes go")

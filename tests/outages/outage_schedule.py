@@ -78,7 +78,7 @@ def cause_outages(
 
 
 def cause_outage(part: FailingPart, way: str, length: float, stopped: Event) -> Outage:
-    """Makes a part fail once, for so many seconds or until `stopped` is set."""
+    """Makes a part fail once, for this many seconds or until `stopped` is set."""
     began = time()
     part.fail(way)
     stopped.wait(length)

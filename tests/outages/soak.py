@@ -44,9 +44,9 @@ from tests.simulator.check import KEYS
 from tests.support.registry_stub import registry_stub
 
 START_SECONDS = 300.0
-"""The job may take so long until its first batch."""
+"""The job may take this long until its first batch."""
 SETTLE_SECONDS = 900.0
-"""The job may work so long after the last outage and the last change."""
+"""The job may work this long after the last outage and the last change."""
 PAUSE = 60.0
 """Seconds between two outages of a part, on average."""
 RATE = 20.0
@@ -67,7 +67,7 @@ class OutageSoak:
     def run(
         self, alone: int, outages: int, seed: int, pause: float, rate: float, way: str | None, shortest: float
     ) -> list[str]:
-        """The whole story: outages alone, then so many of all parts. Returns what is wrong at its end."""
+        """The whole story: outages alone, then this many of all parts. Returns what is wrong at its end."""
 
         def drawn(random: Random, part: Server | Schemas, pause: float) -> Iterator[tuple[float, str, float]]:
             return draw(random, (way,) if way else part.ways, pause, shortest)

@@ -87,7 +87,7 @@ def _edit(registry: Registry, lease: Lease, texts: dict[str, str]) -> None:
 
 
 def _steps(registry: Registry, lease: Lease, count: int) -> None:
-    """The job applies the registry's version and takes so many steps."""
+    """The job applies the registry's version and takes this many steps."""
     for _ in range(count):
         version = registry.snapshot().version
         registry.applied(lease, version)

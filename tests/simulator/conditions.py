@@ -18,7 +18,7 @@ class Conditions:
     late_events: whether the last third of the history arrives after its delete markers may have expired.
     changes: of topics, each with the number of events before it and its kind; None draws them (`tests.simulator.source_topics`).
     same_key_chance: that a change is of the same row as the one before. delete_chance: that it deletes a row that is there.
-    pauses: seconds that may pass before a source goes on whose records are all read.
+    pauses: seconds that may pass before a source continues whose records are all read.
     truncate_chance: that a change empties a table; then each topic has one partition.
     partitions: of each topic. broken_chance: that a change is a dead letter.
     unavailable_chance: that a change leaves out a column that it did not change.

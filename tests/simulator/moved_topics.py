@@ -88,7 +88,7 @@ class MovingSimulation(ErasingSimulation):
         self.logs = logs
 
     def _written(self, upto: int) -> dict[Partition, int]:
-        """Where each partition ends when the source has written so many events of the moving entity."""
+        """Where each partition ends when the source has written this many events of the moving entity."""
         ends, seen = dict.fromkeys(self.logs, 0), 0
         for event, (partition, offset) in self.placed:
             seen += event.entity == self.moving

@@ -1,7 +1,7 @@
 """Simulates random sets of products: 1 to 40 of them over three roots, which operators add, change, move to other topics and
 remove while the job runs. More than twenty products of one root fill two ledger groups.
 
-The products of a root take their contents from one list, so many of them share joins, and some show equal documents.
+The products of a root take their contents from one list, many of them share joins, and some show equal documents.
 """
 
 from collections.abc import Callable, Mapping

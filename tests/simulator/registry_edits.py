@@ -70,7 +70,7 @@ class EditSimulation(Simulation):
         return None
 
     def fit(self, plan: Plan) -> Plan:
-        """The plan by which the job works, for one of the registry."""
+        """The plan that the job applies, for one of the registry."""
         return plan
 
     def product_of(self, message: Message) -> Product:

@@ -1,4 +1,4 @@
-"""Simulates a connector that is killed: it sends again what came after its last stored position, and then goes on.
+"""Simulates a connector that is killed: it sends again what came after its last stored position, and then continues.
 
 The source sends its records while the job runs. The end of a transaction follows its last record, also where that is a copy.
 """

@@ -90,7 +90,7 @@ class Simulation:
         return self.shape.plan
 
     def plan_now(self) -> Plan:
-        """The plan by which the job works now."""
+        """The plan that the job applies now."""
         return self.shape.plan
 
     def product_of(self, message: Message) -> Product:

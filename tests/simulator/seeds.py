@@ -30,7 +30,7 @@ FEWEST = 0.9
 
 
 def share(part: int) -> int:
-    """So many histories of a kind: one in `part` of SEEDS, but one at least."""
+    """This many histories of a kind: one in `part` of SEEDS, but one at least."""
     return max(1, SEEDS // part)
 
 

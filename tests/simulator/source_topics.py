@@ -162,7 +162,7 @@ class SourceSimulation(Simulation):
         self.checkpoint = Checkpoint(offsets={p: max(o, self.firsts.get(p, 0)) for p, o in offsets.items()})
 
     def _begin_epoch(self, topic: str, partitions: int, begins: dict[int, int]) -> None:
-        """`statestore epoch`, of a topic that has so many partitions now."""
+        """`statestore epoch`, of a topic that has this many partitions now."""
         self.partitions[topic] = partitions
         epoch = 1 + max((b.epoch for b in self.boundaries if b.topic == topic), default=0)
         self.boundaries += [

@@ -18,7 +18,7 @@ from statestore.table import slot_names
 
 class LateTable(MemoryStore):
     """`draw_lags` draws how late each replica shows a write of a row in an index, in seconds. `pick_replica` returns the
-    replica that answers a query. `weak_seconds`: how old the answer of a weak read may be; `pick_state` draws one of so many
+    replica that answers a query. `weak_seconds`: how old the answer of a weak read may be; `pick_state` draws one of this many
     states."""
 
     def __init__(

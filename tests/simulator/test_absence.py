@@ -74,7 +74,7 @@ class Written(Simulation):
         return True
 
     def wait(self, name: str, seconds: float) -> float:
-        """The moment so many seconds after the first question for it."""
+        """The moment this many seconds after the first question for it."""
         self.facts[name] = self.facts[name] or int(self.world.now) + 1
         return self.facts[name] + seconds
 

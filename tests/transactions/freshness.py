@@ -27,7 +27,7 @@ class Freshness:
     unseen: int
 
     def share(self, part: float) -> float:
-        """So many of the changes came within these seconds: 0.5 gives the median."""
+        """This many of the changes came within these seconds: 0.5 gives the median."""
         rising = sorted(self.seconds)
         return rising[max(0, ceil(part * len(rising)) - 1)] if rising else math.nan
 

@@ -14,7 +14,7 @@ from tests.transactions.order_documents import broken
 from tests.transactions.topic_watch import Arrival
 
 SETTLED_SECONDS = 30.0
-"""The changes of so many seconds before the first kill count to neither time: their messages may come after it."""
+"""The changes of this many seconds before the first kill count to neither time: their messages may come after it."""
 TIMES = ("without kills", "with kills")
 
 

@@ -35,7 +35,7 @@ class Arrival:
 
 @dataclass(slots=True, kw_only=True)
 class TopicWatch:
-    """The watch of the topics of products. It goes on while the broker is away. `arrivals`: by partition and offset."""
+    """The watch of the topics of products. It continues while the broker is away. `arrivals`: by partition and offset."""
 
     bootstrap: str
     topics: Sequence[str]

@@ -3,7 +3,7 @@
 Each pair of join key and row key is an item of its own. With a list of row keys in one item, each new entry would rewrite the
 list, and a popular key would reach the 400 KB of an item. A side whose columns are the primary key needs no look-up table.
 
-A batch goes on in this order, so that a crash leaves too many entries, and never too few:
+A batch continues in this order, so that a crash leaves too many entries, and never too few:
 
 1. Read the old rows.
 2. Add the new entries, 25 a request.

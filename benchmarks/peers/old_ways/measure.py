@@ -69,7 +69,7 @@ WAYS: dict[str, Callable[[Plan], AbstractContextManager[Way]]] = {
 
 
 def measure_ways(products: int, joins: int, events: int, users: int, batch: int) -> Iterator[WayCost]:
-    """The cost of each way, in batches of so many events."""
+    """The cost of each way, in batches of this many events."""
     definitions = load(joined_definitions(products, joins))
     records = joined_records(events, users, joins)
     plan = plan_alone(definitions, Settings().slots)

@@ -126,7 +126,7 @@ class ReadCountingStore(MeteredStore):
         return found
 
     def counts(self, documents: int) -> WayCounts:
-        """What the store has charged so far, with so many documents."""
+        """What the store has charged so far, with this many documents."""
         requests = self.requests.total()
         return WayCounts(
             requests=requests, rows=self.rows, documents=documents, written=self.written, read=self.read_units
@@ -154,7 +154,7 @@ def places(plan: Plan, entity: str, old: RowColumns | None, new: RowColumns | No
 
 
 def digest(text: bytes) -> str:
-    """The fingerprint by which a way knows the last document again."""
+    """The fingerprint of the last document, which a way compares."""
     return sha256(text).hexdigest()[:32]
 
 

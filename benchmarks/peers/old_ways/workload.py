@@ -1,6 +1,6 @@
 """Products with a given number of joins, and the changes of their tables: the demo's five tables, and up to five tables of notes.
 
-Promises: each product has exactly so many joins; products differ in root, fields, conditions and limits; the same answer for the
+Promises: each product has exactly as many joins; products differ in root, fields, conditions and limits; the same answer for the
 same numbers. A product with at most four joins reads the demo's tables only.
 """
 
@@ -26,7 +26,7 @@ Tree = dict[str, Any]
 
 
 def joined_definitions(products: int, joins: int) -> dict[str, str]:
-    """The files of a directory of definitions with so many products of so many joins, 3 to 9: name -> text."""
+    """The files of a directory of definitions with this many products of this many joins, 3 to 9: name -> text."""
     notes = [f"note_{number}: {NOTE}\n" for number in range(1, joins - DEMO_JOINS + 1)]
     entities = read_directory(EXAMPLE)[ENTITIES] + "".join(notes)
     made = {f"profile_{number}.yaml": json.dumps(_product(number, joins)) for number in range(products)}
@@ -34,7 +34,7 @@ def joined_definitions(products: int, joins: int) -> dict[str, str]:
 
 
 def joined_records(events: int, users: int, joins: int) -> list[Record]:
-    """So many changes of the tables that products of so many joins read."""
+    """This many changes of the tables that products of this many joins read."""
     return number_records(islice(_lines(events, users, max(joins - DEMO_JOINS, 0)), events))
 
 

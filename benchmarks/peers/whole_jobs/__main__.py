@@ -2,7 +2,7 @@
 
     python -m benchmarks.peers.whole_jobs [statestore] [flink] [--products 1 10 100] [--events 40000] [--users 3000] [--write]
 
-Each run has a broker and a state of its own. Above ten products, a run has so many times fewer events and users. Progress goes to
+Each run has a broker and a state of its own. Above ten products, events and users are fewer in proportion. Progress goes to
 standard error. `--write` writes the table into docs/benchmarks.md, between its markers.
 """
 

@@ -27,14 +27,14 @@ from processor.values.record import Record
 
 JOINS = 3
 IDLE_SECONDS = 20.0
-"""A job without events takes so long to end the work after its last document, twice: two checkpoints, or settling."""
+"""A job without events takes this long to end the work after its last document, twice: two checkpoints, or settling."""
 WORK_SECONDS = 15.0
-"""A job works for so long before it is killed: longer than a checkpoint takes to come."""
+"""A job works for this long before it is killed: longer than a checkpoint takes to come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """`events` took `seconds` of the clock and gave so many `messages`. `cpu`: CPU seconds of each program; `idle`: those that
+    """`events` took `seconds` of the clock and gave this many `messages`. `cpu`: CPU seconds of each program; `idle`: those that
     it takes in a second without events, which `cpu` leaves out; `wrong`: last documents that differ from SQL's answer."""
 
     events: int
@@ -62,7 +62,7 @@ class WholeJobCost:
 def measure_whole_job(
     opened: AbstractContextManager[System], products: int, events: int, users: int, kills: int
 ) -> WholeJobCost:
-    """The life of a job with so many products, over the history of so many events. Raises StatestoreError if the job ends."""
+    """The life of a job with this many products, over the history of this many events. Raises StatestoreError if the job ends."""
     records, half = joined_records(events, users, JOINS), events // 2
     warm, done = _answer(products, records[:half]), _answer(products, records)
     files, more = (joined_definitions(n, JOINS) for n in (products, products + 1))
@@ -142,7 +142,7 @@ def _restart(system: System, source: SourceTopics, target: TargetTopics) -> floa
 
 
 def _answer(products: int, records: Sequence[Record]) -> Documents:
-    """The documents of so many products by SQL, for the last rows: topic -> message key -> document."""
+    """The documents of this many products by SQL, for the last rows: topic -> message key -> document."""
     definitions = load(joined_definitions(products, JOINS))
     documents = sql_documents(definitions, plan_alone(definitions, Settings().slots), records)
     return {definitions.products[name].topic: found for name, found in documents.items()}

@@ -33,7 +33,7 @@ class System(Protocol):
         """Starts the job with its first products."""
 
     def restart(self) -> None:
-        """Starts the job again after `kill`; it goes on with the state that is there."""
+        """Starts the job again after `kill`; it restores its state."""
 
     def add(self, files: Files) -> None:
         """Adds the products that `files` has more than before, while the job runs."""

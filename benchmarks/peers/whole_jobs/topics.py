@@ -21,9 +21,9 @@ from processor.values.record import Record
 Documents = Mapping[str, Mapping[str, Any]]
 """Topic -> message key -> document."""
 QUIET_SECONDS = 3.0
-"""The reader compares after so long without a message, so that it takes no time from the system."""
+"""The reader compares after this time without a message, so that it takes no time from the system."""
 SILENT_SECONDS = 120.0
-"""A system without another message for so long has ended its work: twelve checkpoints of Flink."""
+"""A system without another message for this long has ended its work: twelve checkpoints of Flink."""
 LIMIT_SECONDS = 600.0
 """A system that needs longer for its documents is not measured."""
 TITLE = "event {:06}"

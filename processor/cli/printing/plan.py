@@ -32,9 +32,9 @@ WIDTH = 100
 """Characters of the longest line."""
 SHOWN_WARNINGS = 20
 SHOWN_NAMES = 10
-"""The text shows so many warnings, and so many names that an apply keeps; of further ones only how many. --json shows all."""
+"""The text shows this many warnings, and this many names that an apply keeps; of further ones only how many. --json shows all."""
 NAMED = 2
-"""The summary names the products whose price it has, if there are at most so many; else the plan has a table of them."""
+"""The summary names the products whose price it has, if there are at most this many; else the plan has a table of them."""
 SIGNS: Mapping[EntryAction, str] = {"add": "+", "change": "~", "withdraw": "-"}
 COLOURS = {"+": "green", "-": "red"}
 
@@ -289,7 +289,7 @@ def plan_json(found: Preview, prices: Prices) -> dict[str, object]:
 LONGEST = 100
 """Characters of an example's value."""
 SHOWN_GROUPS = 20
-"""The text shows so many groups of a product; --json shows all."""
+"""The text shows this many groups of a product; --json shows all."""
 WITHOUT_BEFORE = {"field added", "new document"}
 WITHOUT_AFTER = {"field removed", "document gone"}
 

@@ -21,7 +21,7 @@ Slots = Mapping[str, Mapping[int, Columns]]
 
 
 def required_path(entity: Entity, fields: Columns, *, strong: bool) -> RequiredPath:
-    """The path by which a join finds the rows of `entity`, one of its sides, by these fields.
+    """The access path of a join to the rows of `entity`, one of its sides, by these fields.
 
     A key path needs the whole primary key, in its order, without timestamps: these join by the microsecond, but a primary
     key has every digit."""

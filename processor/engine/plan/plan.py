@@ -69,11 +69,11 @@ class JoinPlan:
     parent_converted: Columns = ()
 
     def child_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
-        """The keys by which a row of the child joins."""
+        """The join keys of a row of the child."""
         return join_keys(self.child_columns, columns, self.child_converted)
 
     def parent_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
-        """The keys by which a row above joins."""
+        """The join keys of a row above."""
         return join_keys(self.parent_columns, columns, self.parent_converted)
 
     def sides(self) -> Iterator[tuple[str, PlannedPath, Columns]]:
@@ -383,7 +383,7 @@ class Plan:
 
 
 NAMES_SHOWN = 3
-"""The names of so many products are shown; of further ones only how many they are."""
+"""The names of this many products are shown; of further ones only how many they are."""
 
 
 def shared_tree_lines(trees: Iterable[RootTree]) -> Iterator[str]:

@@ -19,7 +19,7 @@ An edit gives an entity another topic. The job reads the former topic on until b
 
 Then the epochs of both topics begin: in the former one where the job has read it, for the time when the entity comes back to
 it; in the next one at its first record, or where the entity left it. So a record never gets another epoch, and all records of
-the entity have versions in the order in which it read them. These boundaries are the move: before them a start goes on with the
+the entity have versions in the order in which it read them. These boundaries are the move: before them a start continues with the
 former topic, and after them with the next one.
 """
 
@@ -138,7 +138,7 @@ NOTHING = Committed()
 @dataclass(frozen=True, slots=True)
 class Published:
     """Which stored rows are published, for a change. `since`, `below`: the versions of such rows of the change's own epoch and
-    partition. `until`: the version of the first truncate whose walk goes on: its markers are not published."""
+    partition. `until`: the version of the first truncate whose walk still runs: its markers are not published."""
 
     committed: Committed
     topic: str

@@ -119,6 +119,6 @@ def _holding(join: JoinPlan, key: str, items: Iterable[Item]) -> Iterable[Parent
 
 
 def _own_keys(join: JoinPlan, row: ParentRow) -> list[str | None]:
-    """The keys by which a row joins its parents."""
+    """The join keys of a row, to its parents."""
     sk, columns = row
     return [sk] if join.own_slot is None else join.child_keys(columns)

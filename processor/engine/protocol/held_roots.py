@@ -160,7 +160,7 @@ class HeldRoots:
         tables: Mapping[str, Iterable[str]],
         now: float,
     ) -> list[Delete]:
-        """Goes on with the gates of another plan; returns the deletes of items that nobody needs any more. `tables`: of
+        """Continues with the gates of another plan; returns the deletes of items that nobody needs any more. `tables`: of
         each topic of transactions, those that the job reads."""
         self.gates, self.topics = gates, topics
         self.longest = max((gate.at_most for gate in gates.values()), default=0.0)

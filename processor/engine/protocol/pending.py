@@ -96,7 +96,7 @@ class Work(Protocol):
 
 
 def split(work: Sequence[T], tasks: int) -> list[Sequence[T]]:
-    """The work, dealt out to at most so many tasks."""
+    """The work, dealt out to at most this many tasks."""
     return [work[n::tasks] for n in range(min(len(work), tasks))]
 
 

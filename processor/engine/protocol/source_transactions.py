@@ -11,7 +11,7 @@ those records again.
 
 A connector that was killed sends all again that came after its last stored offset, in the same order. So rows go back for a
 while. A transaction that had ended comes again, and with it all that ended after it. The last one that had not ended comes
-again, and goes on. Until all of this is read, documents may show some rows of before, and some of after.
+again, and continues. Until all of this is read, documents may show some rows of before, and some of after.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -84,7 +84,7 @@ class StartGate:
 MOST_ENDS = 200_000
 """Ends that the job keeps of a topic: those of records that it has yet to read, and those that tell a copy from a new record."""
 INTERLEAVED = 2_000
-"""So many ends may come in another order than their times: of several partitions."""
+"""This many ends may come in another order than their times: of several partitions."""
 
 
 @dataclass(slots=True)

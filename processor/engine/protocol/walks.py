@@ -13,7 +13,7 @@ not probe.
 
 The job publishes nothing of a product whose walk is *held*: live work drops its roots, and the walk finds all of them later.
 
-A truncate is durable before its batch commits. While its walk goes on, its delete markers may have unpublished former keys: a
+A truncate is durable before its batch commits. While its walk runs, its delete markers may have unpublished former keys: a
 crash, or a run that was given up, leaves them so. So a write of the entity looks for such keys from the truncate on, as from
 its batch's start on. A truncate that comes meanwhile begins the walk again, and the walk remembers the first one for this. The
 walk stays when it is done, because a dead letter that is older than the truncate may be replayed later.
@@ -158,7 +158,7 @@ PAGES_PER_ROUND = 4
 UNSEEN_SECONDS = 0.5
 """Between two looks of a fill for rows that an index did not show."""
 MOST_UNSEEN = 1_000
-"""A fill takes no further page while the indexes lack so many rows of it. All of them fit into the item of the walk."""
+"""A fill takes no further page while the indexes lack this many rows of it. All of them fit into the item of the walk."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -263,7 +263,7 @@ class Walks:
 
     def truncate(self, found: Iterable[tuple[str, str]], plan: Plan, date: float) -> list[Write]:
         """Begins the walks that delete the rows before truncates, pairs of entity and version; returns the writes that make
-        them durable. A walk that goes on begins again."""
+        them durable. A walk in progress begins again."""
         begun: dict[WalkName, None] = {}
         for entity, version in found:
             name: WalkName = ("truncate", entity)

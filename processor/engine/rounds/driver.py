@@ -71,7 +71,7 @@ class Driver:
 
     @property
     def plan(self) -> Plan:
-        """The plan of the version of the registry by which the job works."""
+        """The plan of the version of the registry that the job applies."""
         return self.progress.plan
 
     @property
@@ -235,8 +235,8 @@ class Driver:
             held.take_ends(topic, self.transactions.ends(topic, since))
 
     def _turn(self, kind: Kind, turn: Turn) -> None:
-        """One turn. The documents that settling publishes count as corrections, unless the walk of a product goes on, which would
-        have published them too."""
+        """One turn. The documents that settling publishes count as corrections, unless the walk of a product still runs, which
+        would have published them too."""
         if not turn.tasks:
             self.rounds.check_lease()
             before = spending(self.store)

@@ -2,7 +2,7 @@
 
 A trouble is what a running job waits for: a part outside of it that does not answer, or answers too slowly. The log says it
 when a trouble begins, every SAY_AGAIN_SECONDS while it lasts, and when it ends. `status`, the page of the driver and its
-`/health` call a job with a trouble degraded: the job goes on by itself, and no person must act yet.
+`/health` call a job with a trouble degraded: the job continues by itself, and no person must act yet.
 """
 
 from collections.abc import Callable, Mapping

@@ -140,4 +140,4 @@ class RegistryFollower:
 
 
 def _refusal(known: int, found: int, error: Exception) -> str:
-    return f"the job cannot run version {found} of the registry, and goes on with version {known}: {error}"
+    return f"the job cannot run version {found} of the registry, and continues with version {known}: {error}"

@@ -171,7 +171,7 @@ LAG_SUM = f"{INDEX_LAG}ms"
 
 
 def count_lags(ages: Iterable[float]) -> Counter[str]:
-    """The counters of answers that lag by so many seconds."""
+    """The counters of answers that lag by this many seconds."""
     ages = list(ages)
     tally = Counter(LAG_BUCKETS[bisect_left(LAG_BOUNDS, age)] for age in ages)
     if ages:
@@ -224,9 +224,9 @@ def count_absent(changes: Iterable[Change]) -> Mapping[str, AbsentCounts]:
 READ_COST: Final = 0.125
 """Of a weak read, in write units, with a margin: half a read unit costs a tenth of a write unit."""
 SURE: Final = 20
-"""So many writes count as changes of the indexes before the first one comes, so few writes decide nothing."""
+"""This many writes count as changes of the indexes before the first one comes, so few writes decide nothing."""
 REMEMBERED: Final = 10_000
-"""After so many writes of an entity the older ones count half."""
+"""After this many writes of an entity the older ones count half."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ class RunProgress:
 
     settings: Settings
     plan: Plan
-    """The plan of the version of the registry by which the job works."""
+    """The plan of the version of the registry that the job applies."""
     store: Store
     clock: Clock
     run: int
@@ -100,7 +100,7 @@ class RunProgress:
         self.open_changes.reload(open_items(self.store), self.store.get, self.clock.now())
 
     def adopt(self, plan: Plan, setup: PublishSetup | None) -> None:
-        """Begins the walks that an edit makes necessary, and goes on by its plan. `setup`: for this plan; None leaves it as
+        """Begins the walks that an edit makes necessary, and continues by its plan. `setup`: for this plan; None leaves it as
         it is."""
         self.setup = setup or self.setup
         if not self.walks.claimed:
@@ -203,7 +203,7 @@ class RunProgress:
         self._reload_roots(self.store.partition(PARTITION))
 
     def _adopt_gates(self) -> None:
-        """Goes on with the gates of the products that the job publishes now. The roots that wait for a gate that is gone go
+        """Continues with the gates of the products that the job publishes now. The roots that wait for a gate that is gone go
         out, and those of other products are forgotten."""
         self.forget(adopt_plan(self.held, self.active, self.clock.now()))
 

@@ -135,7 +135,7 @@ def for_java(kafka: Mapping[str, str]) -> dict[str, str]:
 
 
 def credentials(kafka: Mapping[str, str]) -> str:
-    """The names of the settings by which the client proves who it is."""
+    """The names of the settings that authenticate the client."""
     mechanism = MECHANISMS.get(kafka.get("sasl.mechanism", ""))
     return ", ".join(mechanism.needs) if mechanism else "ssl.certificate.pem"
 

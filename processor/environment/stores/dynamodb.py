@@ -97,7 +97,7 @@ def check_credentials(around: TableSurroundings[DynamoQuestions]) -> Iterator[Fi
 
 @TABLE.check("ttl", "the TTL of the table", cure=AWS, needs=("table",))
 def check_ttl(around: TableSurroundings[DynamoQuestions]) -> Iterator[Finding]:
-    """The attribute by which the table deletes items."""
+    """The TTL attribute of the table."""
     state = existing_table(around)
     if state.expires:
         yield ok(f"on, by {TTL}")

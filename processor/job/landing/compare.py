@@ -15,7 +15,7 @@ LOOKS: Final = 60
 LOOK_SECONDS: Final = 0.5
 """So often, and so far apart, a comparison looks whether somebody lands a partition. A batch takes a second or two."""
 SAMPLE: Final = 5
-"""So many keys of each kind of difference are shown."""
+"""This many keys of each kind of difference are shown."""
 
 
 class _Last(NamedTuple):

@@ -177,11 +177,11 @@ class Landing:
             self._say_earlier()
 
     def _look(self) -> LandedTopic | None:
-        cure = "a job creates it when it starts; the landing goes on by itself"
+        cure = "a job creates it when it starts; the landing continues by itself"
         try:
             topic = self.look()
         except KafkaError as error:
-            self.troubles.begin(TOPIC, str(error), "start the broker, or wait; the landing goes on by itself")
+            self.troubles.begin(TOPIC, str(error), "start the broker, or wait; the landing continues by itself")
             return None
         if topic is None:
             self.troubles.begin(TOPIC, f"there is no topic {self.topic.name} any more", cure)
@@ -266,7 +266,7 @@ class Landing:
         try:
             reader.ask()
         except KafkaError as error:
-            self.troubles.begin(KAFKA, str(error), "start the broker, or wait; the landing goes on by itself")
+            self.troubles.begin(KAFKA, str(error), "start the broker, or wait; the landing continues by itself")
         else:
             self.troubles.end(KAFKA)
         self._heard_at = monotonic()

@@ -344,7 +344,7 @@ def _shared(message: LandedMessage, incarnation: int) -> dict[str, Any]:
 
 
 PAGE: Final = 1_000
-"""So many entries come with each answer of a search."""
+"""This many entries come with each answer of a search."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,199}")
 _KEEP_ALIVE: Final = "5m"
 CURE: Final = "delete the index"

@@ -363,7 +363,7 @@ METRICS = (
         _counter(
             "throttles_total",
             "answers",
-            "Answers by which DynamoDB refused work because there was too much, in whole or in part.",
+            "Answers in which DynamoDB refused work because there was too much, in whole or in part.",
             labels=("request",),
             read=_by_request(THROTTLES),
             alarm=_alarm("throttles", "warning", "The store throttles requests of the job.", limit_name="throttles"),
@@ -517,7 +517,7 @@ METRICS = (
         _gauge(
             "troubles",
             "flag",
-            "1 while the job waits for a part outside of it, such as the registry: it goes on by itself. No value without one.",
+            "1 while the job waits for a part outside of it, such as the registry: it continues by itself. No value without one.",
             labels=("part",),
             read=lambda report: {(trouble["part"],): 1.0 for trouble in report["troubles"]},
             alarm=_alarm(

@@ -61,7 +61,7 @@ def _wrong_end(job: JobStatus) -> Iterator[str]:
     """Why a person must act after the end of the last run."""
     match job.last_end:
         case RunEnd(how="killed") as end:
-            yield f"job {job.job} died: {end.owner} gave no sign of life since {moment(end.at)}; start it again"
+            yield f"job {job.job} died: {end.owner} sent no heartbeat since {moment(end.at)}; start it again"
         case RunEnd(how="failed") as end:
             yield f"job {job.job} failed at {moment(end.at)}: {end.text}; then start it again"
         case RunEnd(how="lost") as end:

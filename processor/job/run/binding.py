@@ -317,7 +317,7 @@ def readable_store(settings: Settings, registry: Registry) -> Iterator[Store]:
 
 @contextmanager
 def look_up_stores(settings: Settings, registry: Registry, count: int) -> Iterator[list[Store]]:
-    """So many stores inside the block, for look-ups, which soon give up a silent store. Raises as `readable_store`."""
+    """This many stores inside the block, for look-ups, which soon give up a silent store. Raises as `readable_store`."""
     with readable_store(settings, registry), ExitStack() as stack:
         yield [stack.enter_context(closing(open_store(settings, RetryBudget.LOOK_UP))) for _ in range(count)]
 

@@ -70,14 +70,14 @@ def strain(tally: Mapping[str, int]) -> tuple[str, str] | None:
     requests = sum(count for name, count in tally.items() if name.startswith(REQUEST))
     if throttles <= MOST_THROTTLED * requests:
         return None
-    text = f"the store throttled {throttles:,} of {requests:,} requests of the last batch; the job goes on, in smaller pieces"
+    text = f"the store throttled {throttles:,} of {requests:,} requests of the last batch; the job continues, in smaller pieces"
     return text, OUTAGES[THROTTLED][1]
 
 
 def broker_away(servers: str, error: Exception) -> tuple[str, str]:
     """The text and the cure of the trouble with a broker that does not answer the monitor."""
     text = (
-        f"Kafka at {servers} does not answer ({error}); the job keeps its place, publishes nothing, and goes on by itself; its "
+        f"Kafka at {servers} does not answer ({error}); the job keeps its place, publishes nothing, and continues by itself; its "
         "lag is unknown"
     )
     return text, OUTAGES["processor.errors.KafkaError"][1]
@@ -190,7 +190,7 @@ class OutageWait:
         while True:
             if self.runs > MOST_RUNS or not self.troubles.answered(outage.part, self.at):
                 self.troubles.begin(
-                    outage.part, f"{outage}; the job waits, and then goes on where it was", outage.cure, end
+                    outage.part, f"{outage}; the job waits, and then continues where it was", outage.cure, end
                 )
                 if end is not None and clock() >= end:
                     raise self._given_up(outage, since)

@@ -1,7 +1,7 @@
 """The topics that the job publishes to, when a plan begins: does each have all documents, and keep them? What does a plan need to
 publish: sequences, the limits of topics, the ids of schemas?
 
-For a topic that drops documents, the job shows a warning with the command to give, and goes on.
+For a topic that drops documents, the job shows a warning with the command to give, and continues.
 """
 
 from collections.abc import Callable, Iterator, Mapping

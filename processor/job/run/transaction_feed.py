@@ -29,7 +29,7 @@ READ_SECONDS: Final = 0.2
 MARGIN_SECONDS: Final = 60.0
 """So much before the oldest record the feed begins: producers give the times, and their clocks differ."""
 RECORDS_BEFORE: Final = 10_000
-"""So many records a partition before that time, however old: a connector may have been away for long."""
+"""This many records a partition before that time, however old: a connector may have been away for long."""
 CURE: Final = "`transactions` of an entity names the topic that provide.transaction.metadata=true fills"
 LOOK_SECONDS: Final = 10.0
 """Between two tries to read a topic that could not be read."""

@@ -152,7 +152,7 @@ def schema_text(name: str) -> str:
 
 
 def schema_line(name: str) -> str:
-    """The first line of a file in the directory, by which the YAML language server of an editor finds its schema."""
+    """The first line of a file in the directory, which names its schema for the YAML language server of an editor."""
     return f"# yaml-language-server: $schema={FOLDER}/{name}.json"
 
 

@@ -47,7 +47,7 @@ class ExpectedDocument:
 
 
 class ChangesPart(NamedTuple):
-    """Records that come together, and the seconds after which the test goes on; None: when all documents are out."""
+    """Records that come together, and the seconds after which the test continues; None: when all documents are out."""
 
     records: tuple[Record, ...]
     after: float | None

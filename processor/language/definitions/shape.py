@@ -225,8 +225,8 @@ PUBLISH: Final[Members] = {
         "of the connector's transaction metadata with `transactions`.",
         _one_of(("whole",)),
     ),
-    "quiet": Word("Wait until the root has not changed for so long, e.g. `2 s`.", DURATION_TEXT),
-    "every": Word("At most one message of a root in so long, e.g. `30 s`.", DURATION_TEXT),
+    "quiet": Word("Wait until the root has not changed for this long, e.g. `2 s`.", DURATION_TEXT),
+    "every": Word("At most one message of a root in this time, e.g. `30 s`.", DURATION_TEXT),
     "at_most": Word(
         "No document waits longer, whatever the others say. Default: 60 s, or `every` where that is longer.",
         DURATION_TEXT,

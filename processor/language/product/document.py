@@ -273,7 +273,7 @@ GONE: Final = Gone.GONE
 @dataclass(slots=True, kw_only=True)
 class Renderer:
     """Renders documents of one product. `tally` counts, for metrics, lists that a limit `cut` and `one` joins with several rows
-    (`ambiguous`). `shape`: the numbers by which rows have the rows of joins; None: they have them by the names of the joins.
+    (`ambiguous`). `shape`: the numbers of the joins, as keys of the rows of joins; None: their names are the keys.
     `shared`: what renderers of the root share, for documents that become JSON; a list that they share counts once."""
 
     product: Product

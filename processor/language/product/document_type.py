@@ -1,8 +1,8 @@
 """The type of a product's documents, from the declared types: a tree of objects, lists and values.
 
-Every member is present, and its type says whether it may be null. Never null: the key columns of a row, and the columns by which
-a join found a row, since null joins nothing. A column of a `one` join is null if no row was found, unless the join is required. A
-computed value may be null, except `count` and literals. This module writes it as
+Every member is present, and its type says whether it may be null. Never null: the key columns of a row, and the join columns
+of a row that was found, since null joins nothing. A column of a `one` join is null if no row was found, unless the join is
+required. A computed value may be null, except `count` and literals. This module writes it as
 
     JSON Schema   (draft 2020-12) Levels that show whole rows allow undeclared columns, without a schema for them
     mapping       for an index of OpenSearch or Elasticsearch. A text is searched by its words, and under `.keyword` as a whole. A

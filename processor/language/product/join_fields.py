@@ -1,4 +1,4 @@
-"""Reads the fields by which a row joins: columns, and elements of an array column.
+"""Reads the join fields of a row: columns, and elements of an array column.
 
     username            a column
     ids[]               each element of an array column
@@ -51,7 +51,7 @@ _KINDS: dict[type, tuple[str, ...]] = {
 
 class Element(NamedTuple):
     """A field that reads the elements of array `column`, or their `member`. `kind`: for json, the kind of values that join;
-    `compare`: the words by which their text compares, as one text."""
+    `compare`: the comparison of their text, as one text."""
 
     column: str
     member: str | None
@@ -183,7 +183,7 @@ def folded_field(field: str, compare: Compare) -> str:
 
 @lru_cache(maxsize=4096)
 def parse_compared(field: str) -> tuple[str, str] | None:
-    """The column of a field, and the words by which its text compares; None for a column as it is, and for elements."""
+    """The column of a field, and the comparison of its text; None for a column as it is, and for elements."""
     found = _COMPARED.fullmatch(field)
     return None if found is None or parse_element(field) else (found[1], found[2])
 
@@ -228,7 +228,7 @@ def _rounded(value: Value) -> Value:
 
 
 def join_keys(fields: Sequence[str], columns: Mapping[str, Value], converted: Sequence[str] = ()) -> list[str | None]:
-    """The keys by which a row with these columns joins. `converted`: of the fields (`converted_of`)."""
+    """The join keys of a row with these columns. `converted`: of the fields (`converted_of`)."""
     if converted:
         columns = convert(columns, converted)
     if array_of(fields) is None:

@@ -99,7 +99,7 @@ class Join:
     pairs as their author wrote them, where an expression is in place of a column; else empty.
     lift: how many levels above its own the join belongs to, for a join to the rows of another join of its level: the rows of all
     joins between are one list. place: of a shown one among the members that the joins of that level make. distinct: each element
-    is in the list once. key: the text by which the list is an object.
+    is in the list once. key: the text that is the key of an element, in a list that is an object.
     """
 
     name: str

@@ -193,7 +193,7 @@ def computed_as_json(node: ExpressionNode, written: str, type_: Type) -> str:
 
 def write_aggregate(aggregate: Aggregate, row: Callable[[str], str]) -> str:
     """The call of an aggregate function. `row`: the column of a row by its name: `v` the argument, `w` the second argument, `f`
-    the filter, `o0` the first term of its order, `n` the order of the rows, by which a sum of floats and all lists go."""
+    the filter, `o0` the first term of its order, `n` the order of the rows, for a sum of floats and all lists."""
     value, order = row("v"), ", ".join([*_aggregate_terms(aggregate, row), row("n")])
     conditions = [row("f")] if aggregate.where is not None else []
     distinct = "DISTINCT " if aggregate.distinct else ""
@@ -414,7 +414,7 @@ def _column_or_expression(row: SqlRow, field: str) -> str:
 
 
 def operand(row: SqlRow, field: str, elements: str) -> tuple[str, ColumnType]:
-    """The SQL of a field by which a row joins, and its type. `elements`: the alias of the elements, for a field of an array."""
+    """The SQL of a join field, and its type. `elements`: the alias of the elements, for a field of an array."""
     read, column = parse_element(field), type_of(field, row.entity)
     if read is None:
         return _column_or_expression(row, field), column

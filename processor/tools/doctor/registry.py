@@ -95,7 +95,7 @@ def check_rights(around: CheckContext) -> Iterator[Finding]:
 
 @CHECKS.check("definitions", "entities and products", cure=DEFINITIONS, needs=("registry",))
 def check_definitions(around: CheckContext) -> Iterator[Finding]:
-    """The entities and the products by which a job runs."""
+    """The entities and the products that a job applies."""
     existing_registry(around)
     plan = around.plan
     check_dead_letter_topic(plan, around.settings.dead_letter_topic)

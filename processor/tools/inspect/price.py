@@ -60,7 +60,7 @@ UNREAD = "update of nothing that is used"
 _UPDATE, _JOIN_KEY = "update of ", " (join key)"
 WORLD, OTHER, FRESH = 1, 2, 3
 VALUES = 3
-"""So many values a column has in each pair of worlds."""
+"""This many values a column has in each pair of worlds."""
 RowValues = Mapping[str, Value]
 """A row: column -> value."""
 EntityColumn = tuple[str, str]

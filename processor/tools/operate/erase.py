@@ -144,7 +144,7 @@ def _has_word(text: str, part: Value) -> bool:
 
 
 TRANSACTION_WAIT = 30.0
-"""So many seconds the erasure waits for open transactions of the topic. A job that lives ends each of its own within a batch."""
+"""Seconds that the erasure waits for open transactions of the topic. A job that lives ends each of its own within a batch."""
 
 
 class RemovedLetters(NamedTuple):

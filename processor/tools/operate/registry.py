@@ -3,7 +3,7 @@
 **Rebuild** makes a new registry take over the table of a lost one: the definitions come from files, and the rows stay. The rows
 hold numbers of the lost registry: the epoch in each version, and the layout. Both must continue above those numbers. Else changes
 look older than the rows, and fills leave the slots of the lost registry in place. The notes of erased rows hold epochs, too. They
-also hold the topics' incarnations and offsets, by which they know the old records under the new epochs.
+also hold the topics' incarnations and offsets, which identify the old records under the new epochs.
 
     1. read the highest epoch and layout of the rows of each entity
     2. raise the version of the new registry above each layout, and apply the definitions

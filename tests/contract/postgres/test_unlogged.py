@@ -42,7 +42,7 @@ def test_a_new_table_has_the_form_that_the_caller_says_and_an_existing_one_gets_
     assert other.create(SLOTS) is None
     assert other.state().logged is unlogged  # type: ignore[union-attr]
     assert [item["SK"] for item in other.query(Query("GSI_1", "ice"))] == ["1"]
-    first.write(Write(ROW, {"GSI_1": "fire"}))  # the run goes on
+    first.write(Write(ROW, {"GSI_1": "fire"}))  # the run continues
     for store in (first, other):
         store.close()
     execute(url, "DROP SCHEMA state_form CASCADE")

@@ -208,7 +208,7 @@ def role(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[...
 
 
 def check_policies(scene: Scene, after: str) -> None:
-    """moto checks the policies of all requests after so many."""
+    """moto checks the policies of all requests after this many."""
     url = f"{scene.flags['endpoint']}/moto-api/reset-auth"
     urlopen(Request(url, data=after.encode(), headers={"Content-Type": "text/plain"}), timeout=300).close()
 

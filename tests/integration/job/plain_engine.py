@@ -2,7 +2,7 @@
 
 All else is the job's own, over the real Kafka, store and registry: the lease, the fence, the driver, the batches, the loop around
 them, and the functions of `run.worker` that Spark runs as tasks. The engine keeps no checkpoint: the scene remembers
-where each partition goes on. It has no executors, and it repeats no task: tests of those start Spark.
+where each partition continues. It has no executors, and it repeats no task: tests of those start Spark.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ Row = tuple[Any, ...]
 
 @contextmanager
 def plain_engine(positions: dict[Partition, int]) -> Iterator[None]:
-    """Opens and runs jobs without Spark. `positions`: where each partition goes on; a batch that ends moves them."""
+    """Opens and runs jobs without Spark. `positions`: where each partition continues; a batch that ends moves them."""
     streams: list[PlainStream] = []
 
     def stream(_: None, settings: Settings, topics: Collection[str]) -> PlainStream:

@@ -1,4 +1,4 @@
-"""A broker that is away for a while: the job says so, goes on with its lines, and goes on by itself when the broker is back."""
+"""A broker that is away for a while: the job says so, writes its lines, and continues by itself when the broker is back."""
 
 import os
 import signal

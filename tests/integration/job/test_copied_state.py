@@ -1,4 +1,4 @@
-"""A job that moves between DynamoDB and Postgres: it goes on with the copy as if nothing had happened."""
+"""A job that moves between DynamoDB and Postgres: it continues with the copy as if nothing had happened."""
 
 import os
 import pty

@@ -1,4 +1,4 @@
-"""Topics that change under a job: it stops before it writes, says what to do, and goes on right when that was done."""
+"""Topics that change under a job: it stops before it writes, says what to do, and continues right when that was done."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,5 +1,5 @@
 """A table or a registry that went back to an earlier moment, as after a failover to a standby that lacked the last writes: the
-job finds that at its start, or at the end of its next round, and goes on from there when an operator says so."""
+job finds that at its start, or at the end of its next round, and continues from there when an operator says so."""
 
 from collections.abc import Callable
 from contextlib import closing

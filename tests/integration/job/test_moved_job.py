@@ -1,5 +1,5 @@
-"""A job that goes on elsewhere: with other cores, lanes or shuffle partitions, or with another Spark. Each run finds a batch that
-was not committed, and new records. Documents stay right."""
+"""A job that continues elsewhere: with other cores, lanes or shuffle partitions, or with another Spark. Each run finds a batch
+that was not committed, and new records. Documents stay right."""
 
 import sys
 from dataclasses import replace

@@ -58,7 +58,7 @@ def test_an_entity_reads_its_former_topic_to_its_end_and_then_its_next_one(scene
 
     apply(scene, {"user": first})
     scene.produce(rows.user(1, "first again"), partition=0)
-    assert scene.run().tally["read"] == 1  # it goes on where the entity left it
+    assert scene.run().tally["read"] == 1  # it continues where the entity left it
     assert name_of_ada(scene) == "first again"
     boundaries = [(b.topic, b.from_offset, b.epoch) for b in scene.registry.epochs([first, second]) if b.partition == 0]
     assert boundaries == [(first, 0, 1), (first, 12, 2), (first, 12, 5), (second, 0, 3), (second, 0, 4)]

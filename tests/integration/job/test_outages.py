@@ -1,4 +1,4 @@
-"""A job whose registry or store goes away waits, says so, and goes on by itself: no exit, and no wrong document."""
+"""A job whose registry or store goes away waits, says so, and continues by itself: no exit, and no wrong document."""
 
 import re
 from collections.abc import Callable, Iterator

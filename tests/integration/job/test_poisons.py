@@ -29,7 +29,7 @@ pytestmark = [
 ]
 RELEASE = statestore_version()
 GOOD, GOOD_ROWS = 1_300, 30
-"""Good records among the poisons, so many that the poisons are fewer than 5 % of the batch; and the rows that they change."""
+"""Good records among the poisons, as many that the poisons are fewer than 5 % of the batch; and the rows that they change."""
 
 
 def apply(scene: Scene, *, wider: bool) -> None:

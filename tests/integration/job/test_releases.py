@@ -1,4 +1,4 @@
-"""The job goes on over the state, the registry and the checkpoint that an earlier release left: nothing goes out twice."""
+"""The job continues over the state, the registry and the checkpoint that an earlier release left: nothing goes out twice."""
 
 import json
 from collections.abc import Iterator

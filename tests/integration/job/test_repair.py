@@ -66,7 +66,7 @@ def test_verify_names_overwritten_documents_and_repair_publishes_them_again(
         assert sequence(last[key]) > sequence(good[key])
     assert verify(scene).differences == ()
     scene.produce(rows.star("user2", "repo"))
-    assert scene.run().published == 1  # the job goes on, and publishes nothing twice
+    assert scene.run().published == 1  # the job continues, and publishes nothing twice
 
 
 @pytest.mark.rest

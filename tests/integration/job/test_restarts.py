@@ -140,7 +140,7 @@ def test_a_batch_that_the_store_fails_is_done_again_after_one_line(
     (line,) = [event.text for event in events if event.level == "warning"]
     assert line.startswith(f"store: the batch failed: table {scene.settings.table}: writing ")
     place = (
-        f"try again (the store is at {endpoint}); the job waits, and then goes on where it was; the job gives up at "
+        f"try again (the store is at {endpoint}); the job waits, and then continues where it was; the job gives up at "
     )
     assert place in line
     assert "\n" not in line

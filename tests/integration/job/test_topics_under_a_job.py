@@ -1,4 +1,4 @@
-"""Topics and a broker that change while the job runs: the job goes on, or ends with one line that names the command to give."""
+"""Topics and a broker that change while the job runs: the job continues, or ends with one line that names the command to give."""
 
 import json
 import os

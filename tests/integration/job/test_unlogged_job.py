@@ -1,4 +1,4 @@
-"""A job over an unlogged table, whose server crashes: neither the job nor the next start goes on over the emptied table."""
+"""A job over an unlogged table, whose server crashes: neither the job nor the next start continues over the emptied table."""
 
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace

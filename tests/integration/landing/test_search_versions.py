@@ -1,4 +1,4 @@
-"""The indexes of a product's versions in OpenSearch, and the alias by which readers find the complete one."""
+"""The indexes of a product's versions in OpenSearch, and the alias of the complete one, which readers use."""
 
 from contextlib import closing
 

@@ -14,7 +14,7 @@ from registry.tables import metadata
 
 
 def difference(psql: Engine) -> list[Any]:
-    """The changes by which alembic would bring the schema to the tables that the code knows."""
+    """The changes with which alembic would bring the schema to the tables that the code knows."""
     with psql.begin() as connection:
         connection.dialect.default_schema_name = connection.scalar(select(func.current_schema()))
         return list(compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), metadata))

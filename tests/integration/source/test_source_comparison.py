@@ -1,4 +1,4 @@
-"""A comparison names exactly the rows that differ, with any kind of key, in pages, and goes on where it broke off."""
+"""A comparison names exactly the rows that differ, with any kind of key, in pages, and continues where it broke off."""
 
 import json
 from collections.abc import Iterator

@@ -81,7 +81,7 @@ values_without_dates = replacing((write_state, "keep_indexed", _without_dates))
 
 @contextmanager
 def decided_before_a_refusal() -> Iterator[None]:
-    """A write that the store refuses goes on with what the first read said of the indexes."""
+    """A write that the store refuses continues with what the first read said of the indexes."""
     first: dict[tuple[Key, str], str] = {}
 
     def as_read_first(merge: Any) -> Any:

@@ -2,7 +2,7 @@
 sums of its lines and payments, how many lines and shipments it has, and in which revision its receipt is.
 
     python tests/transactions/orders/application.py create URL --seed 1      makes the tables, and first orders
-    python tests/transactions/orders/application.py write URL --writers 4    writes until SIGTERM, on so many connections
+    python tests/transactions/orders/application.py write URL --writers 4    writes until SIGTERM, on this many connections
 
 URL is `postgresql://...`, of the database `postgres`, or `mysql://...`. Each transaction that commits prints the moment, and
 the revision of each order after it. The last row, in the table `closing`, shows that all changes are in the log.

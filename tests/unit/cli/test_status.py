@@ -145,7 +145,7 @@ def test_a_job_that_gave_its_lease_back_is_not_wrong_and_a_job_that_died_is() ->
     assert shown(replace(JOB, owner=None, alive=False)) == ["job main: does not run, last registry version 1 of 2"]
     assert shown(replace(JOB, alive=False))[1].startswith("  host:7 sent its last heartbeat at 20")
     (line,) = wrong_lines(replace(JOB, alive=False))
-    assert line.startswith("job main died: host:7 gave no sign of life since 20")
+    assert line.startswith("job main died: host:7 sent no heartbeat since 20")
 
 
 def ended(how: How, text: str = "") -> JobStatus:

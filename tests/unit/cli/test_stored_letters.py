@@ -128,7 +128,7 @@ def test_ctrl_c_ends_the_wait_and_says_that_the_request_goes_on(desk: Desk, caps
     assert main(WORDS) == 1
     line = capsys.readouterr().err
     assert (
-        "the request goes on without this command: `statestore dead-letters list` and `statestore status` show it"
+        "the request continues without this command: `statestore dead-letters list` and `statestore status` show it"
         in line
     )
     assert "`statestore dead-letters replay --withdraw 3` withdraws it" in line
@@ -140,7 +140,7 @@ def test_a_registry_that_does_not_answer_for_a_while_ends_no_wait(desk: Desk, ca
 
     desk.looks = [away, away, lambda desk: desk.note(*(LetterOutcome(place(n), "applied") for n in (1, 2)))]
     assert main(WORDS) == 0
-    assert capsys.readouterr().err.count("the wait goes on: no connection to the registry") == 1
+    assert capsys.readouterr().err.count("the wait continues: no connection to the registry") == 1
 
 
 def test_a_job_that_ends_leaves_the_request_and_the_verb_says_how_to_go_on(desk: Desk) -> None:

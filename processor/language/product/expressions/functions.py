@@ -164,7 +164,7 @@ def to_int(number: Number) -> int:
 
 
 def rounded(number: Number, digits: int = 0) -> Decimal:
-    """The number with so many digits after the point; a half is rounded away from zero."""
+    """The number with this many digits after the point; a half is rounded away from zero."""
     return _quantized(number, digits, ROUND_HALF_UP)
 
 
@@ -190,7 +190,7 @@ def without_exponent(number: Decimal) -> Decimal:
 
 
 def of_scale(number: Number, scale: int) -> Decimal:
-    """The number with at least so many digits after the point: 4.50 for 4.5."""
+    """The number with at least this many digits after the point: 4.50 for 4.5."""
     found = Decimal(number)
     return found if _scale(found) >= scale else _quantized(found, scale, ROUND_HALF_UP)
 
@@ -325,7 +325,7 @@ def _precise(*numbers: Decimal) -> Context:
 
 
 def _result_scale(digits: int, *operands: Decimal) -> int:
-    """The scale of a result with so many digits before its point: 16 significant digits, and the digits of all operands."""
+    """The scale of a result with this many digits before its point: 16 significant digits, and the digits of all operands."""
     return min(max(_MIN_SIGNIFICANT_DIGITS - digits, *map(_scale, operands), 0), _MAX_SCALE)
 
 
@@ -376,7 +376,7 @@ FOLDS: Final[Mapping[str, Callable[[str], str]]] = {
     "trimmed": _trimmed,
     "ci+trimmed": lambda text: lower(text).rstrip(" "),
 }
-"""The words by which text compares -> the folded text. Texts are equal if their folded texts are, and have the same order."""
+"""The words of a comparison -> the folded text. Texts are equal if their folded texts are, and have the same order."""
 
 
 def substring(text: str, start: int, length: int | None = None) -> str | None:

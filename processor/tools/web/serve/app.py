@@ -127,8 +127,8 @@ PUBLISHED = (
     "answer is 409: the topic has the published text. Only for products in JSON."
 )
 AGE = (
-    "Seconds: the document shows each change that Kafka had so long ago, by the last report of the job. There is no such header "
-    "without a report, or where the job does not see the ends of the topics."
+    "Seconds: the document shows each change that Kafka had this long ago, by the last report of the job. There is no such "
+    "header without a report, or where the job does not see the ends of the topics."
 )
 _TEXT = {"type": "string"}
 _PROBLEM = {"$ref": "#/components/responses/Problem"}

@@ -1,4 +1,4 @@
-"""A server whose store or registry stops answers with a problem that names it, and goes on by itself when it is back."""
+"""A server whose store or registry stops answers with a problem that names it, and continues by itself when it is back."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace

@@ -160,7 +160,7 @@ def test_products_of_one_root_share_their_query_only_without_strangers() -> None
 
 
 def read_units(tracks: int, slots: int) -> float:
-    """The read units of a look at customer 1, whose genre 1 has so many tracks."""
+    """The read units of a look at customer 1, whose genre 1 has this many tracks."""
     store = MeteredStore()
     _, plan = applied(empty_registry(Settings(slots=slots)), {**cards(), **genres()})
     trial = Trial(plan=plan, settings=Settings(), clock=VirtualClock(), other_store=store)

@@ -49,7 +49,7 @@ def run_step(step: Step[T], store: Store) -> tuple[list[tuple[Any, ...]], T]:
 
 
 def crash_step(step: Step[Any], store: Store, *, after: int) -> None:
-    """Runs a step for so many turns. The store answers the last of them, and the step never gets these answers."""
+    """Runs a step for this many turns. The store answers the last of them, and the step never gets these answers."""
     answers: Any = None
     for _ in range(after):
         answers = answers_of(store, step.send(answers))

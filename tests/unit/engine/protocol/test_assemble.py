@@ -48,7 +48,7 @@ def test_two_joins_that_share_a_slot_ask_the_same_lookup() -> None:
 
 
 def test_rows_of_another_entity_are_dropped() -> None:
-    """Star 5 also has a column `author`, the column by which pulls join."""
+    """Star 5 also has a column `author`, the join column of pulls."""
     both = page(row_item("star", 5, who="ada", repo=None, author="ada"))
     top = dialogue(
         assemble(PLAN, PROFILE, "1"),

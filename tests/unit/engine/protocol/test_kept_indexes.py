@@ -35,7 +35,7 @@ KEY = Key("TABLE#team", "1")
 
 
 def plan_with(*shown: str, layout: int = 1) -> Plan:
-    """A plan by which the index of a city shows these columns of its teams, too."""
+    """A plan in which the index of a city shows these columns of its teams, too."""
     of_town = {**OF_TOWN, "fields": ["id", *shown]}
     products = {
         "a": {"product": "a", "root": "user", "fields": ["id"], "embed": {"teams": OF_USER}},

@@ -25,8 +25,8 @@ def world() -> World:
 
 
 class StepwiseReplay:
-    """A replay that goes on only when the test answers. `opens`: the item of its open change. `asked`: the requests that wait for
-    answers."""
+    """A replay that continues only when the test answers. `opens`: the item of its open change. `asked`: the requests that wait
+    for answers."""
 
     def __init__(self, world: World, record: Record, **row: Any) -> None:
         decoded: Any = decode(record, WIDE.entities[record.topic].entity)

@@ -129,7 +129,7 @@ def test_another_slot_or_another_column_in_indexes_fills_every_row_again(plan: P
     job.finish()
     job.adopt(plan)
     assert [(page.walk, page.probes) for page in job.walks.next()] == [(FILL_STAR, False)]
-    assert job.walks.held == frozenset()  # the product that is published already goes on
+    assert job.walks.held == frozenset()  # the product that is published already continues
 
 
 def test_a_column_that_the_indexes_did_not_show_for_a_while_is_filled_again() -> None:

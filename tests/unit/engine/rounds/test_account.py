@@ -19,7 +19,7 @@ BROKEN = (b"{", b'{"id": 1, "n": "many"}', b'{"n": 1}', b"[]", b"\xff", b'{"id":
 
 
 def batch(good: int, *broken: int) -> list[Record]:
-    """So many good records, then so many broken ones of each kind."""
+    """This many good records, then this many broken ones of each kind."""
     values = [json.dumps({"id": n}).encode() for n in range(good)]
     values += [value for value, count in zip(BROKEN, broken, strict=False) for _ in range(count)]
     return [Record(topic="t", partition=0, offset=n, key=None, value=value) for n, value in enumerate(values)]

@@ -25,7 +25,7 @@ class Ends:
 
 
 def catch_up(*, rows: int = 1, end: int = 5, **settings: Any) -> CatchUp:
-    """A job over so many stored rows, whose topics have records up to this offset."""
+    """A job over this many stored rows, whose topics have records up to this offset."""
     trial = Trial(plan=PLAN, settings=Settings(**settings))
     trial.driver.start()
     trial.driver.adopt(PLAN)

@@ -27,7 +27,7 @@ class Scene:
         return False
 
     def pauses(self, count: int, **outage: Any) -> list[float]:
-        """The lengths of so many pauses, each after a failure."""
+        """The lengths of this many pauses, each after a failure."""
         found = []
         for _ in range(count):
             self.wait.note(Outage("no answer", **{"part": "store", "cure": "wait", **outage}))

@@ -116,7 +116,7 @@ def test_the_log_says_once_what_the_job_waits_for(run: Callable[..., Any]) -> No
     (line,) = runs.lines
     assert (line.what, line.level) == ("degraded", "warning")
     assert re.fullmatch(
-        r"store: the batch failed: no answer \(the store is at db:5432/states\); the job waits, and then goes on where it was; "
+        r"store: the batch failed: no answer \(the store is at db:5432/states\); the job waits, and then continues where it was; "
         r"the job gives up at \d\d:\d\d:\d\d: wait",
         line.text,
     )

@@ -1,4 +1,4 @@
-"""Definitions, and the registries and statistics by which the tests of `plan` price them."""
+"""Definitions, and the registries and statistics with which the tests of `plan` price them."""
 
 from datetime import UTC, datetime
 from textwrap import dedent
