@@ -17,7 +17,9 @@ OUTSIDE = re.compile(r"\b(DESIGN|FORMATS|FACTS|STYLE)\.md\b|\bshared/")
 """Documents and folders that are not in the repository."""
 RENAMED = re.compile(r"\b(?:(?:write|publish|settle|replay|walk|resume|run)_part|PartResult|PARTS)\b")
 """Names of a second meaning: a part is a program outside of the job. The halves of a round are its stages."""
-PARAPHRASES = re.compile(r"\b(?:by which|goes on (?:by|with|where|at)|so many|for so long|no sign of life|cannot be had)\b")
+PARAPHRASES = re.compile(
+    r"\b(?:by which|goes on (?:by|with|where|at)|so many|for so long|no sign of life|cannot be had)\b"
+)
 """Riddles of small words. The technical word is easier: join key, continues, N, heartbeat."""
 SETTLED = ("CHANGELOG.md", "registry/", "tests/simulator/", "tests/data/", "tests/mutation/survivors.md")
 """Texts that stay: of releases, in the database's catalogue, of recorded histories, and of runs."""
