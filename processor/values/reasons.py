@@ -35,8 +35,9 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
         f"let the producer write by the schema that it names; {SEND_AGAIN}",
     ),
     "other-registry": RejectReason(
-        "the record is framed for AWS Glue's, Apicurio's or another registry, which statestore does not read",
-        f"let the producer write JSON, or Confluent's framing with ids of 4 bytes; {SEND_AGAIN}",
+        "the record is framed for a registry of another kind than [schema_registry] names, or of none that statestore reads",
+        "write the `kind` that the reason names into [schema_registry], then replay; else let the producer write JSON; "
+        f"{SEND_AGAIN}",
     ),
     "not-utf8": RejectReason(
         "the key or the value is not text in UTF-8", f"let the producer write UTF-8; {SEND_AGAIN}"

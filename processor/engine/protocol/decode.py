@@ -9,7 +9,7 @@ become canonical for their declared types; declared columns that are missing are
     octocat                           text that is no JSON: the only column of the key, when it is a string
                                       (StringConverter); there 42 is text too; what begins with {, [ or " must be JSON
     none, null                        no parts: all are taken from the row
-    begins with byte 0                by the schema that a registry keeps (processor/values/framing.py)
+    begins with byte 0 or 3           by the schema that a registry keeps (processor/values/framing.py)
 
 `dedupe` makes one net change of a batch's changes of one key in one partition: the last by position, with unavailable values
 filled from earlier ones. Order is delivery order, so a record that Spark reads twice or out of order counts at its offset. The
@@ -28,7 +28,7 @@ from processor.values.decimal_forms import NO_FORMS, ColumnForms, shown_form
 from processor.values.entity import ColumnType, DecimalForm, Entity
 from processor.values.envelopes.kind import Images, RowImage, RowImages, row_images
 from processor.values.envelopes.kinds import check_row, key_schemas, read_image, read_transaction, unwrap
-from processor.values.framing import NO_SCHEMAS, FramedReader, Part, SchemedValue, is_framed, refuse_other_registry
+from processor.values.framing import NO_SCHEMAS, FramedReader, Part, SchemedValue, refuse_other_registry
 from processor.values.placeholders import placeholder_of
 from processor.values.reasons import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
 from processor.values.record import (
@@ -174,9 +174,9 @@ class Decoder:
         row = self._row(image)
         key = self._key(parts, row, image)
         for mark in self._marks:
-            if record.value is not None and mark in record.value:
-                self._refuse_inside(row)
-        _check_size(record, row)
+            if type(value) is SchemedValue or (record.value is not None and mark in record.value):
+                self._refuse_inside(row)  # a framed value may be compressed
+        _check_size(record, value, row)
         shows = _shown_forms(self._open, key_value, image, self.entity) if self._open else {}
         if image.deleted:
             return Change(self.entity.name, key, None, record, shows=shows, transaction=transaction)
@@ -418,14 +418,12 @@ def read_part(record: Record, part: Part, schemas: FramedReader) -> Value:
     try:
         if data is None:
             return None
-        if not is_framed(data):
+        if schemas.framing.find(data, record.headers, part) is None:
             return canonical_json.loads(data)
-        if record.headers:
-            refuse_other_registry(record, part)
-        return schemas.read(data)
+        return schemas.read(record, part)
     except ValueError as error:
         if reason_code(error) in ("not-json", "not-utf8"):
-            refuse_other_registry(record, part)
+            refuse_other_registry(record, part, schemas.framing)
         raise within(part, error) from None
 
 
@@ -436,8 +434,8 @@ def _utf8(what: str, data: bytes) -> str:
         raise Mismatch(f"{what}: not UTF-8 at byte {error.start + 1}", "not-utf8") from None
 
 
-def _check_size(record: Record, row: Mapping[str, Value]) -> None:
-    if record.value is None or (len(record.value) <= _ALWAYS_SMALL and not is_framed(record.value)):
+def _check_size(record: Record, value: Value, row: Mapping[str, Value]) -> None:
+    if record.value is None or (len(record.value) <= _ALWAYS_SMALL and type(value) is not SchemedValue):
         return  # a framed value lacks the names of its columns, so it says little about the size of the row
     size = len(canonical_json.encode({name: value for name, value in row.items() if value is not UNAVAILABLE}))
     if size > MAX_ROW_BYTES:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from processor.engine.plan.plan import EntityPlan
 from processor.engine.protocol.decode import decode
 from processor.engine.protocol.form_notes import PARTITION, read_form
+from processor.environment.settings.schema_registry import registry_kind
 from processor.finding import Checks, Finding, failure, ok, warning
 from processor.tools.doctor.context import KAFKA, CheckContext
 from processor.tools.doctor.registry import existing_registry
@@ -27,7 +28,7 @@ from processor.values.decimal_forms import (
 from processor.values.entity import Entity
 from processor.values.envelopes.kind import RowImage, row_images
 from processor.values.envelopes.kinds import check_row, kind_of, read_image, read_transaction, stated_tables, unwrap
-from processor.values.framing import is_framed
+from processor.values.framing import FRAMINGS, FramedReader, NoSchemas, is_framed
 from processor.values.reasons import REASONS, ReasonCode
 from processor.values.record import Record, Rejected
 from processor.values.values import DEBEZIUM
@@ -62,12 +63,14 @@ def check_records(around: CheckContext) -> Iterator[Finding]:
     undeclared = [entity for entity in entities if any(is_undeclared(entity, name) for name in entity.columns)]
     forms = _settled_forms(around) if undeclared else {}
     wrong: list[Finding] = []
+    framing = FRAMINGS[registry_kind(dict(around.settings.schema_registry))]
     for entity in entities:
         topic, settled = topics.get(entity.topic), forms.get(entity.name, NO_FORMS)
         if topic is None or (topic.rights is not None and "READ" not in topic.rights):
             continue
         records = around.kafka.last_records(entity.topic, SAMPLE)
-        bad = [*_absent_findings(records, around.plan.entities[entity.name]), *_format_findings(entity, records)]
+        formats = _format_findings(entity, records, NoSchemas(framing))
+        bad = [*_absent_findings(records, around.plan.entities[entity.name]), *formats]
         yield from bad
         yield from _transaction_findings(entity, records)
         found = undeclared_forms(records, entity)
@@ -140,11 +143,12 @@ def _absent_findings(records: Iterable[Record], plan: EntityPlan) -> Iterator[Fi
             yield failure(f"{text}: documents show null", cure) if loud else warning(text, cure)
 
 
-def _format_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Finding]:
-    """The kinds of records that become dead letters, the tables that share a topic, and flags that may be deletes."""
+def _format_findings(entity: Entity, records: Sequence[Record], schemas: FramedReader) -> Iterator[Finding]:
+    """The kinds of records that become dead letters, where no schema is needed to see it; the tables that share a
+    topic, and flags that may be deletes."""
     found: Counter[tuple[ReasonCode, str]] = Counter()
     for record in records:
-        decoded = decode(record, entity)
+        decoded = decode(record, entity, schemas)
         if isinstance(decoded, Rejected) and decoded.code in _CODES:
             found[decoded.code, decoded.plain] += 1
     for (code, reason), count in found.items():

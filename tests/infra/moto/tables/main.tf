@@ -32,9 +32,10 @@ module "provisioned" {
 }
 
 module "access" {
-  source           = "../modules/access"
-  name             = "plain"
-  platform         = "glue"
+  source               = "../modules/access"
+  name                 = "plain"
+  platform             = "glue"
+  glue_schema_registry = true
   table_arn        = module.plain.arn
   job_makes_table  = true
   secret_arns      = { for who in ["job", "operator", "reader"] : who => ["arn:aws:secretsmanager:eu-west-1:123456789012:secret:${who}"] }
