@@ -30,7 +30,15 @@ from processor.values.envelopes.kind import Images, RowImage, RowImages, row_ima
 from processor.values.envelopes.kinds import check_row, key_schemas, read_image, read_transaction, unwrap
 from processor.values.framing import NO_SCHEMAS, FramedReader, Part, SchemedValue, refuse_other_registry
 from processor.values.placeholders import placeholder_of
-from processor.values.reasons import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
+from processor.values.reasons import (
+    Mismatch,
+    describe_value,
+    is_unrepresentable,
+    plain_reason,
+    reason_code,
+    unexpected,
+    within,
+)
 from processor.values.record import (
     UNAVAILABLE,
     AbsentColumns,
@@ -98,7 +106,7 @@ class Decoder:
     """Decodes the records of one entity; what depends on the entity and the settled forms alone is worked out once, here."""
 
     __slots__ = (
-        "_adjusted", "_kept", "_marks", "_not_null", "_open", "_outside", "_placeholder", "_readings",
+        "_adjusted", "_kept", "_marks", "_not_null", "_nullable", "_open", "_outside", "_placeholder", "_readings",
         "_text_key", "_values", "entity", "forms",
     )  # fmt: skip
 
@@ -118,6 +126,7 @@ class Decoder:
         self._values = tuple(name for name in entity.columns if name not in entity.key)
         self._not_null = tuple(name for name in self._values if name in entity.not_null)
         self._kept = frozenset(name for name in entity.columns if entity.absent_choice(name) == "keep")
+        self._nullable = frozenset(name for name in self._values if entity.nulls(name))
         self._outside = frozenset(self._values)
         self._text_key = len(entity.key) == 1 and str(entity.columns[entity.key[0]]) == "string"
 
@@ -182,9 +191,10 @@ class Decoder:
             return Change(self.entity.name, key, None, record, shows=shows, transaction=transaction)
         absent = self._absent(image, row) if len(row) > len(image.row) else None
         former = None if image.before is None else self._former_key(image.before, image, key)
+        nulled = self._nulled(image, row) if self._nullable else ()
         if self._not_null:
-            row |= {name: UNAVAILABLE for name in self._not_null if row[name] is None}
-        return Change(self.entity.name, key, row, record, {}, shows, None, transaction, absent, former)
+            row |= {name: UNAVAILABLE for name in self._not_null if row[name] is None and name not in nulled}
+        return Change(self.entity.name, key, row, record, {}, shows, None, transaction, absent, former, nulled=nulled)
 
     def _with_columns(self, image: RowImage) -> RowImage:
         """The image under the names of the columns, where Debezium adjusted them to Avro."""
@@ -205,6 +215,10 @@ class Decoder:
             row |= {name: UNAVAILABLE for name in names if name in self._kept}
         sure = image.schemas is not None or image.reading is DEBEZIUM
         return AbsentColumns(tuple(names), sure) if names else None
+
+    def _nulled(self, image: RowImage, row: Mapping[str, Value]) -> tuple[str, ...]:
+        """The columns with a value that their type cannot hold, and which became null."""
+        return tuple(name for name in self._nullable if row[name] is None and image.row.get(name) is not None)
 
     def _former_key(
         self, before: Mapping[str, Value], image: RowImage, key: tuple[Value, ...]
@@ -293,7 +307,7 @@ class Decoder:
 
     def _row(self, image: RowImage) -> dict[str, Value]:
         """The image with canonical values: declared columns in their order, then the others as they came; of a delete
-        only the key."""
+        only the key. A value that its type cannot hold is null, where the entity says so."""
         source, row, name = image.row, dict[str, Value](), ""
         texts, is_unavailable = self._placeholder.texts, self._placeholder.is_in
         columns = self.entity.key if image.deleted else self.entity.columns
@@ -310,6 +324,8 @@ class Decoder:
                 else:
                     row[name] = converts[name](value)
         except ValueError as error:
+            if name in self._nullable and is_unrepresentable(error):
+                return self._row(image._replace(row={**source, name: None}))
             raise within(f"column {name!r}", error) from None
         if not image.deleted:
             for name, value in source.items():

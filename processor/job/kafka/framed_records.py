@@ -131,7 +131,7 @@ CLIENTS: Final[Mapping[str, Callable[[Mapping[str, str]], SchemaSource]]] = {
 """What opens a client, by the kind of the registry."""
 
 
-_JSON_ENCODING: Final = "Avro in its JSON encoding, which statestore does not read: set the producer's `apicurio.registry.avro.encoding` to BINARY"
+_JSON_ENCODING: Final = "Avro in its JSON encoding: set the producer's `apicurio.registry.avro.encoding` to BINARY"
 
 
 def _without_id(data: bytes, framed: Framed | None) -> str:

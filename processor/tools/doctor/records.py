@@ -6,6 +6,7 @@ transaction. Without a schema, nobody knows the form of its decimals: a person m
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from processor.engine.plan.plan import EntityPlan
@@ -30,7 +31,7 @@ from processor.values.envelopes.kind import RowImage, row_images
 from processor.values.envelopes.kinds import check_row, kind_of, read_image, read_transaction, stated_tables, unwrap
 from processor.values.framing import FRAMINGS, FramedReader, NoSchemas, is_framed
 from processor.values.reasons import REASONS, ReasonCode
-from processor.values.record import Record, Rejected
+from processor.values.record import Change, Record, Rejected
 from processor.values.values import DEBEZIUM
 from statestore.errors import StoreError
 
@@ -71,7 +72,9 @@ def check_records(around: CheckContext) -> Iterator[Finding]:
         records = around.kafka.last_records(entity.topic, SAMPLE)
         formats = _format_findings(entity, records, NoSchemas(framing))
         bad = [*_absent_findings(records, around.plan.entities[entity.name]), *formats]
+        bad += _misfit_findings(entity, records)
         yield from bad
+        bad = [one for one in bad if one.state != "ok"]
         yield from _transaction_findings(entity, records)
         found = undeclared_forms(records, entity)
         forms_of = (form_finding(entity, c, found.get(c, frozenset()), settled.get(c)) for c in entity.columns)
@@ -171,6 +174,24 @@ def _format_findings(entity: Entity, records: Sequence[Record], schemas: FramedR
         yield warning(
             text, f"declare {name} if it is a column, or write `deleted: {{column: {name}}}` if it says a delete"
         )
+
+
+def _misfit_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Finding]:
+    """The columns with values that their declared types cannot hold."""
+    found: Counter[str] = Counter()
+    lenient = replace(entity, unrepresentable="null")
+    for record in records:
+        decoded = decode(record, lenient)
+        found.update(decoded.nulled if isinstance(decoded, Change) else ())
+    for name, count in sorted(found.items()):
+        text = f"{entity.topic}: {count} of the last {len(records)} records have a value in column {name}"
+        text += f" that {entity.columns[name]} cannot hold"
+        if entity.nulls(name):
+            yield ok(f"{text}: it is null")
+        else:
+            yield warning(
+                f"{text}: dead letters", f"declare `unrepresentable: {{{name}: null}}`, or json for the column"
+            )
 
 
 def _payloads(records: Iterable[Record], entity: Entity) -> Iterator[dict[str, object]]:
