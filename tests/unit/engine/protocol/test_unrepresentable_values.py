@@ -5,8 +5,13 @@ from typing import Any
 
 import pytest
 
+from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.decode import compare_columns, decode, dedupe
 from processor.engine.rounds.decoding import shown_keys
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
+from processor.language.definitions.load import load
+from processor.values.dead_letters import DeadLetter
 from processor.values.entity import Entity, parse_type
 from processor.values.record import UNAVAILABLE, Change, Record, Rejected
 
@@ -37,8 +42,9 @@ def table(**words: Any) -> Entity:
 
 
 def record(offset: int = 0, /, **row: Any) -> Record:
-    value = json.dumps({"op": "c", "before": None, "after": {"id": 7, **row}}).encode()
-    return Record(topic="item", partition=0, offset=offset, key=b'{"id":7}', value=value)
+    row = {"id": 7, **row}
+    value = json.dumps({"op": "c", "before": None, "after": row}).encode()
+    return Record(topic="item", partition=0, offset=offset, key=json.dumps({"id": row["id"]}).encode(), value=value)
 
 
 def changed(of: Record, entity: Entity) -> Change:
@@ -105,3 +111,22 @@ def test_a_later_value_counts_and_a_value_that_was_not_sent_keeps_the_null() -> 
     (net,) = dedupe([changed(first, entity), changed(record(1, at="2026-01-01T00:00:00Z"), entity)])
     assert net.change.row is not None
     assert net.change.row["at"] == "2026-01-01T00:00:00Z"
+
+
+DEFINITIONS = {
+    "entities.yaml": "item: {key: [id], columns: {id: int, at: timestamp}, unrepresentable: {at: null}}",
+    "items.yaml": "{product: items, root: item}",
+}
+
+
+def test_a_job_counts_them_by_column_in_records_and_in_replayed_letters() -> None:
+    trial = Trial(plan=plan_alone(load(DEFINITIONS), 3), settings=Settings())
+    trial.batch([record(n, id=n, at="infinity" if n else "2026-01-01T00:00:00Z") for n in range(3)])
+    assert trial.tally["nulled: item.at"] == 2
+    documents = [json.loads(message.value or b"") for message in trial.published.messages]
+    assert [one["at"] for one in documents] == ["2026-01-01T00:00:00Z", None, None]
+    letter = DeadLetter(
+        rejected=Rejected(record=record(3, id=3, at="-infinity"), reason="years", entity="item"), kept_since=0.0
+    )
+    assert [one.outcome for one in trial.driver.replay([letter])] == ["applied"]
+    assert trial.tally["nulled: item.at"] == 3
