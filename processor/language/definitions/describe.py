@@ -23,8 +23,7 @@ from processor.language.product.product import (
     members_below,
 )
 from processor.values import canonical_json
-from processor.values.entity import ComputedColumn, Entity
-from processor.values.placeholders import PLACEHOLDER
+from processor.values.entity import PLACEHOLDER, ComputedColumn, Entity
 
 
 def write_expression(expression: Expression) -> str:
