@@ -141,13 +141,21 @@ class CountedRows:
 
     def _without_cycles(self, rows: list[Match], scope: Scope) -> list[Match]:
         """The rows of a recursive join that are not above themselves."""
+        above = self._keys_above(scope)
+        kept = [row for row in rows if self._key(row) not in above]
+        self.tally[Count.CYCLES] += len(rows) - len(kept)
+        return kept
+
+    def _keys_above(self, scope: Scope) -> set[Any]:
         above = set()
         for _ in range(self._levels):
             above.add(self._key(scope[0]))
             scope = scope[1]
-        kept = [row for row in rows if self._key(row) not in above]
-        self.tally[Count.CYCLES] += len(rows) - len(kept)
-        return kept
+        return above
+
+    def is_above_itself(self, scope: Scope) -> bool:
+        """Whether a row of a recursive join is also above itself."""
+        return self._levels > 0 and self._key(scope[0]) in self._keys_above(scope[1])
 
 
 Gathered = tuple[CountedRows, Scope]
