@@ -127,7 +127,7 @@ def test_documents_wait_at_their_gate_as_in_a_job(tmp_path: Path, capsys: Any) -
     assert values == ["ann", "bea"]
 
 
-def test_an_author_is_told_of_values_that_a_type_cannot_hold_and_which_are_null(tmp_path: Path, capsys: Any) -> None:
+def test_values_that_a_type_cannot_hold_are_named_to_the_author(tmp_path: Path, capsys: Any) -> None:
     value = {"op": "c", "before": None, "after": {"id": 1, "at": "infinity"}}
     command = words(tmp_path, {"topic": "user", "value": value})
     text = "user: {key: [id], columns: {id: int, at: timestamp}, unrepresentable: null}"
