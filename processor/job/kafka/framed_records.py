@@ -17,8 +17,6 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer
 from fastavro import parse_schema, schemaless_writer
 
 from processor.environment.settings.schema_registry import registry_kind
-from processor.job.kafka.apicurio import ApicurioClient
-from processor.job.kafka.glue import GlueClient
 from processor.job.kafka.protobuf import protobuf_reader
 from processor.job.kafka.registry_client import RegistryClient, SchemaMissing, SchemaSource, WriterSchema
 from processor.values import canonical_json
@@ -123,12 +121,24 @@ def registry_schemas(access: tuple[tuple[str, str], ...]) -> FramedReader:
     return RegistrySchemas(CLIENTS[kind](dict(access)).schema, framing=FRAMINGS[kind])
 
 
+def _apicurio(access: Mapping[str, str]) -> SchemaSource:
+    from processor.job.kafka.apicurio import ApicurioClient
+
+    return ApicurioClient(access)
+
+
+def _glue(access: Mapping[str, str]) -> SchemaSource:
+    from processor.job.kafka.glue import GlueClient
+
+    return GlueClient(access)
+
+
 CLIENTS: Final[Mapping[str, Callable[[Mapping[str, str]], SchemaSource]]] = {
     "confluent": RegistryClient,
-    "apicurio": ApicurioClient,
-    "glue": GlueClient,
+    "apicurio": _apicurio,
+    "glue": _glue,
 }
-"""What opens a client, by the kind of the registry."""
+"""What opens a client, by the kind of the registry. A kind imports its client only then."""
 
 
 _JSON_ENCODING: Final = "Avro in its JSON encoding: set the producer's `apicurio.registry.avro.encoding` to BINARY"
