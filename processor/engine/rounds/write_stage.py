@@ -9,7 +9,7 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import TypeVar
 
-from processor.counts import DEAD_LETTERS_OF, IGNORED_AS, Count, Outcome
+from processor.counts import DEAD_LETTERS_OF, IGNORED_AS, IN_TOPIC, Count, Outcome
 from processor.engine.plan.row_image import version_of
 from processor.engine.plan.step import RefusedChange, Root, Step, Touch
 from processor.engine.protocol.decode import NetChange, dedupe, net_change
@@ -142,6 +142,7 @@ class _Task:
         """Accounts for a record that changes nothing."""
         count_records(self.tally, Count.IGNORED, record.topic)
         self.tally[f"{IGNORED_AS}{why}"] += 1
+        self.tally[f"{IGNORED_AS}{why}{IN_TOPIC}{record.topic}"] += 1
 
     def write(self, nets: Sequence[NetChange]) -> list[tuple[NetChange, Touch]]:
         """Writes net changes. A change that the step refuses becomes a dead letter, and the change of its key before it

@@ -72,6 +72,7 @@ class _Topic:
         self._schemas: dict[str, Mapping[str, Any]] = {}
         self._values: dict[str, SeenValues] = {}
         self._format = ""
+        self._kind = ""
         self._named: tuple[str, ...] = ()
         self._places: list[set[str]] | None = None
         self._key: dict[str, None] = {}
@@ -101,6 +102,7 @@ class _Topic:
 
     def _add_row(self, record: Record, kind: Envelope, image: RowImage, key: Value, schema: Any) -> None:
         self.rows += 1
+        self._kind = kind.name
         if kind.wraps and kind is not DEBEZIUM:
             self._format = kind.name
         if (image.reading is PLAIN and not kind.wraps) or image.refusal is not None:
@@ -148,7 +150,7 @@ class _Topic:
             columns=columns,
             note=_with(note, self.hint),
             unread=not self.rows,
-            format=self._format,
+            format=self._kind if self.table else self._format,  # by which the job knows what a null value is
             table=self.table,
             deleted=tuple(DeleteFlag(column, _values(column, texts)) for column, texts in sorted(self._gone.items())),
         )

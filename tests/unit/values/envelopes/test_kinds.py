@@ -147,9 +147,11 @@ def test_a_control_message_changes_no_row_and_is_counted(kind: Envelope) -> None
 @ALL
 def test_the_table_of_an_entity_picks_its_records(kind: Envelope) -> None:
     value = SAMPLES[kind.name].of_other_table(ROW)
-    table = replace(ITEM, table="public.item")
-    assert value is None or {one.why for one in _changes(kind, value, table)} == {"other table"}
-    assert _rows(kind, SAMPLES[kind.name].insert(ROW), table) == STORED
+    assert (value is not None) == kind.names_table
+    if value is not None:
+        table = replace(ITEM, table="public.item")
+        assert {one.why for one in _changes(kind, value, table)} == {"other table"}
+        assert _rows(kind, SAMPLES[kind.name].insert(ROW), table) == STORED
 
 
 @ALL
@@ -185,6 +187,10 @@ def test_a_table_whose_columns_have_the_names_of_the_members_has_plain_rows(kind
 def test_the_value_of_a_row_is_read_back_as_the_row(kind: Envelope) -> None:
     pinned = replace(ITEM, format=kind.name)
     assert _read(pinned, row_value(ROW, pinned)).row == ROW
+    for table in ("item", "public.item", "shop.public.item") if kind.names_table else ():
+        picked = replace(pinned, table=table)
+        assert _read(picked, row_value(ROW, picked)).row == ROW
+        assert read_image(row_value(ROW, picked), replace(picked, table="other")) == "other table"
 
 
 @ALL
