@@ -14,6 +14,7 @@ from processor.cli.printing.output import (
     check_outputs,
     dead_letters_path,
     report_stopped_products,
+    row_lines,
     summary,
     to_records,
     write_dead_letters,
@@ -52,6 +53,7 @@ SHOWN = 5
     flag("--batch", "records in a batch (default: all in one)", "N", type=positive),
     flag("--lag", "delay of every index, in seconds (default 0)", "K", type=seconds, default=0.0),
     flag("--settings", "settings file, for its table [schema_registry]", "FILE"),
+    flag("--show-rows", "print how each record reads, in a line"),
     flag("--strict", "exit with 1 at a dead letter or an unknown topic"),
     flag("--json", "print one JSON object: messages (unless --to), dead letters, unknown topics, counts"),
     epilog=COUNTS,
@@ -70,13 +72,16 @@ def try_topics(options: argparse.Namespace) -> int:
         schemas=open_schemas(resolve_schema_registry(settings.schema_registry)),
     )
     unknown: Counter[str] = Counter()
-    known = {entity.topic: name for name, entity in definitions.entities.items()}
+    entities = {entity.topic: entity for entity in definitions.entities.values()}
+    known = {topic: entity.name for topic, entity in entities.items()}
     ends = followed_topics(trial.plan)
     expected = {*known, *ends, *(entity.transactions for entity in definitions.entities.values())}
     seen: set[str] = set()
     letters: list[Rejected] = []
     try:
         for chunk in batches(_counted(read_records(options.source), expected, unknown, seen), options.batch):
+            if options.show_rows:
+                warn(*row_lines(chunk, entities, trial.schemas))
             trial.batch(chunk)
             trial.background_work()
         trial.finish()

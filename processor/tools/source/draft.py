@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from processor.language.product.join_fields import parse_compared, parse_element
 from processor.values.entity import Compare, DeleteFlag, Entity, parse_type
+from processor.values.record import Record
 from statestore.values import MAX_COLUMNS
 
 T = TypeVar("T")
@@ -83,6 +84,8 @@ class DraftEntity:
     references: tuple[ForeignKey, ...] = field(default=())
     refusal: str = ""
     """Why the entity cannot be declared, though its key is known."""
+    samples: tuple[Record, ...] = ()
+    """Records of its topic, each of another kind where the source has some: a row, a delete, one that changes no row."""
 
     @property
     def is_whole(self) -> bool:
