@@ -232,7 +232,7 @@ IGNORED_BY = {
     "other table": "the record names another table than `table` of the entity",
     "unknown topic": "no entity names the topic",
 }
-"""The rule by which the job ignores a record, by the word of `Ignored`."""
+"""Why the job ignores a record, by the word of `Ignored`."""
 
 
 def row_lines(records: Iterable[Record], entities: Mapping[str, Entity], schemas: FramedReader) -> Iterator[str]:

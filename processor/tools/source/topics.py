@@ -175,7 +175,7 @@ class _Topic:
             columns=columns,
             note=_with(note, self.hint),
             unread=not self.rows,
-            format=self._kind if self.table else self._format,  # by which the job knows what a null value is
+            format=self._kind if self.table else self._format,  # it says what a null value is
             table=self.table,
             samples=self.samples,
             deleted=tuple(DeleteFlag(column, _values(column, texts)) for column, texts in sorted(self._gone.items())),

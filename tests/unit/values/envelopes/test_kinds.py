@@ -1,6 +1,7 @@
 """What every kind of envelope promises: the same changes of a table give the same rows, whatever kind says them."""
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +21,7 @@ from tests.unit.engine.protocol.decoding import decoded, entity
 from tests.unit.values.envelopes.samples import SAMPLES, Samples
 
 PAGE = Path(__file__).parents[4] / "docs" / "definitions.md"
+SOURCES = PAGE.with_name("debezium.md")
 ITEM = entity(
     "item",
     "id",
@@ -230,3 +232,12 @@ def test_the_page_of_definitions_has_a_row_of_each_kind() -> None:
     lines = ["| `format` | A value | Delete | Transaction |", "|---|---|---|---|"]
     lines += [f"| `{k.name}` | `{k.sample}` | {k.deletes} | {k.transactions} |" for k in ENVELOPES]
     assert "\n".join(lines) in PAGE.read_text()
+
+
+def test_the_page_of_sources_begins_with_a_table_that_has_each_kind() -> None:
+    rows = [
+        line.split(" | ") for line in SOURCES.read_text().partition("\n## ")[0].splitlines() if line.startswith("| ")
+    ]
+    assert {len(row) for row in rows} == {6}
+    named = {word for row in rows for word in re.findall(r"`(\w+)`", row[1])}
+    assert named - {"format"} == FORMATS.keys()
