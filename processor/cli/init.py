@@ -70,8 +70,8 @@ def init(options: argparse.Namespace) -> int:
 
 def _show_rows(found: Sequence[DraftEntity], text: str, options: argparse.Namespace) -> None:
     """Prints how the job reads some records of each topic by the drafted file."""
-    entities = {entity.topic: entity for entity in load({ENTITIES: text}).entities.values()}
-    known = [draft for draft in found if draft.samples and draft.topic in entities]
+    entities = load({ENTITIES: text}).entities
+    known = [draft for draft in found if draft.samples and draft.name in entities]
     if known:
         print("Records as the job reads them:")
         schemas = open_schemas(resolve_schema_registry(load_settings(options).schema_registry))

@@ -24,6 +24,7 @@ from processor.cli.printing.terminal import coloured, warn
 from processor.cli.verb import AUTHORS, DEAD_LETTER_FILE, DEFINITIONS, WITH_TESTS, flag, positive, seconds, verb
 from processor.counts import Count
 from processor.engine.plan.planning import plan_alone
+from processor.engine.protocol.epochs import topic_readers
 from processor.engine.protocol.gates import followed_topics
 from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.trial import Failure, Trial, batches, run_case
@@ -72,8 +73,7 @@ def try_topics(options: argparse.Namespace) -> int:
         schemas=open_schemas(resolve_schema_registry(settings.schema_registry)),
     )
     unknown: Counter[str] = Counter()
-    entities = {entity.topic: entity for entity in definitions.entities.values()}
-    known = {topic: entity.name for topic, entity in entities.items()}
+    known = topic_readers({name: entity.topic for name, entity in definitions.entities.items()})
     ends = followed_topics(trial.plan)
     expected = {*known, *ends, *(entity.transactions for entity in definitions.entities.values())}
     seen: set[str] = set()
@@ -81,7 +81,7 @@ def try_topics(options: argparse.Namespace) -> int:
     try:
         for chunk in batches(_counted(read_records(options.source), expected, unknown, seen), options.batch):
             if options.show_rows:
-                warn(*row_lines(chunk, entities, trial.schemas))
+                warn(*row_lines(chunk, definitions.entities, trial.schemas))
             trial.batch(chunk)
             trial.background_work()
         trial.finish()

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from processor.cli.printing.terminal import warn
 from processor.counts import OUTCOMES, REQUEST, Count
-from processor.engine.protocol.decode import read_part
+from processor.engine.protocol.decode import TopicEntities, read_part
 from processor.engine.protocol.pending import stopped_line
 from processor.engine.rounds.decoding import SettledDecode
 from processor.engine.rounds.events import JobEvent
@@ -236,10 +236,10 @@ IGNORED_BY = {
 
 
 def row_lines(records: Iterable[Record], entities: Mapping[str, Entity], schemas: FramedReader) -> Iterator[str]:
-    """How the job reads each record, in a line: `user/0 offset 3: row 17: name = Ada, deleted`. `entities`: by topic. A form of
+    """How the job reads each record, in a line: `user/0 offset 3: row 17: name = Ada, deleted`. `entities`: by name. A form of
     decimals that one of the records shows counts for all of them."""
     decoding = SettledDecode(store=MemoryStore(1), schemas=schemas, forms={})
-    for decoded in decoding.decode_all(records, entities):
+    for decoded in decoding.decode_all(records, TopicEntities(entities.values())):
         record = decoded.record
         yield f"{record.topic}/{record.partition} offset {record.offset}: {_reading(decoded, entities, schemas)}"
 
@@ -252,7 +252,7 @@ def _reading(decoded: Decoded, entities: Mapping[str, Entity], schemas: FramedRe
             return f"ignored: {IGNORED_BY[decoded.why]}"
         case Truncated():
             return f"empties the table of entity {decoded.entity}"
-    entity = entities[decoded.record.topic]
+    entity = entities[decoded.entity]
     old = _old_row(decoded.record, entity, schemas) if decoded.row is None else {}
     changes = sorted((decoded, *decoded.others), key=lambda change: change.part)
     return "; ".join(_row(change, entity, old) for change in changes)

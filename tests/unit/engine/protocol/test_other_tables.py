@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.planning import plan_alone
+from processor.engine.protocol.decode import TopicEntities
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
@@ -113,3 +114,63 @@ def test_an_event_of_an_entity_that_picks_a_table_has_a_price() -> None:
 
 def test_a_truncate_of_the_own_table_counts() -> None:
     assert isinstance(decoded(replace(USERS, table="users"), None, of("users", None, op="t")), Truncated)
+
+
+SHARED = {
+    **PICKED,
+    "order": {"topic": "app", "table": "orders", "key": ["id"], "columns": {"id": "int", "total": "int"}},
+}
+DOCUMENTS = {
+    "p.yaml": json.dumps({"product": "p", "root": "user", "embed": {"orders": {"many": "order", "on": {"id": "id"}}}})
+}
+
+
+def test_entities_share_a_topic_and_each_record_is_of_the_entity_that_picks_its_table() -> None:
+    trial = Trial(plan=plan_alone(load({"entities.yaml": json.dumps(SHARED), **DOCUMENTS}), 3), settings=Settings())
+    values = map(raw, (of("users", USER), of("orders", ORDER), of("items", USER)))
+    trial.batch([Record(topic="app", partition=0, offset=n, key=None, value=value) for n, value in enumerate(values)])
+    counted = {name: count for name, count in trial.tally.items() if name.endswith("in app")}
+    assert counted == {"ignored: other table in app": 1, "ignored in app": 1, "applied in app": 2}
+    (document,) = [json.loads(message.value or b"") for message in trial.published.messages]
+    assert document["orders"] == [ORDER]
+
+
+def test_a_schema_counts_before_a_database_where_both_name_the_table_of_an_entity() -> None:
+    tables = [replace(USERS, name=name, topic="app", table=f"{name}.users") for name in ("shop", "public")]
+    record = Record(
+        topic="app", partition=0, offset=0, key=None, value=raw(of("users", USER, db="shop", schema="public"))
+    )
+    found = TopicEntities(tables).of(record)
+    assert found is not None
+    assert found.name == "public"
+
+
+def test_a_repair_in_a_shared_topic_is_of_the_entity_that_it_names() -> None:
+    tables = [replace(USERS, name=name, topic="app", table=name) for name in ("a", "b")]
+    record = Record(topic="app", partition=0, offset=0, key=raw({"id": 1}), value=raw(USER))
+    found = TopicEntities(tables).of_letter(Rejected(record=record, reason="", code="source-differs", entity="b"))
+    assert found is tables[1]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "problem"),
+    [
+        (
+            "users",
+            "",
+            "entity `b` has the topic `app`, which entity `a` already has; give each its own `topic`; if it has several",
+        ),
+        ("", "users", "entity `b` has the topic `app`, which entity `a` already has"),
+        ("users", "users", "entities `a` and `b` of topic `app` pick the tables `users` and `users`"),
+        ("public.users", "users", "pick the tables `public.users` and `users`"),
+        ("users", "shop.public.users", "pick the tables `users` and `shop.public.users`"),
+    ],
+)
+def test_entities_share_a_topic_only_where_each_picks_a_table_of_its_own(one: str, other: str, problem: str) -> None:
+    tables = {"a": one, "b": other}
+    entities = {
+        name: {"topic": "app", "key": ["id"], "columns": {"id": "int"}} | ({"table": table} if table else {})
+        for name, table in tables.items()
+    }
+    with pytest.raises(DefinitionError, match=problem):
+        load({"entities.yaml": json.dumps(entities)})
