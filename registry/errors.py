@@ -103,7 +103,7 @@ class TopicTaken(RegistryError):
         cure = f"give {entry} another `topic`"
         if renamed:
             cure += f"; if this is a new name for {owner}, keep the old name: a registry entry has one name for ever"
-        if {entry.split()[0], owner.split()[0]} == {"entity"}:
+        elif {entry.split()[0], owner.split()[0]} == {"entity"}:
             cure += "; if the topic has several tables, write `table` in each of its entities"
         super().__init__(
             f"{entry}: {owner}{' of the registry' if stored else ''} already has the topic `{topic}`; {cure}"

@@ -1,7 +1,7 @@
 """Simulates a source that writes all its tables to one topic, and entities that share it, each with its `table`.
 
-The records of all tables come in one log a partition, in Debezium's envelope. After a delete there may be a tombstone, which says no
-table. Some records are of a table that no entity picks.
+The records of all tables come in one log a partition, in Debezium's envelope. After a delete there may be a tombstone, which says
+no table. Some records are of a table that no entity picks.
 """
 
 import json

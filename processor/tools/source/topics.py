@@ -42,23 +42,24 @@ def draft_topics(records: Iterable[Record], schemas: FramedReader = NO_SCHEMAS) 
         schemas.fetch(schema_ids(record))
         if table := topics[record.topic].add(record, schemas):
             tables.setdefault(record.topic, {}).setdefault(table, _Topic(record.topic)).add(record, schemas)
-    for topic, stated in tables.items():
-        found = {table: seen for table, seen in stated.items() if seen.rows}
+    seen: dict[tuple[str, str], _Topic] = {}
+    for name, topic in sorted(topics.items()):
+        found = {table: one for table, one in sorted(tables.get(name, {}).items()) if one.rows}
         if len(found) > 1:
-            topics[topic] = _one_table(topic, found, topics[topic])
-    names = short_names(sorted(topic for topic, seen in topics.items() if seen.rows or seen.wrong))
-    return [fit_limits(topics[topic].entity(name)) for topic, name in names.items()]
+            seen |= {(name, table): one for table, one in found.items()}
+            _share(found, topic)
+        elif topic.rows or topic.wrong:
+            seen[name, ""] = topic
+    names = short_names([table or topic for topic, table in seen])
+    return [fit_limits(one.entity(names[table or topic])) for (topic, table), one in seen.items()]
 
 
-def _one_table(topic: str, found: Mapping[str, "_Topic"], whole: "_Topic") -> "_Topic":
-    """The table of a topic that has several: the one that ends its name, else the one with most records."""
-    ends = [table for table in found if topic.endswith(f".{table.rpartition('.')[2]}")]
-    table = ends[0] if len(ends) == 1 else max(found, key=lambda name: found[name].rows)
-    others = ", ".join(sorted(found.keys() - {table}))
-    found[table].table = table
-    found[table].keep_others(whole)
-    found[table].hint = f"the topic has other tables, too, which the job ignores: {others}"
-    return found[table]
+def _share(found: Mapping[str, "_Topic"], whole: "_Topic") -> None:
+    """Makes each table of a topic an entity of its own."""
+    for table, one in found.items():
+        one.table = table
+        one.hint = f"the topic has several tables: {', '.join(found)}"
+    next(iter(found.values())).keep_others(whole)
 
 
 SAMPLES = 3
@@ -67,7 +68,7 @@ SAMPLES = 3
 
 class _Topic:
     """What the records of one topic show. `rows`: how many of them have a row; `wrong`: why the first that nobody can read is
-    none. `table`: the only table that counts, where the topic has several; `hint`: what a reader has to know."""
+    none. `table`: of the records, where the topic has several; `hint`: what a reader has to know."""
 
     def __init__(self, topic: str) -> None:
         self.rows, self.wrong, self.table, self.hint = 0, "", "", ""

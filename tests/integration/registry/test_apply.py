@@ -139,7 +139,7 @@ def test_a_refused_apply_leaves_no_trace(registry: Registry, required: Requireme
     tables = tuple(replace(one, definition={**one.definition, "table": one.name}) for one in required.entities)
     moved = replace(required, entities=tuple(replace(one, topic="t.user") for one in tables))
     with pytest.raises(
-        MovedToShared, match="its rows have versions of another topic, and entities share the topic `t.user`"
+        MovedToShared, match=r"its rows have versions of another topic, and entities share the topic `t.user`"
     ):
         registry.apply(moved, who="me", why="third")
     crowded = replace(

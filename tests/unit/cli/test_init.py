@@ -68,19 +68,24 @@ def test_records_of_each_kind_are_shown_as_the_job_reads_them(
     assert [line.partition(": ")[2] for line in said if " offset " in line] == shown
 
 
-def test_the_table_of_a_topic_of_several_is_drafted_with_its_form_and_a_record_of_another_is_shown(
+def test_each_table_of_a_topic_is_drafted_with_its_form_and_a_tombstone_is_ignored(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     samples = SAMPLES["debezium"]
     values = [samples.insert(ROW), samples.of_other_table({"id": 1}), samples.delete(ROW), None]
     (tmp_path / "t.jsonl").write_text("\n".join(json.dumps({"topic": "app.item", "value": value}) for value in values))
     assert init(tmp_path / "new", "--from", str(tmp_path / "t.jsonl")) == 0
-    assert load(read_directory(tmp_path / "new")).entities["item"].format == "debezium"
+    entities = load(read_directory(tmp_path / "new")).entities
+    assert [(one.table, one.format) for one in entities.values()] == [
+        ("shop.public.item", "debezium"),
+        ("shop.public.other", "debezium"),
+    ]
+    capsys.readouterr()
     main(["try", "--definitions", str(tmp_path / "new"), "--from", str(tmp_path / "t.jsonl"), "--show-rows"])
     shown = [line.partition(": ")[2] for line in capsys.readouterr().err.splitlines() if " offset " in line]
     assert shown == [
         "row 17: customer = Ada",
-        "ignored: the record names another table than `table` of the entity",
+        "row 1: its key alone",
         "row 17: customer = Ada, deleted",
         f"ignored: {IGNORED_BY['control']}",
     ]
