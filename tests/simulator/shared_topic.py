@@ -63,7 +63,7 @@ def _merged(rng: Random, logs: list[list[Record]]) -> Iterator[Record]:
 
 
 def _records(rng: Random, record: Record) -> Iterator[Record]:
-    """The records of a change: itself in the envelope, and what the topic has besides."""
+    """The records of a change: itself in the envelope, and what else the topic has."""
     source = {"table": record.topic}
     if rng.random() < 0.1:
         other = {"op": "c", "before": None, "after": {"id": 1}, "source": {"table": "other"}}

@@ -26,7 +26,7 @@ from processor.values.avro_schema import adjusted_names, with_columns
 from processor.values.connect_schema import Schemas, schema_reading
 from processor.values.dead_letters import REPAIR
 from processor.values.decimal_forms import NO_FORMS, ColumnForms, shown_form
-from processor.values.entity import ColumnType, DecimalForm, Entity
+from processor.values.entity import ColumnType, DecimalForm, Entity, placeholder_of
 from processor.values.envelopes.kind import Images, RowImage, RowImages, row_images
 from processor.values.envelopes.kinds import check_row, key_schemas, read_image, read_transaction, stated_tables, unwrap
 from processor.values.framing import (
@@ -38,7 +38,6 @@ from processor.values.framing import (
     refuse_other_registry,
     schema_ids,
 )
-from processor.values.placeholders import placeholder_of
 from processor.values.reasons import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
 from processor.values.record import (
     UNAVAILABLE,

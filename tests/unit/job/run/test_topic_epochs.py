@@ -10,7 +10,7 @@ import pytest
 from processor.engine.protocol.epochs import begin_of_stay, read_epochs, reader_of
 from processor.errors import BoundaryError
 from processor.job.kafka.admin import TopicDescription
-from processor.job.run.source_topics import new_boundaries, record_boundary
+from processor.job.run.topics import new_boundaries, record_boundary
 from registry.model import EpochBoundary
 
 
