@@ -136,6 +136,9 @@ def _entity_topics(root: YamlNode, entities: Mapping[str, Entity | None], proble
     for name, entity in entities.items():
         if entity is not None and entity.transactions and isinstance(root, Map):
             _claim_topic(entity.transactions, "the transaction metadata", root.key_node(name), owners, problems)
+            if len(tables[entity.topic]) > 1 and "." not in (entity.source or entity.table):
+                what = f"entity `{name}` shares its topic and has `transactions`, and its `table` lacks the schema"
+                problems.add(root.key_node(name), what, "write it as the ends of transactions do: `public.users`")
     return owners
 
 

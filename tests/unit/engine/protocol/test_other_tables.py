@@ -8,6 +8,7 @@ import pytest
 
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.decode import TopicEntities
+from processor.engine.protocol.gates import tables_of
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
@@ -174,3 +175,18 @@ def test_entities_share_a_topic_only_where_each_picks_a_table_of_its_own(one: st
     }
     with pytest.raises(DefinitionError, match=problem):
         load({"entities.yaml": json.dumps(entities)})
+
+
+def test_an_entity_of_a_shared_topic_with_transactions_names_its_table_as_their_ends_do() -> None:
+    entities = {"transactions": "app.transaction", **SHARED}
+    with pytest.raises(
+        DefinitionError, match="entity `user` shares its topic and has `transactions`, and its `table` lacks"
+    ):
+        load({"entities.yaml": json.dumps(entities)})
+    entities = {name: one | {"table": f"public.{one['table']}"} for name, one in SHARED.items()}
+    product = json.loads(DOCUMENTS["p.yaml"]) | {"publish": {"transactions": "whole"}}
+    files = {
+        "entities.yaml": json.dumps({"transactions": "app.transaction", **entities}),
+        "p.yaml": json.dumps(product),
+    }
+    assert tables_of(plan_alone(load(files), 3)) == {"app.transaction": {"public.users", "public.orders"}}
