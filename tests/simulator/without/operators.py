@@ -1,11 +1,14 @@
 """Switches for what operators do while the job runs: replays of dead letters, erasures, and moves to other topics."""
 
+from dataclasses import replace
+
 import processor.engine.protocol.epochs as epochs
 import processor.engine.protocol.erase as erase
 import processor.engine.protocol.publish as publish
 import processor.engine.protocol.replays as replays
 import processor.engine.rounds.operators as operators
 import processor.engine.rounds.write_stage as write_stage
+import processor.job.run.source_topics as source_topics
 import tests.simulator.moved_topics as moved_topics
 from processor.engine.protocol.epochs import Epochs
 from processor.engine.protocol.erasures import Erasure
@@ -60,6 +63,26 @@ at_once = replacing((epochs, "has_begun", always(True)))
 
 same_epoch = replacing((moved_topics, "read_epochs", always(Epochs(steps={}))))
 """The epochs do not rise with a move."""
+
+former_topic_not_left = replacing(
+    (
+        source_topics,
+        "move_boundaries",
+        lambda make: (
+            lambda entity, former, topic, *rest: [b for b in make(entity, former, topic, *rest) if b.topic == topic]
+        ),
+    )
+)
+"""An entity whose move an operator ends early does not leave its former topic."""
+
+same_epoch_of_a_move_that_ends = replacing(
+    (
+        source_topics,
+        "move_boundaries",
+        lambda make: lambda *args: [replace(b, epoch=1) for b in make(*args)],
+    )
+)
+"""The epochs do not rise where an operator ends a move."""
 
 from_the_first = replacing(
     (
