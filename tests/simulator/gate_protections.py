@@ -13,16 +13,8 @@ from tests.simulator.worlds import CALM, CRASHES
 PAGES = {**CALM, "fan_out_page": 1, "events": 20, "many_moves": True}
 KILLED = {**CALM, "late_events": False, "truncate_chance": 0}
 SLOW = {**CALM, "tick_chance": 0.2, "late_events": False, "zombie_chance": 0}
-
-ZOMBIE_WALKS = {
-    **CALM,
-    **MIXED,
-    "shape": "edits",
-    "events": 12,
-    "zombie_chance": 1.0,
-    "zombie_turn_chance": 0.3,
-    "aims": tuple(("write Key(pk='OPEN', sk='held", n) for n in range(1, 6)),
-}
+ZOMBIE_WALKS = {**MIXED, "shape": "edits"}
+"""The recorded history is of a seed of the kind `mixed edits` (`tests.simulator.seeds`), with all its conditions."""
 
 
 def gate_protections() -> Iterator[Protection]:

@@ -140,12 +140,6 @@ def _moves() -> Iterator[Protection]:
         {"shape": "pair", "events": 20},
     )
     yield protection(
-        "the epochs rise where an operator ends a move",
-        "rows of the next topic that count as older",
-        s.same_epoch_of_a_move_that_ends,
-        {"shape": "pair", "events": 20},
-    )
-    yield protection(
         "an erasure looks at the row at its end",
         "a zombie that writes the row",
         s.not_looked_at_again,

@@ -1,7 +1,5 @@
 """Switches for what operators do while the job runs: replays of dead letters, erasures, and moves to other topics."""
 
-from dataclasses import replace
-
 import processor.engine.protocol.epochs as epochs
 import processor.engine.protocol.erase as erase
 import processor.engine.protocol.publish as publish
@@ -74,15 +72,6 @@ former_topic_not_left = replacing(
     )
 )
 """An entity whose move an operator ends early does not leave its former topic."""
-
-same_epoch_of_a_move_that_ends = replacing(
-    (
-        source_topics,
-        "move_boundaries",
-        lambda make: lambda *args: [replace(b, epoch=1) for b in make(*args)],
-    )
-)
-"""The epochs do not rise where an operator ends a move."""
 
 from_the_first = replacing(
     (
