@@ -28,7 +28,7 @@ from processor.engine.protocol.erasures import PARTITION as ERASED
 from processor.engine.protocol.erasures import Erasure, read_erasure
 from processor.job.kafka.admin import TopicDescription
 from processor.job.run.binding import forget_progress
-from processor.job.run.source_topics import record_boundary
+from processor.job.run.topics import record_boundary
 from processor.values.record import Record
 from registry.model import EpochBoundary
 from statestore.items import decode_version, encode_version

@@ -1,12 +1,12 @@
 """Switches for what operators do while the job runs: replays of dead letters, erasures, and moves to other topics."""
 
 import processor.engine.protocol.epochs as epochs
-import processor.engine.protocol.erase as erase
+import processor.engine.protocol.erasures as erase
 import processor.engine.protocol.publish as publish
 import processor.engine.protocol.replays as replays
 import processor.engine.rounds.operators as operators
 import processor.engine.rounds.write_stage as write_stage
-import processor.job.run.source_topics as source_topics
+import processor.job.run.topics as run_topics
 import tests.simulator.moved_topics as moved_topics
 from processor.engine.protocol.epochs import Epochs
 from processor.engine.protocol.erasures import Erasure
@@ -64,7 +64,7 @@ same_epoch = replacing((moved_topics, "read_epochs", always(Epochs(steps={}))))
 
 former_topic_not_left = replacing(
     (
-        source_topics,
+        run_topics,
         "move_boundaries",
         lambda make: (
             lambda entity, former, topic, *rest: [b for b in make(entity, former, topic, *rest) if b.topic == topic]
