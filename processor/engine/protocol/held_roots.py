@@ -24,6 +24,7 @@ from processor.engine.protocol.pending import Moment, Turn, Turns, split
 from processor.engine.protocol.source_transactions import OpenTransaction, SourceTransactions, StartGate
 from processor.language.product.product import Gate
 from processor.values.source_transaction import TransactionEnd
+from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.store import Delete, Item, Write
 
@@ -127,6 +128,16 @@ class HeldRoots:
             held.since, held.reloaded = held.touched, True  # its portions before the last may be of earlier messages
         if self.run > 1:
             self.start = StartGate(until=now + self.longest, patient_until=inf)
+        self._look(now)
+        return unused
+
+    def reload_later(self, items: Iterable[Item], now: float, date: float) -> list[Delete]:
+        """Takes the portions that a zombie of an earlier run left in `PARTITION` after `reload`: its walk or its fan-out may have
+        passed their roots. Returns the deletes of those that nobody needs."""
+        own = f"held#{self.run:010d}."
+        later = [one for one in items if one["SK"] < own and key_of_item(one) not in self._uses.counts]
+        portions = [(one.item, one.held, now - max(0.0, date - one.at)) for one in map(read_portion, later) if one]
+        unused = self._take(portions)
         self._look(now)
         return unused
 

@@ -62,9 +62,9 @@ class RootToRepair(NamedTuple):
 
 def settle_stage(due: Iterable[DueSegment], round_: Round, runner: StepRunner) -> StageResult:
     """Settles open changes: what the indexes show of them, and the roots of those that must find them again."""
-    due = list(due)
+    due, entities = list(due), round_.plan.entities
     changes = [(one.segment.name, change) for one in due for change in one.changes()]
-    settled = list(run_in_chunks(runner, (settle(change) for _, change in changes)))
+    settled = list(run_in_chunks(runner, (settle(change, entities[change.entity].slots) for _, change in changes)))
     touches = [s.touch for s in settled if s.touch is not None]
     found = union(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
     return StageResult(

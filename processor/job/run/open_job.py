@@ -109,7 +109,7 @@ def prepare_job(request: RunRequest) -> Job:
     with stops_cleanly(request.stopping), ExitStack() as failing:
         store = open_store(settings, RetryBudget.JOB)
         failing.callback(store.close)
-        lost = find_lost_writes(settings, request.plan, registry, store)
+        lost = find_lost_writes(settings, request.plan, registry, store, report)
         parts = Parts(settings=settings, registry=registry, store=store, adopt=request.adopt, lost=lost)
         parts.check()  # before the start of Spark, which takes seconds
         report(start_event(settings, request.plan))
