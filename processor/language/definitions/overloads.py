@@ -373,12 +373,9 @@ def _list_types(args: Sequence[TypedNode]) -> str:
 
 Reader = typing.Literal["text", "quotient"] | None
 """What reads the scale of a node's value. None: nothing does."""
-_PASS: Final = (
-    "+", "-", "*", "%", "mod", "unary -", "abs", "coalesce", "greatest", "least", "case", "nullif", "to decimal",
-)  # fmt: skip
-"""Functions whose result has a scale by the scales of their decimals."""
+_PASS: Final = ("largest", "sum", "same")
+"""Of functions whose result has a scale by the scales of their decimals."""
 _WITHOUT_ZONE: Final = "without zone(timestamp)"
-_WHOLE: Final = ("round", "trunc", "floor", "ceil")
 
 
 def keep_scales(node: ExpressionNode, scope: NameScope, *, stored: bool = False) -> ExpressionNode:
@@ -461,16 +458,15 @@ def _text_without_zone(text: Call, moment: ExpressionNode, scope: NameScope, sto
 def _readers(call: Call, reader: Reader) -> list[Reader]:
     """What reads the scale of each argument."""
     function, args = FUNCTIONS[call.function], call.args
-    name, decimals = function.name, "decimal" in function.takes
-    if name == "to string" and decimals:
+    if function.scale == "text":
         return ["text"]
-    if name in ("/", "sqrt", "ln", "log", "exp", "power") and decimals:
+    if function.scale == "quotient":
         return [reader or "quotient"] * len(args)
-    if name not in _PASS or call.type != "decimal":
+    if function.scale not in _PASS:
         return [None] * len(args)
-    if name == "case":
+    if function.name == "case":
         return [reader if n % 2 or n == len(args) - 1 else None for n in range(len(args))]
-    return [reader, None] if name == "nullif" else [reader] * len(args)
+    return [reader, None] if function.name == "nullif" else [reader] * len(args)
 
 
 def _scaled(
@@ -512,23 +508,22 @@ def _fixed_scale(node: ExpressionNode, scope: NameScope) -> int | None:
 
 
 def _scale_of_call(call: Call, scope: NameScope) -> int | None:
-    function, args = FUNCTIONS[call.function], call.args
-    name = function.name
-    if name in ("of size", "of scale") or (name in _WHOLE and len(args) > 1):
+    scale, args = FUNCTIONS[call.function].scale, call.args
+    if scale == "given":
         last = args[-1]
         return max(0, last.value) if isinstance(last, Literal) else None
-    if name in _WHOLE:
+    if scale == "whole":
         return 0
-    if name not in _PASS or not {"int", "decimal"}.issuperset(function.takes):
+    if scale not in _PASS:
         return None
     counted = [a for a, r in zip(args, _readers(call, "text"), strict=True) if r and not _is_null(a)]
     scales = [_fixed_scale(one, scope) for one in counted]
     known = [scale for scale in scales if scale is not None]
     if not known or len(known) < len(scales):
         return None
-    if name == "*":
+    if scale == "sum":
         return sum(known)
-    return max(known) if name in ("+", "-", "%", "mod") or len({*known}) == 1 else None
+    return max(known) if scale == "largest" or len({*known}) == 1 else None
 
 
 def _shown_value(path: Path, scope: NameScope) -> tuple[ExpressionNode, NameScope]:
