@@ -20,14 +20,19 @@ REFUSED = ConnectionRefusedError(111, "Connection refused")
 
 
 class Fault(NamedTuple):
-    """`breaks`: breaks a healthy set-up. `check`, `state`: of the finding. `text`, `cure`: words in it."""
+    """A fault and its finding."""
 
     name: str
     breaks: Callable[[Healthy], object]
+    """Breaks a healthy set-up."""
     check: str
     state: str
     text: str
+    """A word in the text."""
     cure: str
+    """A word in the cure."""
+    store: str = "dynamodb"
+    """The kind of the table."""
 
 
 def settings(**changed: Any) -> Callable[[Healthy], object]:
