@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     settings=(*KAFKA, *REGISTRY, "status_port", "status_host"),
 )
 def land(options: argparse.Namespace) -> int:
-    """Keep the documents of a product in Postgres or in OpenSearch."""
+    """Keep the documents of a product in a database or a search engine."""
     with reachable_settings(options) as settings:
         require_settings(settings, "bootstrap_servers")
         if options.remove:

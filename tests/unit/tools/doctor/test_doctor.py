@@ -295,6 +295,6 @@ def test_a_secret_that_is_not_in_its_place_is_the_first_finding_and_what_needs_n
     assert states["kafka login"][0] == states["table"][0] == "ok"
 
 
-def test_the_healthy_set_up_answers_each_question_of_a_check() -> None:
-    questions = {name for name in dir(CheckContext) if not name.startswith("_")}
-    assert questions - {*dir(Healthy(Settings()))} == set()
+def test_the_healthy_set_up_has_all_that_a_check_asks_the_world_with() -> None:
+    asked = {name for name in dir(CheckContext) if not name.startswith("_")}
+    assert asked - {*dir(Healthy(Settings()))} == set()
