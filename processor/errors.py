@@ -81,7 +81,7 @@ class StreamOutdated(StatestoreError):
 
 
 class BoundaryError(StatestoreError):
-    """A topic is not the topic that its epochs were recorded for."""
+    """A topic was created again, or got other partitions, after its epochs were recorded."""
 
 
 class OwnedByAnother(StatestoreError):

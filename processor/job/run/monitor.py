@@ -14,6 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from enum import Enum
 from threading import Event, Thread
 from time import time
 from typing import Any, Final, Protocol
@@ -135,6 +136,20 @@ class LastBatch:
     documents: int
 
 
+class JobPhase(Enum):
+    """How far a job is. The value is for people."""
+
+    STARTS = "starts"
+    OPEN = "has taken over"
+    """It took over what earlier runs left."""
+    READS = "reads its topics"
+    WAITS = "waits for its topics"
+    RESTS = "waits for a part that does not answer"
+    """It does nothing more, and keeps its lease."""
+    ENDED = "has ended"
+    """It gave its lease back."""
+
+
 class MonitoredJob(WorkingJob, Protocol):
     """A job, as the monitor reads it."""
 
@@ -146,8 +161,7 @@ class MonitoredJob(WorkingJob, Protocol):
     moves: EntityMoves | None
     positions: dict[Partition, int]
     left: dict[Partition, int]
-    doing: str
-    ended: bool
+    phase: JobPhase
     last_batch: LastBatch | None
 
     @property
@@ -296,7 +310,7 @@ class JobMonitor:
             "statestore": statestore_version(),
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "doing": "paused" if job.paused and not job.ended else job.doing,
+            "doing": "paused" if job.paused and job.phase is not JobPhase.ENDED else job.phase.value,
             "registry_version": driver.plan.version,
             "topics": {topic: self._topic(topic, lag, now) for topic, lag in lags.items()},
             "positions": {f"{topic}/{partition}": at for (topic, partition), at in dict(job.positions).items()},

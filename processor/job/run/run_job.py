@@ -34,7 +34,7 @@ from processor.errors import BoundaryError, CheckpointError, Fenced, Outage, Sta
 from processor.job.run.dead_letters import portions, read_requested, with_whole_record
 from processor.job.run.feed import Feed
 from processor.job.run.job import Job
-from processor.job.run.monitor import WORKED_SECONDS
+from processor.job.run.monitor import WORKED_SECONDS, JobPhase
 from processor.job.run.open_job import RunRequest, prepare_job
 from processor.job.run.outages import (
     EXPECTED,
@@ -208,7 +208,7 @@ def _wait_for_topics(job: Job, once: bool) -> bool:
             JobEvent(what="paused", text=f"all work is paused, and the job reads no topic: {cure}", level="warning")
         )
     if job.waits and not job.paused:
-        job.doing = "waits for its topics"
+        job.phase = JobPhase.WAITS
     while job.waits and not once and not job.stopping.wait(0 if job.driver.busy else 1):
         job.idle()
         job.topics.look(job.readers)
@@ -307,7 +307,7 @@ def run_again(open_: Callable[[], Job], *, once: bool, stopping: Event) -> Job:
     while True:
         began = monotonic()
         try:
-            if not job.begun:
+            if job.phase is JobPhase.STARTS:
                 begin_job(job)
             run_job(job, once=once)
         except Outage as outage:
@@ -347,7 +347,7 @@ def _open_later(rests: Job, open_: Callable[[], Job], wait: OutageWait) -> Job:
 def _probe(rests: Job) -> None:
     """Asks the registry, the broker and the table whether they answer. Raises their errors, and Fenced when another run took the
     lease."""
-    if rests.ended:  # a later start failed, and gave the lease back
+    if rests.phase is JobPhase.ENDED:  # a later start failed, and gave the lease back
         rests.registry.binding()
     else:
         try:
