@@ -122,7 +122,7 @@ def _topic(options: argparse.Namespace, settings: Settings, plan: Plan) -> "Land
 
 
 def _look(admin: "Admin", before: "LandedTopic") -> "LandedTopic | None":
-    """The topic of this name as the broker has it now."""
+    """The topic of this name as it is at the broker now."""
     found = admin.topics([before.name]).get(before.name)
     if found is None or found.id == before.id:
         return None if found is None else before

@@ -25,8 +25,7 @@ from processor.engine.plan.planning import plan_of
 from processor.engine.rounds.events import JobEvent, Report, Troubles, trouble_line
 from processor.environment.settings.settings import Settings, WatchSettings, owner_name
 from processor.errors import Stopped
-from processor.job.metrics.status import SILENT_SECONDS, wrong_in_report, wrong_runs
-from processor.job.run.monitor import JobPhase
+from processor.job.metrics.status import SILENT_SECONDS, JobPhase, wrong_in_report, wrong_runs
 from processor.text import duration_text
 from registry.model import PastRuns
 

@@ -117,7 +117,7 @@ def refuse_other_registry(record: Record, part: Part) -> None:
 
 
 def _other_registry(registry: str, what: str, cure: str = "") -> Mismatch:
-    """The error of a record that nobody reads here."""
+    """The error of a record that this process does not read."""
     cure = cure or "let the producer write JSON, or Confluent's framing"
     return Mismatch(
         f"framed for {registry}: {what}; statestore reads Confluent's framing, with ids of 4 bytes: {cure}",
@@ -138,7 +138,7 @@ def schema_ids(record: Record) -> set[int]:
 
 
 def bare_value(record: Record, schemas: FramedReader) -> Any:
-    """The value of a record without its schema; None where nobody can read it. Raises SchemaRegistryAway."""
+    """The value of a record without its schema; None where it is unreadable. Raises SchemaRegistryAway."""
     try:
         if is_framed(record.value):
             schemas.fetch(schema_ids(record))

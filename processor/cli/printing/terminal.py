@@ -45,7 +45,7 @@ class ProgressBar:
         self._phase, self._began, self._written, self._line = "", 0.0, 0.0, ""
 
     def show(self, phase: str, done: int, total: int | None, *, about: bool = False, note: str = "") -> None:
-        """Shows how many items of a phase are done. `total`: None where nobody knows; `about`: an estimate; `note`: more text."""
+        """Shows how many items of a phase are done. `total`: None where unknown; `about`: an estimate; `note`: more text."""
         now = self._clock()
         if phase != self._phase:
             self.close()
@@ -76,7 +76,7 @@ class ProgressBar:
 
 
 def _figures(done: int, total: int, about: str, seconds: float) -> str:
-    """Items, their share, how many a second, and the time that is left by this rate. `total`: 0 where nobody knows."""
+    """Items, their share, how many a second, and the time that is left by this rate. `total`: 0 where it is unknown."""
     rate = done / seconds if seconds else 0.0
     parts = [f"{done:,} of {about}{total:,} items, {100 * done // total} %" if total else f"{done:,} items"]
     parts += [f"{rate:,.0f}/s"] if rate else []

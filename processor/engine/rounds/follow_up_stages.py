@@ -188,7 +188,7 @@ def _read(page: WalkPage, round_: Round, runner: StepRunner) -> Page:
 
 def _roots(page: WalkPage, answer: Page, plan: Plan, runner: StepRunner) -> list[str]:
     """The roots in a page: the rows; and of the ledger, the roots whose row is gone, or all of a retracted product. An entry
-    without a document counts too: nobody may have acknowledged its tombstone."""
+    without a document counts too: its tombstone may not be acknowledged."""
     product = plan.products[page.walk[1]]
     entity = plan.entities[product.product.root]
     if page.pk in entity.partitions():

@@ -30,7 +30,7 @@ show takes the write units of the row again where DynamoDB refuses it. So that w
 updates are such ones. The choice needs no memory: each run measures the share again.
 
 `AbsentReport` says which declared columns the records of an entity lack: a column that the source renamed, dropped or does not
-log is null in documents, and nobody would know.
+log is null in documents, unnoticed.
 
 A record with a schema, and a record of Debezium, has each column of its table. So one such record without a column is proof. A
 plain row may leave a column out, so only a long run of rows without a column that earlier rows had is a sign.

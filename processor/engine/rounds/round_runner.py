@@ -56,7 +56,7 @@ BeginAttempt = Callable[[Round], tuple[int, Outbox]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InProcessExecutor:
     """Runs all stages in this process: the work of all tasks as one, and one lane. `begin`: begins an attempt;
-    `ask_limit`: as `publish_lane` has it. `rejects`: where dead letters go. `page`, `schemas`, `open_writer`: as the step
+    `ask_limit`: see `publish_lane`. `rejects`: where dead letters go. `page`, `schemas`, `open_writer`: as the step
     runner has them. The driver counts the requests of `store`, which it shares."""
 
     store: Store

@@ -193,7 +193,7 @@ def flags_of(group: type[Any]) -> list[tuple[str, str]]:
 
 
 def mistyped_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that nobody reads, and whose names are near to that of a setting: each with the variable of that setting."""
+    """The variables that no setting reads, and whose names are near to one: each with the variable of that setting."""
     known = {ENV + name.upper() for name, _ in setting_flags()} | {ENV + "SETTINGS"}
     own = [name for name in environment if name.startswith(ENV) and name not in known]
     return {name: near for name in sorted(own) if (near := nearest(name, known, 0.9))}

@@ -37,10 +37,11 @@ from processor.engine.rounds.round_counts import stage_time
 from processor.environment.settings.settings import Settings
 from processor.errors import Stopped, StreamOutdated
 from processor.job.kafka.admin import Admin
+from processor.job.metrics.status import JobPhase
 from processor.job.run.checkpoint import Checkpoint, check_positions, prepare_checkpoint
 from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.lease import LeaseRenewal, take_over
-from processor.job.run.monitor import JobMonitor, JobPhase, LastBatch
+from processor.job.run.monitor import JobMonitor, LastBatch
 from processor.job.run.outages import BatchTroubles
 from processor.job.run.source import OffsetRanges, in_ranges, offset_ranges, read_stream
 from processor.job.run.spark_executor import BatchFrame

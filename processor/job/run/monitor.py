@@ -14,7 +14,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from enum import Enum
 from threading import Event, Thread
 from time import time
 from typing import Any, Final, Protocol
@@ -31,6 +30,7 @@ from processor.errors import KafkaError
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.metrics.metrics import EmfWriter
+from processor.job.metrics.status import JobPhase
 from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.lease import LeaseRenewal
 from processor.job.run.outages import BROKER, REGISTRY, SilentParts, WorkingJob, broker_away, cure_of
@@ -134,20 +134,6 @@ class LastBatch:
     at: float
     records: int
     documents: int
-
-
-class JobPhase(Enum):
-    """How far a job is. The value is for people."""
-
-    STARTS = "starts"
-    OPEN = "has taken over"
-    """It took over what earlier runs left."""
-    READS = "reads its topics"
-    WAITS = "waits for its topics"
-    RESTS = "waits for a part that does not answer"
-    """It does nothing more, and keeps its lease."""
-    ENDED = "has ended"
-    """It gave its lease back."""
 
 
 class MonitoredJob(WorkingJob, Protocol):

@@ -31,10 +31,11 @@ from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
 from processor.errors import BoundaryError, CheckpointError, Fenced, Outage, StatestoreError, Stopped, StreamOutdated
+from processor.job.metrics.status import JobPhase
 from processor.job.run.dead_letters import portions, read_requested, with_whole_record
 from processor.job.run.feed import Feed
 from processor.job.run.job import Job
-from processor.job.run.monitor import WORKED_SECONDS, JobPhase
+from processor.job.run.monitor import WORKED_SECONDS
 from processor.job.run.open_job import RunRequest, prepare_job
 from processor.job.run.outages import (
     EXPECTED,
@@ -100,7 +101,7 @@ def failure_reason(job: Job, failure: Exception) -> StatestoreError:
         return failure
     try:
         job.topics.find_missing(job.readers)
-        left = job.moves.former if job.moves else {}  # nobody may record boundaries of a topic that an entity leaves
+        left = job.moves.former if job.moves else {}  # no boundary may be recorded of a topic that an entity leaves
         readers = {topic: entity for topic, entity in job.readers.items() if entity not in left}
         check_topics(job.registry, job.admin, [(topic, 0) for topic in readers], readers)
     except BoundaryError as boundary:
@@ -144,7 +145,7 @@ def begin_job(job: Job) -> None:
 def run_job(job: Job, *, once: bool) -> None:
     """Streams until no work remains (`once`), an operator stops the job, or it fails; raises the reason of a failure. A stream
     that is outdated, or that a pause of all work ended, ends the job only with `once`. Without `once`, a stream that ends by
-    itself is a failure: records would wait, and nobody would know. After an Outage the job rests, until somebody ends it."""
+    itself is a failure: records would wait unnoticed. After an Outage the job rests, until somebody ends it."""
     query: StreamingQuery | None = None
     rests = False
     job.replays = _live_replays(job)

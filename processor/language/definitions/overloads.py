@@ -5,7 +5,7 @@ that the overload takes. Every other conversion needs a cast.
 
 `keep_scales` keeps the scale of decimals where an expression reads it: as text (`price::text` is 4.50), or in a quotient. A row
 keeps 4.5 of the source's 4.50. The scale of the declared type gives the zeros back. All other expressions read values only, and
-stay as they are. Where nobody knows the scale, text is refused, and a quotient counts the digits of the value.
+stay as they are. Where the scale is unknown, text is refused, and a quotient counts the digits of the value.
 
 Only text tells PostgreSQL's `timestamp` from its `timestamptz`, too: `at::timestamp::text` has no `+00`.
 """
@@ -382,7 +382,7 @@ def keep_scales(node: ExpressionNode, scope: NameScope, *, stored: bool = False)
     """The node, where each decimal whose scale is read has its scale. `stored`: the definition is in a registry already, and text
     that this version refuses stays the text of the value.
 
-    Raises: WrongDefinition for text of a decimal whose scale nobody knows.
+    Raises: WrongDefinition for text of a decimal of unknown scale.
     """
     return _kept(node, scope, None, stored)
 
@@ -410,7 +410,7 @@ def _kept(node: ExpressionNode, scope: NameScope, reader: Reader, stored: bool) 
             return replace(node, parts=tuple(_kept(part, scope, None, stored) for part in parts))
         case Column() if reader and (declared := _declared(node, scope)).name == "decimal" and not declared.array:
             name = write_path(node)
-            what = f"`{name}` is a decimal without a scale: nobody knows whether its text in the source is 4.5 or 4.50"
+            what = f"`{name}` is a decimal without a scale: its text in the source may be 4.5 or 4.50"
             cure = f"declare it as decimal(precision,scale), or say its digits, `round({name}, 2)`"
             return _scaled(node, declared.scale, reader, stored, what, cure)
         case Shown(path=path) if reader and node.type == "decimal":
@@ -478,7 +478,7 @@ def _scaled(
 
 
 def _unknown(node: ExpressionNode, reader: Reader, stored: bool, what: str, cure: str) -> ExpressionNode:
-    """A number whose scale nobody knows, as the value alone. Raises: WrongDefinition for its text."""
+    """A number of unknown scale, as the value alone. Raises: WrongDefinition for its text."""
     if reader == "text" and not stored:
         raise WrongDefinition(what, cure)
     return Call(function="without zeros(decimal)", args=(node,), type="decimal")
@@ -490,7 +490,7 @@ def _is_even(node: ExpressionNode, scope: NameScope) -> bool:
 
 
 def _fixed_scale(node: ExpressionNode, scope: NameScope) -> int | None:
-    """The scale of all values of a decimal or an int. None: it differs from row to row, or nobody knows it."""
+    """The scale of all values of a decimal or an int. None: it differs from row to row, or is unknown."""
     match node:
         case Column():
             declared = _declared(node, scope)

@@ -15,7 +15,7 @@ import pytest
 from processor.cli.printing.output import JobLog
 from processor.cli.process import StopSignals, shown_status
 from processor.environment.settings.settings import Settings
-from processor.job.run.monitor import JobPhase
+from processor.job.metrics.status import JobPhase
 from registry.model import PastRuns
 from tests.unit.job.metrics.run_report import run_report
 

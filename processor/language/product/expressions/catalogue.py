@@ -5,7 +5,7 @@
 prints them. Authors read docs/definitions.md.
 
 Values during evaluation: int; decimal as int or Decimal; float as float; string and date as str; bool; timestamp as str in
-microseconds without its `Z`, so that text order is time order; json as `json_values.py` has it. A result that does not exist
+microseconds without its `Z`, so that text order is time order; json as in `json_values.py`. A result that does not exist
 (1/0) is None.
 """
 
@@ -448,7 +448,7 @@ def _times() -> None:
 def _casts() -> None:
     """`to T`: the `cast` to a type. `as letter`: a bool as an argument of `concat`, which writes `t` for the `true` of a cast.
     `as stored`: from a stored value to its form during evaluation. `of scale`: the same for a decimal whose scale an expression
-    reads; the source has these zeros. `without zeros`: for one whose scale nobody knows. `without zone`: a cast to PostgreSQL's
+    reads; the source has these zeros. `without zeros`: for one of unknown scale. `without zone`: a cast to PostgreSQL's
     `timestamp`, whose text alone differs."""
     define("to decimal", "int", "decimal", int, "{0}::numeric", scale="same")
     for t in ("int", "decimal"):

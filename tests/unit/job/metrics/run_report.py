@@ -13,7 +13,8 @@ from processor.engine.rounds.round_counts import count_ages, stage_time
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.lag import TopicLag
-from processor.job.run.monitor import JobMonitor, JobPhase, LastBatch
+from processor.job.metrics.status import JobPhase
+from processor.job.run.monitor import JobMonitor, LastBatch
 from processor.language.definitions.load import load
 from processor.values.record import Record
 from registry.model import PastRuns

@@ -12,9 +12,9 @@ import pytest
 from processor.engine.rounds.events import JobEvent, Troubles
 from processor.environment.settings.settings import Settings
 from processor.errors import Fenced, KafkaError, Outage, Stopped
+from processor.job.metrics.status import JobPhase
 from processor.job.run import outages
 from processor.job.run import run_job as module
-from processor.job.run.monitor import JobPhase
 from processor.job.run.open_job import RunRequest
 from processor.job.run.run_job import run_again, run_to_end
 from registry.errors import LeaseLost, RegistryUnreachable

@@ -11,9 +11,9 @@ import pytest
 from processor.engine.rounds.events import JobEvent, Troubles
 from processor.environment.settings.settings import Settings
 from processor.errors import Fenced, Outage, StatestoreError, Stopped
+from processor.job.metrics.status import JobPhase
 from processor.job.run import run_job as module
 from processor.job.run.job import Job
-from processor.job.run.monitor import JobPhase
 from processor.job.run.run_job import run_job
 from processor.job.run.source import OffsetRanges
 from processor.job.run.topics import LOOK_SECONDS

@@ -346,7 +346,7 @@ FAULTS = [
         set_to("kafka.landings", []),
         "landings",
         "warning",
-        "user_profile does not land in table p: nobody knows how many messages wait",
+        "user_profile does not land in table p: an unknown number of messages wait",
         "start `statestore land` again, or `statestore land user_profile --remove f00`",
     ),
     Fault(
