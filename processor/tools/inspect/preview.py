@@ -429,6 +429,7 @@ def _warnings(plan: Plan, slots: tuple[SlotPreview, ...]) -> Iterator[str]:
                 node.join.shown
                 and node.join.many
                 and node.join.limit is None
+                and node.join.level < 2
                 and not (node.join.aggregated or node.join.listed)
             ):
                 yield f"{name}.{path}: a `many` without `limit` grows with its rows, and a message has a largest size; add one"
