@@ -23,7 +23,16 @@ from processor.engine.protocol.ledger import Run, end_round, read_run
 from processor.engine.protocol.pending import Turn, Work
 from processor.engine.protocol.segments import SegmentGroup, group_of
 from processor.engine.rounds.publish_stage import AskLimit, publish_lane
-from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult, hold_back
+from processor.engine.rounds.round import (
+    LaneResult,
+    Remembered,
+    Round,
+    RoundRules,
+    RoundTopics,
+    Stage,
+    StageResult,
+    hold_back,
+)
 from processor.engine.rounds.round_counts import RowReads, check_account, spending, stage_time
 from processor.engine.rounds.run_progress import RunProgress
 from processor.engine.rounds.step_runner import OpenWriter, Outbox, StepRunner
@@ -170,24 +179,26 @@ class RoundRunner:
             run=self.run,
             number=self.number,
             batch=max(self.batch, 0),
-            committed=committed,
-            expires_at=int(date) + settings.marker_days * DAY,
-            oldest=date - settings.marker_days * DAY + HOUR,
-            dead_letter_topic=settings.dead_letter_topic,
-            setup=progress.setup,
-            stopped=frozenset(progress.backlog.stopped),
-            unfit=frozenset(progress.unfit),
-            partitions=self.partitions,
-            truncates=progress.walks.truncates,
-            walk_page=settings.walk_page,
-            log_values=settings.log_values,
-            erased=progress.erased,
-            incarnations=self.incarnations,
-            release=statestore_version(),
-            forms=progress.forms,
             date=date,
-            read_first=frozenset() if progress.store.consistent else self.row_reads.entities(progress.plan),
-            proven=progress.walks.proven(progress.plan),
+            setup=progress.setup,
+            topics=RoundTopics(committed=committed, partitions=self.partitions, incarnations=self.incarnations),
+            remembered=Remembered(
+                stopped=frozenset(progress.backlog.stopped),
+                unfit=frozenset(progress.unfit),
+                truncates=progress.walks.truncates,
+                erased=progress.erased,
+                forms=progress.forms,
+                read_first=frozenset() if progress.store.consistent else self.row_reads.entities(progress.plan),
+                proven=progress.walks.proven(progress.plan),
+            ),
+            rules=RoundRules(
+                expires_at=int(date) + settings.marker_days * DAY,
+                oldest=date - settings.marker_days * DAY + HOUR,
+                dead_letter_topic=settings.dead_letter_topic,
+                walk_page=settings.walk_page,
+                log_values=settings.log_values,
+                release=statestore_version(),
+            ),
         )
 
     def _end_round(self, lanes: Iterable[LaneResult], tally: Mapping[str, int]) -> None:
