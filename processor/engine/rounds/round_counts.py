@@ -43,16 +43,18 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import inf
 from time import perf_counter
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from processor.counts import DEAD_LETTERS_OF, IN_TOPIC, OUTCOMES, REQUEST, STAGE, Count, Outcome, Stage
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.step import Root, Touch
-from processor.environment.settings.settings import BatchSettings
 from processor.errors import AccountError, TooManyRejects
 from processor.values.entity import AbsentChoice
 from processor.values.record import AbsentColumns, Change
 from statestore.store import Store
+
+if TYPE_CHECKING:
+    from processor.environment.settings.settings import BatchSettings
 
 REASONS_SHOWN = 5
 """Reasons that the message of a stop names, the most frequent first."""
@@ -64,7 +66,7 @@ def count_records(tally: Counter[str], outcome: Outcome, topic: str, records: in
     tally[f"{outcome}{IN_TOPIC}{topic}"] += records
 
 
-def check_account(tally: Mapping[str, int], letters: Mapping[str, str], settings: BatchSettings) -> None:
+def check_account(tally: Mapping[str, int], letters: Mapping[str, str], settings: "BatchSettings") -> None:
     """Raises AccountError when a record is not accounted for, TooManyRejects when the share of dead letters is above
     its limit. `letters`: the code of a reason -> `PLACE: REASON` of one of its dead letters."""
     read, dead = tally.get(Count.READ, 0), tally.get(Count.DEAD_LETTERS, 0)

@@ -36,10 +36,10 @@ from processor.engine.rounds.round import (
 from processor.engine.rounds.round_counts import RowReads, check_account, spending, stage_time
 from processor.engine.rounds.run_progress import RunProgress
 from processor.engine.rounds.step_runner import OpenWriter, Outbox, StepRunner
-from processor.environment.settings.settings import FAN_OUT_PAGE, statestore_version
+from processor.environment.settings.settings import statestore_version
 from processor.errors import Fenced, LostWrites
 from processor.values.framing import NO_SCHEMAS, FramedReader
-from statestore.store import Refused, Store
+from statestore.store import PAGE, Refused, Store
 
 Tasks = Any
 """The work of a round: a sequence per task, or records in a form that the executor knows (a data frame)."""
@@ -72,7 +72,7 @@ class InProcessExecutor:
     begin: BeginAttempt
     ask_limit: AskLimit | None = None
     rejects: Outbox | None = None
-    page: int = FAN_OUT_PAGE
+    page: int = PAGE
     schemas: FramedReader = NO_SCHEMAS
     open_writer: OpenWriter | None = None
 

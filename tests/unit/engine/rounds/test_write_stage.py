@@ -13,7 +13,6 @@ from processor.engine.protocol.segments import OpenChange, group_of, make_segmen
 from processor.engine.rounds.round import PublishSetup, Remembered, Round, RoundRules, RoundTopics, StageResult
 from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.write_stage import write_stage
-from processor.environment.settings.settings import FAN_OUT_PAGE
 from processor.errors import TruncateRefused
 from processor.language.definitions.load import load
 from processor.values.dead_letters import rejected_record
@@ -21,6 +20,7 @@ from processor.values.record import Message, Record
 from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.memory import MemoryStore
+from statestore.store import PAGE
 from tests.unit.engine.protocol.example import PLAN, key
 
 ROUND = Round(
@@ -201,7 +201,7 @@ def test_a_stage_says_what_operators_ask_of_its_records(task: Task) -> None:
 
 
 def test_a_stage_of_changes_with_many_roots_finds_the_rest_in_later_rounds(task: Task) -> None:
-    task.write(*(record("user", n, n, name="ada") for n in range(FAN_OUT_PAGE + 1)))
+    task.write(*(record("user", n, n, name="ada") for n in range(PAGE + 1)))
     found = task.write(record("pull", 0, 3, author="ada", title="t"))
-    assert len(found.roots) == FAN_OUT_PAGE
+    assert len(found.roots) == PAGE
     assert [(one.product, one.key) for one in found.fan_outs] == [("profile", "ada")]
