@@ -1,7 +1,6 @@
 """What a run prints and writes: the lines of a job, as text or as JSON with `--log json`; recorded lines of messages and dead
 letters; and a summary of counts. On a terminal the status line of a job stays below the others."""
 
-import argparse
 import json
 import os
 import shutil
@@ -32,14 +31,6 @@ ROUNDS = {
 """The counts that the line of a round shows, by the kind of the round."""
 CLEAR = "\r\x1b[K"
 """Goes to the begin of a terminal's line, and clears the line."""
-
-
-def add_log_flags(parser: argparse.ArgumentParser) -> None:
-    """Adds `--log` and `--quiet`."""
-    parser.add_argument(
-        "--log", choices=("text", "json"), default="text", help="the form of the lines: text (default), or JSON objects"
-    )
-    parser.add_argument("--quiet", action="store_true", help="print only warnings and errors")
 
 
 def event_text(event: JobEvent) -> str:

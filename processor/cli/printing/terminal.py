@@ -84,12 +84,6 @@ def _figures(done: int, total: int, about: str, seconds: float) -> str:
     return ", ".join(parts)
 
 
-def add_pretty(parser: argparse.ArgumentParser) -> None:
-    """Adds the flag `--pretty`."""
-    text = "print a line for each member, as on a terminal"
-    parser.add_argument("--pretty", action="store_true", help=text)
-
-
 def document_text(value: bytes, options: argparse.Namespace) -> str:
     """The document of an encoded value, for this terminal or this file."""
     if options.pretty or sys.stdout.isatty():
