@@ -14,6 +14,7 @@ from processor.cli.printing.output import (
     check_outputs,
     dead_letters_path,
     report_stopped_products,
+    row_lines,
     summary,
     to_records,
     write_dead_letters,
@@ -23,6 +24,7 @@ from processor.cli.printing.terminal import coloured, warn
 from processor.cli.verb import AUTHORS, DEAD_LETTER_FILE, DEFINITIONS, WITH_TESTS, flag, positive, seconds, verb
 from processor.counts import Count
 from processor.engine.plan.planning import plan_alone
+from processor.engine.protocol.epochs import topic_readers
 from processor.engine.protocol.gates import followed_topics
 from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.trial import Failure, Trial, batches, run_case
@@ -52,6 +54,7 @@ SHOWN = 5
     flag("--batch", "records in a batch (default: all in one)", "N", type=positive),
     flag("--lag", "delay of every index, in seconds (default 0)", "K", type=seconds, default=0.0),
     flag("--settings", "settings file, for its table [schema_registry]", "FILE"),
+    flag("--show-rows", "print how each record reads, in a line"),
     flag("--strict", "exit with 1 at a dead letter or an unknown topic"),
     flag("--json", "print one JSON object: messages (unless --to), dead letters, unknown topics, counts"),
     epilog=COUNTS,
@@ -70,13 +73,15 @@ def try_topics(options: argparse.Namespace) -> int:
         schemas=open_schemas(resolve_schema_registry(settings.schema_registry)),
     )
     unknown: Counter[str] = Counter()
-    known = {entity.topic: name for name, entity in definitions.entities.items()}
+    known = topic_readers({name: entity.topic for name, entity in definitions.entities.items()})
     ends = followed_topics(trial.plan)
     expected = {*known, *ends, *(entity.transactions for entity in definitions.entities.values())}
     seen: set[str] = set()
     letters: list[Rejected] = []
     try:
         for chunk in batches(_counted(read_records(options.source), expected, unknown, seen), options.batch):
+            if options.show_rows:
+                warn(*row_lines(chunk, definitions.entities, trial.schemas))
             trial.batch(chunk)
             trial.background_work()
         trial.finish()

@@ -61,8 +61,9 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
         f"correct `topic` or the columns of the entity, then replay; else let a transform write rows; {SEND_AGAIN}",
     ),
     "other-table": RejectReason(
-        "the record is of another table than the entity: it has no declared column outside the key",
-        "write `table` in the entity, then replay: the job ignores the records of other tables",
+        "the record is of another table than the entity: it has no declared column outside the key; or it names no table, and "
+        "the entity has `table`",
+        "write `table` in the entity, and `format` if null values are refused, then replay",
     ),
     "delete-unsaid": RejectReason(
         "a member of the row may say that the row is deleted, and the entity does not explain it",

@@ -24,11 +24,20 @@ from typing import Final, NamedTuple
 from processor.values import canonical_json
 from processor.values.avro_schema import adjusted_names, with_columns
 from processor.values.connect_schema import Schemas, schema_reading
+from processor.values.dead_letters import REPAIR
 from processor.values.decimal_forms import NO_FORMS, ColumnForms, shown_form
 from processor.values.entity import ColumnType, DecimalForm, Entity, placeholder_of
 from processor.values.envelopes.kind import Images, RowImage, RowImages, row_images
-from processor.values.envelopes.kinds import check_row, key_schemas, read_image, read_transaction, unwrap
-from processor.values.framing import NO_SCHEMAS, FramedReader, Part, SchemedValue, is_framed, refuse_other_registry
+from processor.values.envelopes.kinds import check_row, key_schemas, read_image, read_transaction, stated_tables, unwrap
+from processor.values.framing import (
+    NO_SCHEMAS,
+    FramedReader,
+    Part,
+    SchemedValue,
+    is_framed,
+    refuse_other_registry,
+    schema_ids,
+)
 from processor.values.reasons import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
 from processor.values.record import (
     UNAVAILABLE,
@@ -73,6 +82,40 @@ def decode(
             _decoders.clear()
         decoder = _decoders[id(entity), id(forms)] = Decoder(entity, forms)
     return decoder.decode(record, schemas)
+
+
+class TopicEntities:
+    """The entities by their topics. Those that share a topic have its records by their tables."""
+
+    __slots__ = ("_alone", "_sharing")
+
+    def __init__(self, entities: Iterable[Entity]) -> None:
+        by_topic: dict[str, list[Entity]] = {}
+        for entity in entities:
+            by_topic.setdefault(entity.topic, []).append(entity)
+        self._alone = {topic: found[0] for topic, found in by_topic.items() if len(found) == 1}
+        self._sharing = {topic: found for topic, found in by_topic.items() if len(found) > 1}
+
+    def of(self, record: Record, schemas: FramedReader = NO_SCHEMAS) -> Entity | None:
+        """The entity of a record; None where no entity names the topic. In a shared topic: the one that picks the table of the
+        record, where a schema counts before a database; without one the first, which refuses or ignores the record. There it
+        fetches the schemas of the record."""
+        if not self._sharing or record.topic not in self._sharing:
+            return self._alone.get(record.topic)
+        sharing = self._sharing[record.topic]
+        try:
+            schemas.fetch(schema_ids(record))
+            payload, _ = unwrap(read_part(record, "value", schemas), sharing[0])
+        except ValueError:
+            return sharing[0]
+        stated = stated_tables(payload) if type(payload) is dict else ()
+        return next((entity for table in stated for entity in sharing if entity.table == table), sharing[0])
+
+    def of_letter(self, letter: Rejected, schemas: FramedReader = NO_SCHEMAS) -> Entity | None:
+        """The entity of a dead letter. A repair names it: its record is the bare row."""
+        named = (one for one in self._sharing.get(letter.record.topic, ()) if one.name == letter.entity)
+        found = next(named, None) if letter.code == REPAIR else None
+        return found or self.of(letter.record, schemas)
 
 
 class ComparedColumns(NamedTuple):

@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from processor.engine.plan.row_image import version_of
-from processor.engine.protocol.decode import Decoder, decode
+from processor.engine.protocol.decode import Decoder, TopicEntities, decode
 from processor.engine.protocol.epochs import UNKNOWN, Incarnations
 from processor.engine.protocol.erasures import Erased, erasure_key, name_of, read_erasure
 from processor.values.canonical_json import read_beginning
@@ -169,16 +169,15 @@ class SettledDecode:
     forms: Forms
     settled: list[FormNote] = field(default_factory=list)
 
-    def decode_all(self, records: Iterable[Record], entities: Mapping[str, Entity]) -> list[Decoded]:
-        """What each record says. `entities`: by topic. A form that a record settles counts for all of them, those before it
-        too."""
-        decoded = [self.decode(record, entities.get(record.topic)) for record in records]
+    def decode_all(self, records: Iterable[Record], entities: TopicEntities) -> list[Decoded]:
+        """What each record says. A form that a record settles counts for all of them, those before it too."""
+        decoded = [self.decode(record, entities.of(record, self.schemas)) for record in records]
         settled = 0
         while len(self.settled) > settled:
             settled = len(self.settled)
             for n, one in enumerate(decoded):
                 if isinstance(one, Rejected):
-                    decoded[n] = self.decode(one.record, entities.get(one.record.topic))
+                    decoded[n] = self.decode(one.record, entities.of(one.record, self.schemas))
         return decoded
 
     def decode(self, record: Record, entity: Entity | None) -> Decoded:

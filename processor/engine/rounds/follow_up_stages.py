@@ -27,7 +27,7 @@ from processor.counts import Count
 from processor.engine.plan.plan import Plan, root_of
 from processor.engine.plan.row_image import version_of
 from processor.engine.plan.step import Root, Step
-from processor.engine.protocol.decode import decode
+from processor.engine.protocol.decode import TopicEntities, decode
 from processor.engine.protocol.find_roots import find_roots, resume
 from processor.engine.protocol.ledger import Mark, group_key, read_entry
 from processor.engine.protocol.open_changes import SettledSegment
@@ -253,10 +253,11 @@ CUT = (
 
 def replay_stage(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner) -> StageResult:
     """Replays dead letters, which are all those to replay of their partitions; letters of one key in their order. The
-    stage refuses a letter from before `round_.rules.oldest`, since DynamoDB may have dropped the marker of a later delete, and a
-    letter that still keeps a cut record."""
+    stage refuses a letter from before `round_.rules.oldest`, since DynamoDB may have dropped the marker of a later delete, and
+    a letter that still keeps a cut record."""
     reports: list[ReplayReport] = []
     decoding = SettledDecode(store=runner.store, schemas=runner.schemas, forms=round_.remembered.forms)
+    entities = TopicEntities(planned.entity for planned in round_.plan.entities.values())
     changes: list[Change] = []
     for letter in letters:
         record = letter.rejected.record
@@ -269,7 +270,7 @@ def replay_stage(letters: Iterable[DeadLetter], round_: Round, runner: StepRunne
         if letter.rejected.code in OF_DOCUMENTS:
             reports += runner.run([replay_document(letter.rejected, round_.plan)])
             continue
-        match _decoded(letter.rejected, round_.plan, decoding):
+        match _decoded(letter.rejected, entities, decoding):
             case Change(former=None) as change:
                 changes += (change, *change.others)
             case Change():
@@ -302,11 +303,11 @@ def _of_letters(of_rows: Iterable[ReplayReport]) -> Iterator[ReplayReport]:
         yield replace(worst, opened=tuple(one for report in reports for one in report.opened))
 
 
-def _decoded(letter: Rejected, plan: Plan, decoding: SettledDecode) -> Decoded:
+def _decoded(letter: Rejected, entities: TopicEntities, decoding: SettledDecode) -> Decoded:
     record = letter.record
-    for entity in plan.entities.values():
-        if entity.entity.topic == record.topic:
-            return _repair(record, entity.entity) if letter.code == REPAIR else decoding.decode(record, entity.entity)
+    entity = entities.of_letter(letter, decoding.schemas)
+    if entity is not None:
+        return _repair(record, entity) if letter.code == REPAIR else decoding.decode(record, entity)
     return Rejected(record=record, reason=f"no entity has the topic {record.topic} any more")
 
 

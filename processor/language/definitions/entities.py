@@ -122,6 +122,9 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
     flags = _read_flags(name, body, record_format, problems)
     source = _read_table(body, "source", problems)
     table = _read_table(body, "table", problems)
+    if table and record_format and not FORMATS[record_format].names_table:
+        what = f"entity `{name}` pins `format: {record_format}`, whose records name no table, so `table` picks none"
+        problems.add(body.key_node("table"), what, "remove `table`, and give each table its own topic")
     if len(problems) > before:
         return None
     entity = Entity(

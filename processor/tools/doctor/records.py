@@ -67,14 +67,14 @@ def check_records(around: CheckContext) -> Iterator[Finding]:
         if topic is None or (topic.rights is not None and "READ" not in topic.rights):
             continue
         records = around.kafka.last_records(entity.topic, SAMPLE)
-        bad = [*_absent_findings(records, around.plan.entities[entity.name]), *_format_findings(entity, records)]
+        bad = [*_absent_findings(records, around.plan.entities[entity.name]), *format_findings(entity, records)]
         yield from bad
         yield from _transaction_findings(entity, records)
         found = undeclared_forms(records, entity)
         forms_of = (form_finding(entity, c, found.get(c, frozenset()), settled.get(c)) for c in entity.columns)
         decimals = [one for one in forms_of if one is not None]
         yield from decimals
-        wrong += [*bad, *(one for one in decimals if one.state != "ok")]
+        wrong += [one for one in (*bad, *decimals) if one.state != "ok"]
     if not wrong:
         shown = "all columns, no other format, and no decimal whose form is unknown"
         yield ok(f"the last records of each topic show {shown}; looked at {SAMPLE} of each")
@@ -140,7 +140,7 @@ def _absent_findings(records: Iterable[Record], plan: EntityPlan) -> Iterator[Fi
             yield failure(f"{text}: documents show null", cure) if loud else warning(text, cure)
 
 
-def _format_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Finding]:
+def format_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Finding]:
     """The kinds of records that become dead letters, the tables that share a topic, and flags that may be deletes."""
     found: Counter[tuple[ReasonCode, str]] = Counter()
     for record in records:
@@ -155,6 +155,8 @@ def _format_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Find
     if len(tables) > 1 and not entity.table:
         text = f"{entity.topic}: its records are of the tables {', '.join(sorted(tables))}, and entity {entity.name} takes all"
         yield warning(text, "write `table` in the entity, the table whose records count; the job ignores the others")
+    if entity.table and tables:
+        yield _table_finding(entity, tables, sum(entity.table in stated_tables(payload) for payload in payloads))
     rules = sorted({text for one in payloads if (text := kind_of(one, entity)[0].partitioned_by(one))})
     if len(rules) > 1 and len({record.partition for record in records}) > 1:
         text = f"{entity.topic}: {' and '.join(rules)} choose the partitions of its records, so a row has changes in several"
@@ -167,6 +169,17 @@ def _format_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Find
         yield warning(
             text, f"declare {name} if it is a column, or write `deleted: {{column: {name}}}` if it says a delete"
         )
+
+
+def _table_finding(entity: Entity, tables: Counter[str], own: int) -> Finding:
+    """How many records are of the entity's `table`. `tables`: those that records name."""
+    shown, total = ", ".join(sorted(tables)), sum(tables.values())
+    text = f"{entity.topic}: {own} of the last {total} records are of the table {entity.table} of entity {entity.name}"
+    if not own:
+        return warning(
+            f"{text}: they are of {shown}", "correct `table` of the entity, if the topic should have its rows"
+        )
+    return ok(f"{text}, which ignores {total - own}")
 
 
 def _payloads(records: Iterable[Record], entity: Entity) -> Iterator[dict[str, object]]:

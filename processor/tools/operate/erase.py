@@ -34,6 +34,7 @@ from typing import Literal, NamedTuple
 
 from processor.counts import Count
 from processor.engine.plan.plan import LedgerPlace, Plan, root_of
+from processor.engine.protocol.epochs import topic_readers
 from processor.engine.protocol.erasures import Erasure
 from processor.engine.protocol.ledger import NO_DOCUMENT, group_key, read_entry
 from processor.engine.protocol.replays import forget_letter
@@ -393,7 +394,8 @@ def _erasure(job: Job, entity: str, topic: str) -> tuple[Erasure, Mapping[int, i
     present = job.admin.topics(sorted(named - {""}))
     ends = {name: job.admin.ends(name) for name in present}
     new = ends.get(topic, {})
-    epochs = check_topics(job.registry, job.admin, [(topic, p) for p in new], {topic: entity})
+    readers = topic_readers({name: one.entity.topic for name, one in job.driver.plan.entities.items()})
+    epochs = check_topics(job.registry, job.admin, [(topic, p) for p in new], {topic: readers.get(topic, entity)})
     versions = {p: encode_version(epochs.of(topic, p, end), p, end) for p, end in new.items()}
     return Erasure(versions, ends={present[name].id: offsets for name, offsets in ends.items()}), new
 

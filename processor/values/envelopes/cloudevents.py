@@ -23,7 +23,7 @@ from processor.values.envelopes.debezium import DEBEZIUM
 from processor.values.envelopes.dms import DMS
 from processor.values.envelopes.flattened import FLATTENED
 from processor.values.envelopes.goldengate import GOLDENGATE
-from processor.values.envelopes.kind import Envelope, Images, Payload, field_schemas
+from processor.values.envelopes.kind import Envelope, Images, Payload, field_schemas, place_of
 from processor.values.envelopes.plain import PLAIN
 from processor.values.reasons import Mismatch, unexpected
 from processor.values.record import Value
@@ -97,16 +97,17 @@ def _envelope(payload: Payload) -> Payload:
 
 def _tables(payload: Payload) -> tuple[str, ...]:
     data = _envelope(payload)
-    return next(filter(None, (kind.tables(data) for kind in INSIDE)), ()) if data else ()
+    return next(filter(None, (kind.tables(data) for kind in (*INSIDE, FLATTENED))), ()) if data else ()
 
 
 def _transaction(payload: Payload) -> SourceTransaction | None:
     return DEBEZIUM.transaction(_envelope(payload))
 
 
-def _wrap(row: Payload) -> Value:
+def _wrap(row: Payload, table: str) -> Value:
     event = {"specversion": "1.0", "id": "1", "source": "/statestore", "type": "row"}
-    return {**event, f"{_PREFIX}op": "c", "data": {"before": None, "after": row}}
+    place = {f"{_PREFIX}{name}": text for name, text in place_of(table).items() if text}
+    return {**event, f"{_PREFIX}op": "c", **place, "data": {"before": None, "after": row}}
 
 
 CLOUDEVENTS: Final = Envelope(

@@ -72,7 +72,9 @@ def entities(draw: st.DrawFn, name: str) -> Entity:
         format=record_format,
         truncate=draw(st.sampled_from(["refuse", "ignore", "delete"])),
         decimals=draw(st.sampled_from([None, "text", "bytes", dict.fromkeys(numbers[:1], "bytes")])),
-        table=draw(st.sampled_from(["", "orders", "public.orders"])),
+        table=draw(st.sampled_from(["", "orders", "public.orders"]))
+        if record_format is None or FORMATS[record_format].names_table
+        else "",
         deleted=()
         if record_format and FORMATS[record_format].operation
         else tuple(draw(st.lists(st.sampled_from(FLAGS), min_size=record_format == "row", max_size=2))),
