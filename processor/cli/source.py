@@ -314,6 +314,8 @@ def source_lines(found: ComparedEntity, shown: int) -> Iterator[str]:
             f"  the table has no column {name}, so documents show null or an old value: correct `columns` of the entity"
         )
         yield visible_line(text)
+    if table.nulled:
+        yield visible_line(f"  a value that its type cannot hold compares as null: {', '.join(table.nulled)}")
     if table.left_out:
         reasons = ", ".join(f"{name} ({why})" for name, why in table.left_out.items())
         yield visible_line(f"  not compared: {reasons}")
@@ -330,6 +332,7 @@ def source_json(found: ComparedEntity, shown: int) -> dict[str, Any]:
         "moving": len(found.moving),
         "missing_columns": list(found.table.gone),
         "not_compared": dict(found.table.left_out),
+        "compared_as_null": list(found.table.nulled),
     }
 
 

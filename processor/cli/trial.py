@@ -32,6 +32,7 @@ from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import read_settings
 from processor.errors import StatestoreError
 from processor.job.kafka.schemas import open_schemas
+from processor.job.metrics.status import nulled_lines
 from processor.language.definitions.load import files_below, load_directory, read_tests
 from processor.language.definitions.product_tests import Case, read_cases
 from processor.text import nearest_topic
@@ -89,7 +90,7 @@ def try_topics(options: argparse.Namespace) -> int:
         letters += map(rejected_record, trial.rejects.messages)
         write_dead_letters(letters, dead_letters_path(options.dead_letters, options.to))
         unseen = {topic: name for topic, name in known.items() if topic not in seen}
-        warn(*_complaints(letters, unknown, unseen), *_part_lines(trial.tally, ends - seen))
+        warn(*_complaints(letters, unknown, unseen), *nulled_lines(trial.tally), *_part_lines(trial.tally, ends - seen))
     published = list(to_records(trial.published.messages))
     if options.to or not options.json:
         write_published(published, options.to or "-")

@@ -40,7 +40,7 @@ from processor.engine.protocol.walks import FilledRow, WalkedPage, WalkPage, fil
 from processor.engine.protocol.write_state import keep_edges
 from processor.engine.rounds.decoding import SettledDecode, split_erased
 from processor.engine.rounds.round import Round, StageResult
-from processor.engine.rounds.round_counts import UNKNOWN
+from processor.engine.rounds.round_counts import UNKNOWN, count_nulled
 from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.write_stage import open_touched, run_in_chunks, union
 from processor.values.dead_letters import REPAIR, DeadLetter, seen_version
@@ -290,7 +290,8 @@ def replay_stage(letters: Iterable[DeadLetter], round_: Round, runner: StepRunne
     of_rows += (report for reports_of_key in runner.run(steps) for report in reports_of_key)
     reports += _of_letters(of_rows)
     segments = tuple(make_segment(item.sk, (change,)) for report in reports for item, change in report.opened)
-    return StageResult(replayed=tuple(reports), opened=segments, forms=tuple(decoding.settled))
+    tally = count_nulled(counted)
+    return StageResult(tally=tally, replayed=tuple(reports), opened=segments, forms=tuple(decoding.settled))
 
 
 def _of_letters(of_rows: Iterable[ReplayReport]) -> Iterator[ReplayReport]:

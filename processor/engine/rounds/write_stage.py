@@ -23,7 +23,7 @@ from processor.engine.protocol.walks import TruncateGoal
 from processor.engine.protocol.write_state import keep_edges, never_visible, write_state
 from processor.engine.rounds.decoding import SettledDecode, shown_keys, split_erased
 from processor.engine.rounds.round import CHUNK, Round, StageResult
-from processor.engine.rounds.round_counts import count_absent, count_records, count_updates
+from processor.engine.rounds.round_counts import count_absent, count_nulled, count_records, count_updates
 from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import TruncateRefused
 from processor.values import canonical_json
@@ -52,6 +52,7 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
         if not change.part:
             task.ignore(change.record, "erased")
     absent = count_absent(changes)
+    task.tally.update(count_nulled(changes))
     written = task.write(dedupe(changes))
     runner.outbox.flush()
     updates = count_updates((touch for _, touch in written), round_.plan)

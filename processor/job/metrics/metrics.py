@@ -18,7 +18,18 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from processor.counts import BATCH, DEAD_LETTERS_OF, IGNORED_AS, IN_TOPIC, OUTCOMES, REQUEST, STAGE, STAGES, Count
+from processor.counts import (
+    BATCH,
+    DEAD_LETTERS_OF,
+    IGNORED_AS,
+    IN_TOPIC,
+    NULLED_OF,
+    OUTCOMES,
+    REQUEST,
+    STAGE,
+    STAGES,
+    Count,
+)
 from processor.engine.rounds.round_counts import AGE_BOUNDS, AGE_BUCKETS, AGE_SUM, LAG_BOUNDS, LAG_BUCKETS, LAG_SUM
 from processor.values.reasons import REASONS
 from statestore.store import HALF_UNITS, RETRIES, THROTTLES
@@ -221,6 +232,13 @@ def _absent_columns(report: Report) -> Values:
     return {(one["entity"], one["column"]): one["records"] for one in found if not one["choice"]}
 
 
+def _nulled(report: Report) -> Values:
+    places = {
+        name.removeprefix(NULLED_OF): count for name, count in report["counts"].items() if name.startswith(NULLED_OF)
+    }
+    return {tuple(place.split(".", 1)): count for place, count in places.items()}
+
+
 def _gate_ages(report: Report) -> Values:
     ages = {
         product: 0.0 if gate["since"] is None else report["at"] - gate["since"]
@@ -325,6 +343,14 @@ METRICS = (
             labels=("entity", "column"),
             read=_absent_columns,
             alarm=_alarm("absent_columns", "warning", f"Records lack a declared column: {_STATUS}"),
+        ),
+        _counter(
+            "unrepresentable_values_total",
+            "values",
+            "Values that the declared type of their column cannot hold, and which are null because the entity says "
+            "`unrepresentable`.",
+            labels=("entity", "column"),
+            read=_nulled,
         ),
     ),
     *_group(

@@ -16,7 +16,7 @@ from enum import Enum
 from math import inf
 from typing import Any
 
-from processor.counts import IGNORED_AS, IN_TOPIC, Count
+from processor.counts import IGNORED_AS, IN_TOPIC, NULLED_OF, Count
 from processor.engine.protocol.gates import AwaitedTransaction
 from processor.engine.rounds.round_counts import AGE_BOUNDS, Freshness, read_freshness
 from processor.job.metrics.metrics import RETENTION_PERCENT
@@ -98,6 +98,14 @@ def wrong_in_report(state: Mapping[str, Any]) -> Iterator[str]:
         yield f"{walk} stopped: {why}"
     yield from (one["text"] for one in state.get("absent_columns", {}).values() if one["loud"])
     yield from (state[name] for name in ("refusal", "no_topic") if state.get(name))
+
+
+def nulled_lines(tally: Mapping[str, int]) -> Iterator[str]:
+    """The columns with values that their type cannot hold, which are null."""
+    for name, count in sorted(tally.items()):
+        if name.startswith(NULLED_OF):
+            entity, _, column = name.removeprefix(NULLED_OF).partition(".")
+            yield f"column {column} of entity {entity}: {count:,} values that its type cannot hold are null"
 
 
 def moment(at: datetime) -> str:

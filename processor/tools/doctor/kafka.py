@@ -11,7 +11,7 @@ from processor.engine.protocol.epochs import entities_of, last_topic, topic_read
 from processor.environment.settings.resolve import resolve_schema_registry
 from processor.errors import BoundaryError
 from processor.finding import Checks, Finding, NothingToCheck, failure, is_this_machine, ok, warning
-from processor.job.kafka.schemas import avro_products, open_client
+from processor.job.kafka.schemas import avro_products, open_client, registration_refusal
 from processor.tools.doctor.context import KAFKA, CheckContext, shown_address, unreachable
 from processor.tools.doctor.table import existing_registry
 from processor.values.dead_letters import SMALLEST_LIMIT
@@ -267,7 +267,7 @@ def check_schema_registry(around: CheckContext) -> Iterator[Finding]:
         return
     client = open_client(access)
     try:
-        yield ok(f"{dict(access)['url']} knows {', '.join(client.kinds())}")
+        yield ok(client.probe())
     finally:
         client.close()
 
@@ -283,7 +283,9 @@ def check_avro_products(around: CheckContext) -> Iterator[Finding]:
         yield ok("the documents of all products are JSON")
         return
     names = ", ".join(sorted(product.name for product in products))
-    if around.settings.schema_registry:
+    if refusal := registration_refusal(around.settings.schema_registry):
+        yield failure(f"{names}: {refusal}", SCHEMAS)
+    elif around.settings.schema_registry:
         yield ok(f"the job registers the schemas of {names}")
     else:
         yield failure(

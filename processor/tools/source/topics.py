@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from processor.engine.protocol.decode import read_part
 from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import Settings
-from processor.job.kafka.schemas import open_client, open_schemas
+from processor.job.kafka.schemas import has_subjects, open_confluent, open_schemas
 from processor.tools.source.column_types import SeenValues, schema_column
 from processor.tools.source.draft import DraftColumn, DraftEntity, fit_limits, guess_references, short_names
 from processor.values import canonical_json
@@ -22,7 +22,7 @@ from processor.values.envelopes.debezium import DEBEZIUM
 from processor.values.envelopes.delete_flags import SeenFlag, flag_text, seen_flags
 from processor.values.envelopes.kind import Envelope, RowImage, row_images
 from processor.values.envelopes.kinds import FORMATS, key_schemas, kind_of, read_image, stated_tables, unwrap
-from processor.values.framing import NO_SCHEMAS, FramedReader, is_framed, schema_ids
+from processor.values.framing import NO_SCHEMAS, FramedReader, is_framed
 from processor.values.reasons import reason_code
 from processor.values.record import Record, Value
 from processor.values.recorded_topics import read_records
@@ -39,7 +39,7 @@ def draft_topics(records: Iterable[Record], schemas: FramedReader = NO_SCHEMAS) 
     for record in records:
         if record.topic not in topics:
             topics[record.topic] = _Topic(record.topic)
-        schemas.fetch(schema_ids(record))
+        schemas.fetch(record)
         if table := topics[record.topic].add(record, schemas):
             tables.setdefault(record.topic, {}).setdefault(table, _Topic(record.topic)).add(record, schemas)
     seen: dict[tuple[str, str], _Topic] = {}
@@ -309,8 +309,8 @@ def kafka_entities(settings: Settings, prefix: str | None) -> list[DraftEntity]:
     access = resolve_schema_registry(settings.schema_registry)
     records: Iterable[Record] = _sample(settings, prefix) if settings.bootstrap_servers else ()
     found = draft_topics(records, open_schemas(access))
-    if access:
-        found += draft_subjects(open_client(access), prefix, {entity.topic for entity in found})
+    if has_subjects(access):
+        found += draft_subjects(open_confluent(access), prefix, {entity.topic for entity in found})
         names = short_names(entity.topic for entity in found)
         found = [replace(entity, name=names[entity.topic]) for entity in found]
     return guess_references(sorted(found, key=lambda entity: entity.name))

@@ -18,19 +18,21 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from processor.values.entity import Entity
+from processor.values.envelopes.canal import CANAL
 from processor.values.envelopes.cockroach import COCKROACH
 from processor.values.envelopes.debezium import DEBEZIUM
 from processor.values.envelopes.dms import DMS
 from processor.values.envelopes.flattened import FLATTENED
 from processor.values.envelopes.goldengate import GOLDENGATE
 from processor.values.envelopes.kind import Envelope, Images, Payload, field_schemas, place_of
+from processor.values.envelopes.maxwell import MAXWELL
 from processor.values.envelopes.plain import PLAIN
 from processor.values.reasons import Mismatch, unexpected
 from processor.values.record import Value
 from processor.values.source_transaction import PLACE, SourceTransaction
 from processor.values.values import DEBEZIUM as DEBEZIUM_TEXT
 
-INSIDE: Final = (DEBEZIUM, DMS, GOLDENGATE, COCKROACH)
+INSIDE: Final = (DEBEZIUM, DMS, GOLDENGATE, COCKROACH, MAXWELL, CANAL)
 """The kinds that an event may wrap."""
 _PREFIX: Final = "iodebezium"
 _PIN: Final = "pin `format: cloudevents` if its data is the row of a table, whole"
@@ -122,7 +124,10 @@ CLOUDEVENTS: Final = Envelope(
     tables=_tables,
     transaction=_transaction,
     key_columns=lambda payload: next(filter(None, (kind.key_columns(_envelope(payload)) for kind in INSIDE)), ()),
-    rows=("data", *(f"data.{inner}{side}" for inner in ("", "payload.") for side in ("after", "before", "data"))),
+    rows=(
+        "data",
+        *(f"data.{inner}{side}" for inner in ("", "payload.") for side in ("after", "before", "data", "old")),
+    ),
     sample='{"specversion": "1.0", "type": "t", "source": "s", "iodebeziumop": "c", "data": {"after": {"id": 1}}}',
     deletes="that of the kind inside `data`",
     transactions="that of the kind inside `data`",

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from processor.tools.doctor.records import format_findings, undeclared_forms
+from processor.values.framing import NO_SCHEMAS
 from processor.values.record import Record
 from tests.unit.engine.protocol.decoding import entity, envelope, raw, with_schema
 
@@ -67,5 +68,5 @@ def test_the_tables_of_a_topic_show_how_many_records_the_entity_takes(table: str
     values = [{**row(None), "source": {"table": name}} for name in ("orders", "users", "users")]
     records = [Record(topic="t", partition=0, offset=n, key=None, value=raw(value)) for n, value in enumerate(values)]
     picked = replace(entity("t", "id", "id int, x decimal(10,2), s string"), table=table)
-    (found,) = format_findings(picked, records)
+    (found,) = format_findings(picked, records, NO_SCHEMAS)
     assert (found.state, found.text) == (state, f"t: {text}")
