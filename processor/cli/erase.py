@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from processor.cli.choices import chosen_entity, stored_state, typed_key
 from processor.cli.options import JOB, reachable_settings, require_settings, user_name
-from processor.cli.printing.output import JobLog
-from processor.cli.printing.terminal import warn
+from processor.cli.printing.output import JobLog, warn
 from processor.cli.process import StopSignals, open_operator_run
 from processor.cli.stored_letters import positions
 from processor.cli.verb import ENTITY, LOG, OPERATORS, TAKE_OVER, flag, verb

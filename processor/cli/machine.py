@@ -22,8 +22,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from processor.cli.options import print_progress, require_packages, set_embedded_credentials, with_addresses
-from processor.cli.printing.output import summary
-from processor.cli.printing.terminal import coloured, warn
+from processor.cli.printing.output import coloured, summary, warn
 from processor.cli.verb import JSON, MACHINE, flag, one_of, verb, verb_with_actions
 from processor.counts import Count
 from processor.environment.embedded import BROKER, CONSOLE, OPENSEARCH, SERVER, Addresses, PartsStatus, down, status, up
