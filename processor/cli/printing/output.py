@@ -1,9 +1,9 @@
 """What a run prints and writes: the lines of a job, as text or as JSON with `--log json`; recorded lines of messages and dead
 letters; how the job reads a record; and a summary of counts. On a terminal the status line of a job stays below the others.
 
-A terminal shows colours (not where NO_COLOR is set: no-color.org), a document, and how far long work is: on a terminal by a bar
-for each phase, in one line; elsewhere by a line every 10 s, without a bar. A phase ends with its last state, on a line of its own. A
-stream that is no terminal gets no control character.
+A terminal shows colours (not where NO_COLOR is set: no-color.org), a document, and how far long work is: on a terminal by a
+bar for each phase, in one line; elsewhere by a line every 10 s, without a bar. A phase ends with its last state, on a line
+of its own. A stream that is no terminal gets no control character.
 """
 
 import argparse
