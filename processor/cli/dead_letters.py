@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from processor.cli.choices import stored_state
 from processor.cli.options import KAFKA, REGISTRY, TABLE, reachable_settings, reason, user_name
-from processor.cli.printing.terminal import warn
+from processor.cli.printing.output import warn
 from processor.cli.stored_letters import ask, is_at, living_job, positions, read_stored_letters, request_lines, withdraw
 from processor.cli.verb import OPERATORS, WHY, FlagGroup, flag, natural, verb_with_actions
 from processor.counts import Count

@@ -1,8 +1,8 @@
 """The verbs of this machine.
 
 `demo` and `tour` show what statestore does. The demo runs the main job on embedded parts and real data, once with its table in
-Postgres and once in moto, and compares the documents of each run with the answer of SQL. The tour shows a small sample, in this
-process and in well under a second.
+each kind of store, and compares the documents of each run with the answer of SQL. The tour shows a small sample, in this process
+and in well under a second.
 
 `local up|status|produce|down` starts embedded parts that run on between commands, shows them, puts recorded topics into their
 Kafka, stops them. `completion` prints the script that completes verbs in bash or zsh. Results go to stdout (with `--json` one
@@ -22,8 +22,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from processor.cli.options import print_progress, require_packages, set_embedded_credentials, with_addresses
-from processor.cli.printing.output import summary
-from processor.cli.printing.terminal import coloured, warn
+from processor.cli.printing.output import coloured, summary, warn
 from processor.cli.verb import JSON, MACHINE, flag, one_of, verb, verb_with_actions
 from processor.counts import Count
 from processor.environment.embedded import BROKER, CONSOLE, OPENSEARCH, SERVER, Addresses, PartsStatus, down, status, up
@@ -133,12 +132,8 @@ def _run_recorded(stores: Sequence[str], parts: OpenParts) -> int:
     roots = {key for made in runs for key in made.documents}
     differing = {key for key in roots if len({made.documents.get(key) for made in runs}) > 1}
     if len(runs) > 1:
-        same = (
-            "the runs published different documents"
-            if differing
-            else "both runs published the same documents, byte for byte"
-        )
-        print(coloured(same, "red" if differing else "green"))
+        documents = "different documents" if differing else "the same documents, byte for byte"
+        print(coloured(f"the runs published {documents}", "red" if differing else "green"))
     wrong = {key for made in runs for key in made.wrong} | {key.decode() for key in differing}
     warn(*(f"the document {key} differs" for key in sorted(wrong)[:10]))
     return 1 if wrong else 0

@@ -20,7 +20,7 @@ from processor.cli.options import (
     source_address,
     user_name,
 )
-from processor.cli.printing.terminal import ProgressBar, warn
+from processor.cli.printing.output import ProgressBar, warn
 from processor.cli.stored_letters import follow, living_job, read_stored_letters
 from processor.cli.verb import flag, positive, seconds, source_flags
 from processor.engine.plan.plan import EntityPlan, Plan

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from processor.cli.choices import stored_state
 from processor.cli.options import require_settings, user_name
-from processor.cli.printing.terminal import ProgressBar, warn
+from processor.cli.printing.output import ProgressBar, warn
 from processor.engine.protocol.replays import PARTITION, ReplayOutcome, ReplayReport, letter_position
 from processor.errors import SettingError, StatestoreError
 from processor.job.run.dead_letters import dead_letter_outcomes

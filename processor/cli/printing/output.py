@@ -1,5 +1,10 @@
 """What a run prints and writes: the lines of a job, as text or as JSON with `--log json`; recorded lines of messages and dead
-letters; how the job reads a record; and a summary of counts. On a terminal the status line of a job stays below the others."""
+letters; how the job reads a record; and a summary of counts. On a terminal the status line of a job stays below the others.
+
+A terminal shows colours (not where NO_COLOR is set: no-color.org), a document, and how far long work is: on a terminal by a
+bar for each phase, in one line; elsewhere by a line every 10 s, without a bar. A phase ends with its last state, on a line
+of its own. A stream that is no terminal gets no control character.
+"""
 
 import argparse
 import json
@@ -8,11 +13,11 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import Lock
+from time import monotonic
 from typing import Any, TextIO
 
-from processor.cli.printing.terminal import warn
 from processor.counts import OUTCOMES, REQUEST, Count
 from processor.engine.protocol.decode import TopicEntities, read_part
 from processor.engine.protocol.pending import stopped_line
@@ -20,7 +25,7 @@ from processor.engine.rounds.decoding import SettledDecode
 from processor.engine.rounds.events import JobEvent
 from processor.engine.rounds.round_counts import AGE_BUCKETS, FRESHNESS
 from processor.job.metrics.status import freshness_text, lag_text
-from processor.text import visible_line
+from processor.text import visible, visible_line
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.envelopes.kind import row_images
@@ -29,6 +34,81 @@ from processor.values.framing import FramedReader
 from processor.values.record import UNAVAILABLE, Change, Decoded, Ignored, Message, Record, Rejected, Truncated, Value
 from processor.values.recorded_topics import check_writable, open_writer, to_line, to_reject_line
 from statestore.memory import MemoryStore
+
+_CODES = {"red": "31", "green": "32", "bold": "1"}
+
+
+def warn(*lines: str) -> None:
+    """Prints lines to standard error: what a person must know, but no program that reads the result."""
+    for line in lines:
+        print(visible_line(line), file=sys.stderr)
+
+
+def coloured(text: str, colour: str) -> str:
+    """The text in a colour (red, green, bold). Without a terminal, or with another name, the text itself."""
+    if colour not in _CODES or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return f"\033[{_CODES[colour]}m{text}\033[0m"
+
+
+LINE_SECONDS = 10.0
+MOST_CELLS = 40
+"""The longest bar, in characters."""
+
+
+class ProgressBar:
+    """Writes to a stream. `clock`: seconds."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = monotonic) -> None:
+        self._stream, self._clock, self._terminal = stream, clock, stream.isatty()
+        self._phase, self._began, self._written, self._line = "", 0.0, 0.0, ""
+
+    def show(self, phase: str, done: int, total: int | None, *, about: bool = False, note: str = "") -> None:
+        """Shows how many items of a phase are done. `total`: None where unknown; `about`: an estimate; `note`: more text."""
+        now = self._clock()
+        if phase != self._phase:
+            self.close()
+            self._phase, self._began, self._written = phase, now, now
+        known = total if total and done <= total else 0  # an estimate may be too low
+        text = _figures(done, known, "about " if about else "", now - self._began) + note
+        if self._terminal:
+            width = shutil.get_terminal_size().columns - 1
+            cells = min(MOST_CELLS, width - len(f"{phase} [] {text}"))
+            bar = f"[{'#' * (cells * done // known):-<{cells}}] " if known and cells > 0 else ""
+            self._line = f"{phase} {bar}{text}"[:width]
+            self._write(f"\r{self._line:<{width}}")
+        else:
+            self._line = f"{phase}: {text}"
+            if now - self._written >= LINE_SECONDS:
+                self.close()
+                self._written = now
+
+    def close(self) -> None:
+        """Ends the line of a phase, so that other lines begin below it."""
+        if self._line:
+            self._write("\n" if self._terminal else f"{self._line}\n")
+            self._line = ""
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+
+def _figures(done: int, total: int, about: str, seconds: float) -> str:
+    """Items, their share, how many a second, and the time that is left by this rate. `total`: 0 where it is unknown."""
+    rate = done / seconds if seconds else 0.0
+    parts = [f"{done:,} of {about}{total:,} items, {100 * done // total} %" if total else f"{done:,} items"]
+    parts += [f"{rate:,.0f}/s"] if rate else []
+    parts += [f"{timedelta(seconds=round((total - done) / rate))} left"] if rate and total else []
+    return ", ".join(parts)
+
+
+def document_text(value: bytes, options: argparse.Namespace) -> str:
+    """The document of an encoded value, for this terminal or this file."""
+    if options.pretty or sys.stdout.isatty():
+        return visible(canonical_json.dumps_indented(canonical_json.loads(value)))
+    return visible_line(value.decode())
+
 
 ROUNDS = {
     "batch": (Count.READ, Count.APPLIED, Count.DEAD_LETTERS, Count.PUBLISHED),
@@ -40,14 +120,6 @@ ROUNDS = {
 """The counts that the line of a round shows, by the kind of the round."""
 CLEAR = "\r\x1b[K"
 """Goes to the begin of a terminal's line, and clears the line."""
-
-
-def add_log_flags(parser: argparse.ArgumentParser) -> None:
-    """Adds `--log` and `--quiet`."""
-    parser.add_argument(
-        "--log", choices=("text", "json"), default="text", help="the form of the lines: text (default), or JSON objects"
-    )
-    parser.add_argument("--quiet", action="store_true", help="print only warnings and errors")
 
 
 def event_text(event: JobEvent) -> str:

@@ -148,7 +148,7 @@ def has_ended(item: Item | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedChange:
-    """How a replay ended, and the change that it opened, if any. `row`: the row as the table has it now, None where an
+    """How a replay ended, and the change that it opened, if any. `row`: the row as it is in the table now, None where an
     earlier attempt had ended the replay. `reason`: why the step refused the change."""
 
     outcome: Literal["applied", "superseded", "refused"]

@@ -75,7 +75,7 @@ def _shown(change: OpenChange) -> SettledChange:
 
 
 def _row_now(change: OpenChange, item: Item | None) -> tuple[Row, tuple[tuple[int, str], ...]]:
-    """The row of a change as the table has it, and its slots. A row that is gone keeps version and slots of the change."""
+    """The row of a change as it is in the table, and its slots. A row that is gone keeps version and slots of the change."""
     if item is None:
         gone = Row(key=change.key, version=change.version, columns=None, more={}, slots={}, pending=())
         return gone, change.slots

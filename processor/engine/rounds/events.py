@@ -33,7 +33,7 @@ Report = Callable[[JobEvent], None]
 
 
 def no_report(_event: JobEvent) -> None:
-    """The report of a driver whose events nobody shows."""
+    """Discards the events."""
 
 
 _STARTED = time() - monotonic()

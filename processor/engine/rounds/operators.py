@@ -90,7 +90,7 @@ class Eraser:
         former = frozenset[JoinKey]().union(*(change.former.union(change.slots) for change in known))
         replays = notes_of_row(store.partition(REPLAY_NOTES), key)
         former = former.union(*map(noted_keys, replays))
-        expires_at = rounds.next_round().expires_at
+        expires_at = rounds.next_round().rules.expires_at
         erasing = erase(key, plan, erasure, former=former, opens=opens, expires_at=expires_at)
         (erased,) = StepRunner(store=store).run([keep_edges(erasing, plan)])
         progress.erased |= {name_of(erasure_key(entity, sk))}
@@ -133,7 +133,7 @@ class Eraser:
         store.write(write_erasure(note, known._replace(sequences={**known.sequences, **sequences})))
         gone = [key for key, some in entries.items() if all(entry.hash == NO_DOCUMENT for entry in some.values())]
         for key in gone:
-            store.write(retire_entries(key, found[key], rounds.next_round().expires_at))
+            store.write(retire_entries(key, found[key], rounds.next_round().rules.expires_at))
         ended = [
             (key, products[number], entry.seq)
             for key, some in entries.items()

@@ -30,7 +30,7 @@ show takes the write units of the row again where DynamoDB refuses it. So that w
 updates are such ones. The choice needs no memory: each run measures the share again.
 
 `AbsentReport` says which declared columns the records of an entity lack: a column that the source renamed, dropped or does not
-log is null in documents, and nobody would know.
+log is null in documents, unnoticed.
 
 A record with a schema, and a record of Debezium, has each column of its table. So one such record without a column is proof. A
 plain row may leave a column out, so only a long run of rows without a column that earlier rows had is a sign.
@@ -43,16 +43,18 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import inf
 from time import perf_counter
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from processor.counts import DEAD_LETTERS_OF, IN_TOPIC, NULLED_OF, OUTCOMES, REQUEST, STAGE, Count, Outcome, Stage
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.step import Root, Touch
-from processor.environment.settings.settings import BatchSettings
 from processor.errors import AccountError, TooManyRejects
 from processor.values.entity import AbsentChoice
 from processor.values.record import AbsentColumns, Change
 from statestore.store import Store
+
+if TYPE_CHECKING:
+    from processor.environment.settings.settings import BatchSettings
 
 REASONS_SHOWN = 5
 """Reasons that the message of a stop names, the most frequent first."""
@@ -64,7 +66,7 @@ def count_records(tally: Counter[str], outcome: Outcome, topic: str, records: in
     tally[f"{outcome}{IN_TOPIC}{topic}"] += records
 
 
-def check_account(tally: Mapping[str, int], letters: Mapping[str, str], settings: BatchSettings) -> None:
+def check_account(tally: Mapping[str, int], letters: Mapping[str, str], settings: "BatchSettings") -> None:
     """Raises AccountError when a record is not accounted for, TooManyRejects when the share of dead letters is above
     its limit. `letters`: the code of a reason -> `PLACE: REASON` of one of its dead letters."""
     read, dead = tally.get(Count.READ, 0), tally.get(Count.DEAD_LETTERS, 0)

@@ -23,14 +23,23 @@ from processor.engine.protocol.ledger import Run, end_round, read_run
 from processor.engine.protocol.pending import Turn, Work
 from processor.engine.protocol.segments import SegmentGroup, group_of
 from processor.engine.rounds.publish_stage import AskLimit, publish_lane
-from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult, hold_back
+from processor.engine.rounds.round import (
+    LaneResult,
+    Remembered,
+    Round,
+    RoundRules,
+    RoundTopics,
+    Stage,
+    StageResult,
+    hold_back,
+)
 from processor.engine.rounds.round_counts import RowReads, check_account, spending, stage_time
 from processor.engine.rounds.run_progress import RunProgress
 from processor.engine.rounds.step_runner import OpenWriter, Outbox, StepRunner
-from processor.environment.settings.settings import FAN_OUT_PAGE, statestore_version
+from processor.environment.settings.settings import statestore_version
 from processor.errors import Fenced, LostWrites
 from processor.values.framing import NO_SCHEMAS, FramedReader
-from statestore.store import Refused, Store
+from statestore.store import PAGE, Refused, Store
 
 Tasks = Any
 """The work of a round: a sequence per task, or records in a form that the executor knows (a data frame)."""
@@ -56,14 +65,14 @@ BeginAttempt = Callable[[Round], tuple[int, Outbox]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InProcessExecutor:
     """Runs all stages in this process: the work of all tasks as one, and one lane. `begin`: begins an attempt;
-    `ask_limit`: as `publish_lane` has it. `rejects`: where dead letters go. `page`, `schemas`, `open_writer`: as the step
+    `ask_limit`: see `publish_lane`. `rejects`: where dead letters go. `page`, `schemas`, `open_writer`: as the step
     runner has them. The driver counts the requests of `store`, which it shares."""
 
     store: Store
     begin: BeginAttempt
     ask_limit: AskLimit | None = None
     rejects: Outbox | None = None
-    page: int = FAN_OUT_PAGE
+    page: int = PAGE
     schemas: FramedReader = NO_SCHEMAS
     open_writer: OpenWriter | None = None
 
@@ -170,24 +179,26 @@ class RoundRunner:
             run=self.run,
             number=self.number,
             batch=max(self.batch, 0),
-            committed=committed,
-            expires_at=int(date) + settings.marker_days * DAY,
-            oldest=date - settings.marker_days * DAY + HOUR,
-            dead_letter_topic=settings.dead_letter_topic,
-            setup=progress.setup,
-            stopped=frozenset(progress.backlog.stopped),
-            unfit=frozenset(progress.unfit),
-            partitions=self.partitions,
-            truncates=progress.walks.truncates,
-            walk_page=settings.walk_page,
-            log_values=settings.log_values,
-            erased=progress.erased,
-            incarnations=self.incarnations,
-            release=statestore_version(),
-            forms=progress.forms,
             date=date,
-            read_first=frozenset() if progress.store.consistent else self.row_reads.entities(progress.plan),
-            proven=progress.walks.proven(progress.plan),
+            setup=progress.setup,
+            topics=RoundTopics(committed=committed, partitions=self.partitions, incarnations=self.incarnations),
+            remembered=Remembered(
+                stopped=frozenset(progress.backlog.stopped),
+                unfit=frozenset(progress.unfit),
+                truncates=progress.walks.truncates,
+                erased=progress.erased,
+                forms=progress.forms,
+                read_first=frozenset() if progress.store.consistent else self.row_reads.entities(progress.plan),
+                proven=progress.walks.proven(progress.plan),
+            ),
+            rules=RoundRules(
+                expires_at=int(date) + settings.marker_days * DAY,
+                oldest=date - settings.marker_days * DAY + HOUR,
+                dead_letter_topic=settings.dead_letter_topic,
+                walk_page=settings.walk_page,
+                log_values=settings.log_values,
+                release=statestore_version(),
+            ),
         )
 
     def _end_round(self, lanes: Iterable[LaneResult], tally: Mapping[str, int]) -> None:

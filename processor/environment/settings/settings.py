@@ -25,6 +25,7 @@ from processor.environment.stores.kind import LARGEST, setting
 from processor.environment.stores.kinds import FIRST, KINDS, StoreSettings, embedded_kind, kind_of, names, place_of
 from processor.errors import SettingError
 from processor.text import nearest
+from statestore.store import PAGE
 
 
 @cache
@@ -36,10 +37,6 @@ def statestore_version() -> str:
 def owner_name() -> str:
     """Host and process id."""
     return f"{socket.gethostname()}:{os.getpid()}"
-
-
-FAN_OUT_PAGE = 1_000
-"""Rows above one change that one round follows up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +115,7 @@ class SettleSettings:
     wait_seconds: float = setting(5.0, "W: longest delay that is expected of an index, or between its replicas", 0)
     settle_seconds: float = setting(5.0, "S: how long after a change the job settles it", 0)
     fan_out_page: int = setting(
-        FAN_OUT_PAGE, "rows that the fan-out of one change follows in a round; later rounds follow the rest", 1
+        PAGE, "rows that the fan-out of one change follows in a round; later rounds follow the rest", 1
     )
     walk_page: int = setting(
         500, "stored rows that a walk (a fill or a publication) takes from a partition in a round", 1
@@ -193,7 +190,7 @@ def flags_of(group: type[Any]) -> list[tuple[str, str]]:
 
 
 def mistyped_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that nobody reads, and whose names are near to that of a setting: each with the variable of that setting."""
+    """The variables that no setting reads, and whose names are near to one: each with the variable of that setting."""
     known = {ENV + name.upper() for name, _ in setting_flags()} | {ENV + "SETTINGS"}
     own = [name for name in environment if name.startswith(ENV) and name not in known]
     return {name: near for name in sorted(own) if (near := nearest(name, known, 0.9))}

@@ -251,7 +251,7 @@ def _before(
 ANSWER_SECONDS: Final = 2.0
 """The longest wait for an answer about the topic: its reader waits within the queue of a job."""
 QUEUED_KILOBYTES: Final = 1024
-"""The most that the client keeps of records that nobody has asked for yet."""
+"""The most that the client keeps of records that no caller has asked for yet."""
 FETCH_MS: Final = 100
 """So long the broker holds back an answer without records: other questions wait behind it."""
 

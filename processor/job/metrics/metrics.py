@@ -646,7 +646,7 @@ def read_metrics(report: Report, metrics: Sequence[Metric] = METRICS) -> dict[st
     return {metric.name: metric.read(report) for metric in metrics}
 
 
-MOST_METRICS = MOST_VALUES = 100
+MOST_VALUES = 100
 EMF_UNITS: Final = {"seconds": "Seconds", "percent": "Percent"}
 """CloudWatch's names of the units whose values do not add up; all others are counts."""
 

@@ -12,6 +12,7 @@ Such a record is old, and the words say its age.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from enum import Enum
 from math import inf
 from typing import Any
 
@@ -26,6 +27,20 @@ SILENT_SECONDS = 60.0
 """A living job whose report is older is wrong: it reports every 5 s."""
 OLD_SECONDS = DAY
 """A record that is older than the run by more than this is an old record."""
+
+
+class JobPhase(Enum):
+    """How far a job is. The value is for people."""
+
+    STARTS = "starts"
+    OPEN = "has taken over"
+    """It took over what earlier runs left."""
+    READS = "reads its topics"
+    WAITS = "waits for its topics"
+    RESTS = "waits for a part that does not answer"
+    """It does nothing more, and keeps its lease."""
+    ENDED = "has ended"
+    """It gave its lease back."""
 
 
 def wrong_lines(job: JobStatus) -> Iterator[str]:

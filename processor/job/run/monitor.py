@@ -30,6 +30,7 @@ from processor.errors import KafkaError
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.metrics.metrics import EmfWriter
+from processor.job.metrics.status import JobPhase
 from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.lease import LeaseRenewal
 from processor.job.run.outages import BROKER, REGISTRY, SilentParts, WorkingJob, broker_away, cure_of
@@ -146,8 +147,7 @@ class MonitoredJob(WorkingJob, Protocol):
     moves: EntityMoves | None
     positions: dict[Partition, int]
     left: dict[Partition, int]
-    doing: str
-    ended: bool
+    phase: JobPhase
     last_batch: LastBatch | None
 
     @property
@@ -296,7 +296,7 @@ class JobMonitor:
             "statestore": statestore_version(),
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "doing": "paused" if job.paused and not job.ended else job.doing,
+            "doing": "paused" if job.paused and job.phase is not JobPhase.ENDED else job.phase.value,
             "registry_version": driver.plan.version,
             "topics": {topic: self._topic(topic, lag, now) for topic, lag in lags.items()},
             "positions": {f"{topic}/{partition}": at for (topic, partition), at in dict(job.positions).items()},

@@ -31,6 +31,7 @@ from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
 from processor.errors import BoundaryError, CheckpointError, Fenced, Outage, StatestoreError, Stopped, StreamOutdated
+from processor.job.metrics.status import JobPhase
 from processor.job.run.dead_letters import portions, read_requested, with_whole_record
 from processor.job.run.feed import Feed
 from processor.job.run.job import Job
@@ -100,7 +101,7 @@ def failure_reason(job: Job, failure: Exception) -> StatestoreError:
         return failure
     try:
         job.topics.find_missing(job.readers)
-        left = job.moves.former if job.moves else {}  # nobody may record boundaries of a topic that an entity leaves
+        left = job.moves.former if job.moves else {}  # no boundary may be recorded of a topic that an entity leaves
         readers = {topic: one for topic, one in job.readers.items() if left.keys().isdisjoint(entities_of(one))}
         check_topics(job.registry, job.admin, [(topic, 0) for topic in readers], readers)
     except BoundaryError as boundary:
@@ -144,7 +145,7 @@ def begin_job(job: Job) -> None:
 def run_job(job: Job, *, once: bool) -> None:
     """Streams until no work remains (`once`), an operator stops the job, or it fails; raises the reason of a failure. A stream
     that is outdated, or that a pause of all work ended, ends the job only with `once`. Without `once`, a stream that ends by
-    itself is a failure: records would wait, and nobody would know. After an Outage the job rests, until somebody ends it."""
+    itself is a failure: records would wait unnoticed. After an Outage the job rests, until somebody ends it."""
     query: StreamingQuery | None = None
     rests = False
     job.replays = _live_replays(job)
@@ -208,7 +209,7 @@ def _wait_for_topics(job: Job, once: bool) -> bool:
             JobEvent(what="paused", text=f"all work is paused, and the job reads no topic: {cure}", level="warning")
         )
     if job.waits and not job.paused:
-        job.doing = "waits for its topics"
+        job.phase = JobPhase.WAITS
     while job.waits and not once and not job.stopping.wait(0 if job.driver.busy else 1):
         job.idle()
         job.topics.look(job.readers)
@@ -307,7 +308,7 @@ def run_again(open_: Callable[[], Job], *, once: bool, stopping: Event) -> Job:
     while True:
         began = monotonic()
         try:
-            if not job.begun:
+            if job.phase is JobPhase.STARTS:
                 begin_job(job)
             run_job(job, once=once)
         except Outage as outage:
@@ -347,7 +348,7 @@ def _open_later(rests: Job, open_: Callable[[], Job], wait: OutageWait) -> Job:
 def _probe(rests: Job) -> None:
     """Asks the registry, the broker and the table whether they answer. Raises their errors, and Fenced when another run took the
     lease."""
-    if rests.ended:  # a later start failed, and gave the lease back
+    if rests.phase is JobPhase.ENDED:  # a later start failed, and gave the lease back
         rests.registry.binding()
     else:
         try:

@@ -140,7 +140,7 @@ class SourceTopics:
 
     @property
     def wrong(self) -> str:
-        """Why a person must act, empty where nobody must: none of the topics exists for a long time."""
+        """Why an operator must act, empty where none must: none of the topics exists for a long time."""
         if not self.missing or self.present:
             return ""
         seconds = self.now() - max(one.since for one in self.missing.values())

@@ -15,6 +15,7 @@ import pytest
 from processor.cli.printing.output import JobLog
 from processor.cli.process import StopSignals, shown_status
 from processor.environment.settings.settings import Settings
+from processor.job.metrics.status import JobPhase
 from registry.model import PastRuns
 from tests.unit.job.metrics.run_report import run_report
 
@@ -36,7 +37,7 @@ def ask(port: int, path: str) -> tuple[int, str]:
 
 
 def job(report: Any) -> Any:
-    return SimpleNamespace(monitor=SimpleNamespace(report=report), ended=False)
+    return SimpleNamespace(monitor=SimpleNamespace(report=report), phase=JobPhase.READS)
 
 
 def test_without_a_port_there_is_no_page(capsys: Printed) -> None:
@@ -95,5 +96,5 @@ def test_a_stopped_product_and_a_silent_monitor_are_not_healthy() -> None:
         signals.job = job(report | {"at": time.time() - 600, "stopped_products": {}})
         status, text = ask(port, "/health")
         assert (status, text.startswith("the job has reported nothing for 10 min")) == (503, True)
-        signals.job.ended = True  # it gives its lease back, for as long as a silent registry takes
+        signals.job.phase = JobPhase.ENDED  # it gives its lease back, for as long as a silent registry takes
         assert ask(port, "/health") == (200, "ok\n")

@@ -13,6 +13,7 @@ from processor.engine.rounds.round_counts import count_ages, stage_time
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.lag import TopicLag
+from processor.job.metrics.status import JobPhase
 from processor.job.run.monitor import JobMonitor, LastBatch
 from processor.language.definitions.load import load
 from processor.values.record import Record
@@ -88,8 +89,7 @@ def monitored(trial: Trial, report: Report = no_report) -> Any:
         left={},
         readers={"user": "user"},
         troubles=Troubles(report, clock=lambda: 40.0),
-        doing="reads its topics",
-        ended=False,
+        phase=JobPhase.READS,
         last_batch=LastBatch(number=3, at=90.0, records=12, documents=5),
         settings=trial.settings,
         paused=False,
