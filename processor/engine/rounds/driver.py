@@ -38,7 +38,7 @@ from processor.engine.rounds.follow_up_stages import (
 )
 from processor.engine.rounds.replay_stage import replay_stage
 from processor.engine.rounds.round import CHUNK, PublishSetup, Stage
-from processor.engine.rounds.round_counts import spending
+from processor.engine.rounds.round_counts import RejectWindow, spending
 from processor.engine.rounds.round_runner import (
     Executor,
     KeepLetters,
@@ -285,8 +285,10 @@ def make_driver(
     setup: PublishSetup | None = None,
     transactions: TransactionFeed | None = None,
     keep_letters: KeepLetters = keep_no_letters,
+    strict: bool = False,
 ) -> Driver:
-    """The driver of a run, which begins by this plan. `check_lease`: raises Fenced when another run took over."""
+    """The driver of a run, which begins by this plan. `check_lease`: raises Fenced when another run took over; `strict`: as
+    `RejectWindow` has it."""
     progress = RunProgress(
         settings=settings,
         plan=plan,
@@ -297,6 +299,11 @@ def make_driver(
         setup=setup or PublishSetup(),
     )
     rounds = RoundRunner(
-        executor=executor, progress=progress, run=run, check_lease=check_lease, keep_letters=keep_letters
+        executor=executor,
+        progress=progress,
+        run=run,
+        check_lease=check_lease,
+        keep_letters=keep_letters,
+        rejects=RejectWindow(settings=settings, strict=strict),
     )
     return Driver(progress=progress, rounds=rounds, transactions=transactions or NoTransactionFeed())

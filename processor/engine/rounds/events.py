@@ -124,11 +124,12 @@ class Troubles:
 
 
 def degraded_lines(report: Mapping[str, Any]) -> list[str]:
-    """The troubles in the report of a job, a line each for people."""
-    return [
+    """The troubles in the report of a job, and its topics with too many dead letters, a line each for people."""
+    lines = [
         _line(one["part"], one["text"], report["at"] - one["since"], one["cure"], one.get("gives_up"))
         for one in report.get("troubles", ())
     ]
+    return lines + [one["text"] for one in report.get("rejects", ()) if one["text"]]
 
 
 def trouble_line(trouble: Trouble, now: float) -> str:

@@ -343,6 +343,10 @@ class JobMonitor:
             "dead_letters": driver.tally[Count.DEAD_LETTERS],
             "last_dead_letter": driver.last_letter,
             "letters_waiting": self._letters,
+            "rejects": [
+                {"topic": one.topic, "read": one.read, "dead": one.dead, "text": one.text}
+                for one in driver.rounds.rejects.topics(driver.clock.now())
+            ],
             "oldest_unpublished": oldest,
             "past": asdict(self._past),
             "stalled_seconds": self._stalled(reads, now),
