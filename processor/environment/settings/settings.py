@@ -69,7 +69,10 @@ class RunSettings:
     job: str = setting("statestore", "name of the job: its lease and its transactional ids contain it")
     lease_seconds: int = setting(30, "seconds without a heartbeat after which a job counts as dead", 5)
     outage_seconds: int = setting(
-        300, "how long a running job waits for an unreachable dependency (registry, store, broker) before it ends", 0
+        43_200,
+        "how long a running job waits for an unreachable dependency (registry, store, broker) before it ends, so that its "
+        "supervisor starts it again with new addresses and secrets",
+        0,
     )
 
 
