@@ -20,12 +20,13 @@ Level = Literal["info", "warning", "error"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEvent:
     """An event of a job. `what`: its kind, the same at each time; `text`: for people. `fields`: its figures, JSON values: the
-    counts of a round, or the state of the job."""
+    counts of a round, or the state of the job. `seconds`: how long a round took."""
 
     what: str
     text: str = ""
     level: Level = "info"
     fields: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 Report = Callable[[JobEvent], None]

@@ -66,6 +66,12 @@ def count_records(tally: Counter[str], outcome: Outcome, topic: str, records: in
     tally[f"{outcome}{IN_TOPIC}{topic}"] += records
 
 
+def account_text(tally: Mapping[str, int]) -> str:
+    """The account of records in words: every record read is in exactly one part of the sum."""
+    parts = [f"{tally[outcome]:,} {outcome}" for outcome in OUTCOMES if tally.get(outcome)]
+    return f"{tally.get(Count.READ, 0):,} read" + (f" = {' + '.join(parts)}" if parts else "")
+
+
 def check_account(
     tally: Mapping[str, int],
     groups: Mapping[LetterGroup, int],
