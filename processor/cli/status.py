@@ -23,7 +23,6 @@ from processor.cli.options import (
     settings_of_shared_parts,
     source_address,
 )
-from processor.cli.stored_letters import request_lines
 from processor.cli.verb import JSON, OPERATORS, flag, one_of, source_flags, verb
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
@@ -40,6 +39,7 @@ from processor.job.metrics.status import (
     moment,
     oldest_text,
     pause_text,
+    request_lines,
     requests_json,
     status_json,
     topic_text,
