@@ -370,12 +370,12 @@ def full_text(letter: "DeadLetter", whole: Rejected, outcome: str, plan: "Plan",
 
 def _columns(rejected: Rejected, plan: "Plan", forms: "Forms") -> Sequence[str]:
     """How the row differs from the declared columns; nothing where no entity reads the topic, or no row can be read."""
+    from processor.engine.protocol.decode import TopicEntities, compare_columns
+
     record = rejected.record
-    entity = next((one.entity for one in plan.entities.values() if one.entity.topic == record.topic), None)
+    entity = TopicEntities(one.entity for one in plan.entities.values()).of_letter(rejected)
     if entity is None or rejected.cut is not None:
         return []
-    from processor.engine.protocol.decode import compare_columns
-
     compared = compare_columns(record, entity, forms.get(entity.name, NO_FORMS))
     if compared is None:
         return []

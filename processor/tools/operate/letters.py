@@ -17,7 +17,7 @@ from time import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.decode import decode
+from processor.engine.protocol.decode import TopicEntities, decode
 from processor.engine.protocol.replays import drop_at
 from processor.engine.rounds.follow_up_stages import MOVED, TOO_OLD, TRUNCATE
 from processor.engine.rounds.round_runner import HOUR
@@ -88,9 +88,9 @@ def preview(
     """What a replay of these letters would do. `forms`: of decimals, as they are settled; `oldest`: a replay refuses letters from
     before (`oldest_letter`)."""
     readable, refused, unknown = 0, Counter[RefusedAgain](), Counter[str]()
-    entities = {one.entity.topic: one.entity for one in plan.entities.values()}
+    entities = TopicEntities(one.entity for one in plan.entities.values())
     for letter in letters:
-        entity = entities.get(letter.rejected.record.topic)
+        entity = entities.of_letter(letter.rejected)
         if why := _unknown(letter.rejected):
             unknown[why] += 1
         elif again := _refused_again(

@@ -4,8 +4,8 @@ place of a document has a hash in place of its partition, which may need 64 bits
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0009_letters"
-down_revision = "0008_computed_fields"
+revision = "0010_letters"
+down_revision = "0009_shared_topics"
 readable_by: tuple[str, ...] = (
     "0001_first_schema",
     "0002_entry_bytes",
@@ -14,6 +14,7 @@ readable_by: tuple[str, ...] = (
     "0006_ends",
     "0007_past_runs",
     "0008_computed_fields",
+    "0009_shared_topics",
 )
 
 
