@@ -33,7 +33,7 @@ from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
 from processor.errors import PartError, StatestoreError
 from processor.language.definitions.load import load, read_directory
 from processor.text import table_lines
-from processor.values.recorded_topics import read_records
+from processor.values.recorded_topics import NO_TIMESTAMP, read_records
 
 if TYPE_CHECKING:
     from processor.engine.plan.plan import Plan
@@ -334,7 +334,7 @@ def parts_status(args: argparse.Namespace) -> int:
 def produce(args: argparse.Namespace) -> int:
     """Put recorded topics into the Kafka that runs, and make the topics that it lacks.
 
-    The records go behind what the topics hold. The counts go to stdout.
+    The records go behind what the topics hold; a line without a timestamp gets the time of now. The counts go to stdout.
     """
     from processor.job.run.feed import produce_records
 
@@ -342,7 +342,7 @@ def produce(args: argparse.Namespace) -> int:
     if found is None or not found.alive[BROKER]:
         print_progress("Kafka does not run; start it with `statestore local up`")
         return FAILED
-    records = list(read_records(args.file))
+    records = list(read_records(args.file, untimed=NO_TIMESTAMP))
     partitions: dict[str, int] = {}
     for record in records:
         partitions[record.topic] = max(record.partition + 1, partitions.get(record.topic, 1))

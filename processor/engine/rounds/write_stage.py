@@ -18,6 +18,7 @@ from processor.engine.protocol.find_roots import find_roots
 from processor.engine.protocol.gates import SeenTransactions, followed_topics
 from processor.engine.protocol.open_changes import keep_segment
 from processor.engine.protocol.pending import FoundRoots
+from processor.engine.protocol.replays import kept_letter
 from processor.engine.protocol.segments import Segment, group_of, make_segments, open_change
 from processor.engine.protocol.walks import TruncateGoal
 from processor.engine.protocol.write_state import keep_edges, never_visible, write_state
@@ -27,10 +28,11 @@ from processor.engine.rounds.round_counts import count_absent, count_nulled, cou
 from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import TruncateRefused
 from processor.values import canonical_json
-from processor.values.dead_letters import reject_message
+from processor.values.dead_letters import LetterGroup, letter_group, reject_message
 from processor.values.decimal_forms import NO_FORMS
 from processor.values.entity import Entity
 from processor.values.record import Change, Record, Rejected, Truncated
+from registry.model import KeptLetter
 from statestore.keys import Key
 from statestore.store import Store
 
@@ -73,6 +75,7 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
         opened=opened,
         truncates=truncates,
         letters=task.letters,
+        kept=tuple(task.kept),
         forms=tuple(task.decoding.settled),
         updates=updates,
         absent=absent,
@@ -102,7 +105,8 @@ class _Task:
     decoding: SettledDecode = field(init=False)
     transactions: SeenTransactions = field(init=False)
     tally: Counter[str] = field(default_factory=Counter)
-    letters: dict[str, str] = field(default_factory=dict)
+    letters: dict[LetterGroup, str] = field(default_factory=dict)
+    kept: list[KeptLetter] = field(default_factory=list)
     first: dict[Place, int] = field(default_factory=dict)
     """The first offset that the task read of each epoch and partition."""
 
@@ -203,11 +207,13 @@ class _Task:
             count_records(self.tally, Count.DEAD_LETTERS, record.topic)
         self.tally[f"{DEAD_LETTERS_OF}{code}"] += 1
         shown = rejected.reason if round_.rules.log_values else rejected.plain or rejected.reason
-        self.letters.pop(code, None)  # so that the last letter of all comes last
-        self.letters[code] = f"{record.topic}/{record.partition} offset {record.offset}: {shown}"
+        group = letter_group(rejected)
+        self.letters.pop(group, None)  # so that the last letter of all comes last
+        self.letters[group] = f"{record.topic}/{record.partition} offset {record.offset}: {shown}"
         assert self.runner.outbox is not None
         letter = reject_message(rejected, round_.rules.dead_letter_topic, round_.setup.letter_bytes, round_.refused_by)
         self.runner.outbox.send(letter)
+        self.kept.append(kept_letter(rejected, round_.date))
 
     def _count(self, written: Iterable[tuple[NetChange, Touch]]) -> None:
         counted: Counter[tuple[Outcome, str]] = Counter()

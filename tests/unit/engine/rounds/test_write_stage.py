@@ -81,7 +81,8 @@ def test_a_stage_ends_once_the_broker_has_its_dead_letters(task: Task) -> None:
     (letter, flushed) = task.messages.sent
     assert isinstance(letter, Message)
     assert (rejected_record(letter).record.offset, flushed) == (0, "flush")
-    assert result.letters.keys() == {"column-type"}
+    assert result.letters.keys() == {("star", "column-type", "who")}
+    assert [(kept.place.offset, kept.column) for kept in result.kept] == [(0, "who")]
 
 
 def test_each_record_counts_by_its_outcome_and_its_topic(task: Task) -> None:
