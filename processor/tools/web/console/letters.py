@@ -12,14 +12,22 @@ from processor.engine.plan.plan import Plan
 from processor.engine.protocol.decode import compare_columns, decode
 from processor.engine.protocol.replays import drop, letter_position, replay_key
 from processor.environment.settings.settings import Settings
-from processor.errors import KafkaError
 from processor.job.kafka.reader import TopicPage, read_page
 from processor.job.metrics.status import requests_json
 from processor.job.run.binding import readable_store
 from processor.job.run.dead_letters import LetterFate, dead_letter_outcomes, readable_lines, record_position
 from processor.text import duration_text, shortened
-from processor.tools.web.answers import Cached, LookUpProblem
-from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, LetterPage, Screen, Visit
+from processor.tools.web.answers import LookUpProblem, Questions
+from processor.tools.web.console.screen import (
+    ANSWER_SECONDS,
+    BROKER_SECONDS,
+    ConsoleParts,
+    Content,
+    EditDone,
+    LetterPage,
+    Screen,
+    Visit,
+)
 from processor.tools.web.serve.reader import StateReader
 from processor.values.dead_letters import DeadLetter, read_dead_letters
 from processor.values.reasons import REASONS
@@ -63,29 +71,32 @@ class DeadLetterCache:
 
     def __init__(self, settings: Settings, open_reader: Callable[[], StateReader]) -> None:
         self._settings, self._open_reader = settings, open_reader
-        self._pages = Cached[tuple[TopicPage, list[DeadLetter]]](MOST_PAGES)
+        self._pages = Questions("the broker", most=MOST_PAGES, patience=BROKER_SECONDS, at_once=1)
 
     def letters(self, before: str) -> LetterPage:
-        """The page before a place. What became of each letter is as of now."""
+        """The page before a place, as the broker showed it last. What became of each letter is as of now."""
         place, seconds = read_place(before), OLD_SECONDS if before else FRESH_SECONDS
-        page, found = self._pages.get(seconds, lambda: self._read(place), before)
+        if not self._settings.bootstrap_servers:
+            raise LookUpProblem(503, "dead letters are in Kafka: start the console with --bootstrap-servers")
+        known = self._pages.ask(before, lambda: self._read(place), seconds)
+        if known.value is None:
+            return LetterPage([], 0, why=known.why)
+        page, found = known.value
         keys = [replay_key(letter.rejected.record) for letter in found]
         fates = dead_letter_outcomes(found, self._open_reader().items(keys) if keys else ())
-        return LetterPage(fates, page.messages, place_text(page.begins) if page.has_earlier else "")
+        earlier = place_text(page.begins) if page.has_earlier else ""
+        return LetterPage(fates, page.messages, earlier, known.why, known.age)
 
     def _read(self, place: dict[int, int]) -> tuple[TopicPage, list[DeadLetter]]:
-        servers, more, topic = (
-            self._settings.bootstrap_servers,
-            dict(self._settings.kafka),
-            self._settings.dead_letter_topic,
-        )
-        if not servers:
-            raise LookUpProblem(503, "dead letters are in Kafka: start the console with --bootstrap-servers")
-        try:
-            page = read_page(servers, more, topic, place, most=MOST_MESSAGES, most_bytes=MOST_BYTES)
-        except KafkaError as error:
-            raise LookUpProblem(503, f"{error}; this page works when the broker answers") from None
+        where = self._settings.bootstrap_servers, dict(self._settings.kafka), self._settings.dead_letter_topic
+        page = read_page(*where, place, most=MOST_MESSAGES, most_bytes=MOST_BYTES, seconds=ANSWER_SECONDS)
         return page, read_dead_letters(page.records, [])
+
+
+def age_of(page: LetterPage) -> dict[str, str]:
+    """Why a page is not that of now, and how old it is; both empty where the broker has just shown it."""
+    age = "" if page.age is None else duration_text(page.age)
+    return {"unknown": page.why, "known_age": age if page.why else ""}
 
 
 class LetterGroup(NamedTuple):
@@ -111,7 +122,7 @@ def show_letters(parts: ConsoleParts, visit: Visit) -> Content:
         "before": before,
         "earlier": page.earlier,
         "requests": requests_json(parts.registry.replays.waiting()),
-    }
+    } | age_of(page)
 
 
 def show_group(parts: ConsoleParts, visit: Visit) -> Content:
@@ -120,22 +131,30 @@ def show_group(parts: ConsoleParts, visit: Visit) -> Content:
         LetterGroup(visit.asked("topic"), visit.asked("code"), visit.written("column")),
         visit.asked("before"),
     )
-    found = [letter for letter, _ in _waiting(parts.letters(before).letters) if _group(letter.rejected) == group]
+    page = parts.letters(before)
+    found = [letter for letter, _ in _waiting(page.letters) if _group(letter.rejected) == group]
     plan = parts.open_reader().plan()
     shown = _group_object(group, found) if found else {**group._asdict(), "count": 0}
-    return shown | {
-        "before": before,
-        "letters": [_letter(letter, plan) for letter in found[:MOST_SHOWN]],
-        "runs": any(job.alive for job in parts.registry.jobs()),
-    }
+    return (
+        shown
+        | {
+            "before": before,
+            "letters": [_letter(letter, plan) for letter in found[:MOST_SHOWN]],
+            "runs": any(job.alive for job in parts.registry.jobs()),
+        }
+        | age_of(page)
+    )
 
 
 def show_letter(parts: ConsoleParts, visit: Visit) -> Content:
     """One letter in full."""
     at, before = visit.asked("at"), visit.asked("before")
-    for letter, outcome in parts.letters(before).letters:
+    page = parts.letters(before)
+    for letter, outcome in page.letters:
         if replay_key(letter.rejected.record).sk == at:
-            return _whole(letter, outcome, parts.open_reader().plan()) | {"before": before}
+            return _whole(letter, outcome, parts.open_reader().plan()) | {"before": before} | age_of(page)
+    if page.why:
+        raise LookUpProblem(503, f"{page.why}; this page works when the broker answers")
     raise LookUpProblem(
         404, f"no dead letter of {at} is on this page of the topic: `statestore dead-letters list --each` has all"
     )
