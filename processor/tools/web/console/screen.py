@@ -255,6 +255,12 @@ def diff_rows(before: Any, after: Any) -> list[dict[str, str]]:
     return [{"sign": line[:1], "text": "…" if line.startswith("@@") else line[1:]} for line in lines]
 
 
+def matches(search: str, *texts: object) -> bool:
+    """Whether each word of a search is in one of the texts, in capitals or not. Nothing to search for: every text."""
+    words = search.casefold().split()
+    return not words or all(any(word in str(text).casefold() for text in texts) for word in words)
+
+
 Content = Mapping[str, Any]
 """JSON values: a template shows them, and `/api` gives them as they are."""
 Show = Callable[[ConsoleParts, Visit], Content]
