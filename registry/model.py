@@ -361,6 +361,8 @@ class Lease:
     lanes: int
     past: PastRuns | None = field(default=None, compare=False, repr=False)
     """The runs before, as this run found them; None: a registry of an older release does not keep them."""
+    charts: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    """The samples of the charts that the run before left in its report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
