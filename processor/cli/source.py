@@ -25,7 +25,7 @@ from processor.cli.stored_letters import follow, living_job, read_stored_letters
 from processor.cli.verb import flag, positive, seconds, source_flags
 from processor.engine.plan.plan import EntityPlan, Plan
 from processor.engine.plan.row_image import declared_columns
-from processor.engine.protocol.replays import letter_position
+from processor.engine.protocol.replays import kept_letter, letter_position
 from processor.engine.rounds.decoding import shown_keys
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
@@ -203,6 +203,7 @@ def repair_from_source(
         _send(settings, letters)
         kept = [DeadLetter(rejected=one, kept_since=one.record.timestamp / 1000) for one in letters]
         places = [letter_position(one.record) for one in letters]
+        registry.letters.keep([kept_letter(one, one.record.timestamp / 1000) for one in letters])
         number = registry.replays.repair(places, who=user_name(), why=why)
         job = living_job(registry, settings.job)
         if job is None:

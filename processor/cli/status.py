@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from time import sleep
+from time import sleep, time
 from typing import TYPE_CHECKING, Any
 
 from processor.cli.options import (
@@ -33,6 +33,8 @@ from processor.errors import KafkaError, PartError, SettingError, StatestoreErro
 from processor.job.metrics.status import (
     failed_text,
     gate_lines,
+    letters_json,
+    letters_text,
     missing_text,
     moment,
     oldest_text,
@@ -73,13 +75,17 @@ def _print_status(registry: "Registry", settings: Settings, options: argparse.Na
     jobs = [job for job in registry.jobs() if bound in ("", job.job)]
     problems = [line for job in jobs for line in wrong_lines(job)]
     degraded = [line for job in jobs if job.alive for line in degraded_lines(job.report or {})]
-    requests = registry.replays.waiting()
+    requests, letters = registry.replays.waiting(), letters_json(registry.letters.waiting())
     if options.json:
-        more = {"replay_requests": requests_json(requests), "landings": [one._asdict() for one in landings]}
+        more = {
+            "letters_waiting": letters,
+            "replay_requests": requests_json(requests),
+            "landings": [one._asdict() for one in landings],
+        }
         print(json.dumps(status_json(snapshot, jobs, problems, degraded) | more, indent=2))
     else:
         lines = [*status_text(snapshot, jobs, problems, degraded), *map(landing_line, landings), *unknown]
-        lines += request_lines(requests)
+        lines += [letters_text(letters, time()), *request_lines(requests)]
         print(visible_lines(lines), flush=True)
     return 1 if problems else 0
 
@@ -166,7 +172,7 @@ def _open_lines(state: Mapping[str, Any]) -> Iterator[str]:
     if state["walks"]:
         yield f"  walks: {', '.join(state['walks'])}"
     yield from (f"  {one['text']}" for one in state.get("absent_columns", {}).values() if not one["loud"])
-    letters = f"  {state['dead_letters']:,} dead letters in this run"
+    letters = f"  {state['dead_letters']:,} records became dead letters in this run"
     yield letters + (f", the last: {state['last_dead_letter']}" if state["last_dead_letter"] else "")
     oldest = state["oldest_unpublished"]
     since = f"{moment(datetime.fromtimestamp(oldest))}, " if oldest is not None else ""

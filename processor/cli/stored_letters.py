@@ -8,7 +8,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, NamedTuple
 
 from processor.cli.choices import stored_state
-from processor.cli.options import require_settings, user_name
+from processor.cli.options import require_settings
 from processor.cli.printing.terminal import ProgressBar, warn
 from processor.engine.protocol.replays import PARTITION, ReplayOutcome, ReplayReport, letter_position
 from processor.errors import SettingError, StatestoreError
@@ -68,22 +68,6 @@ def living_job(registry: "Registry", job: str) -> JobStatus | None:
     return next((one for one in registry.jobs() if one.job == job and one.alive), None)
 
 
-def ask(
-    registry: "Registry",
-    job: JobStatus,
-    letters: "Sequence[DeadLetter]",
-    *,
-    why: str,
-    pause: Callable[[float], object] = sleep,
-    clock: Callable[[], float] = monotonic,
-) -> list[ReplayReport]:
-    """Stores a request, and waits until the job has noted the outcome of each letter, or somebody withdraws the request. Raises
-    StatestoreError where no job runs any more."""
-    places = [letter_position(letter.rejected.record) for letter in letters]
-    number = registry.replays.ask(places, who=user_name(), why=why)
-    return follow(registry, job, letters, number, pause=pause, clock=clock)
-
-
 def follow(
     registry: "Registry",
     job: JobStatus,
@@ -93,7 +77,8 @@ def follow(
     pause: Callable[[float], object] = sleep,
     clock: Callable[[], float] = monotonic,
 ) -> list[ReplayReport]:
-    """Waits for the outcomes of request `number`, as `ask` does."""
+    """Waits until the job has noted the outcome of each letter of request `number`, or somebody withdraws it. Raises
+    StatestoreError where no job runs any more."""
     known = {letter_position(letter.rejected.record): letter for letter in letters}
     warn(
         f"request {number}: the running job {job.job} ({job.owner}) replays {len(letters)} dead letters, in turn with batches"
@@ -156,11 +141,30 @@ def withdraw(registry: "Registry", number: int) -> int:
 def request_lines(requests: Sequence[ReplayRequest]) -> Iterator[str]:
     """The requests that wait, a line each."""
     for one in requests:
-        why = f" ({one.why})" if one.why else ""
         yield visible_line(
-            f"request {one.number} of {one.who}{why} since {one.at.astimezone():%Y-%m-%d %H:%M:%S}: the job has replayed "
-            f"{one.ended} of {one.letters} dead letters"
+            f"request {one.number} of {one.who}{_words(one)} since {one.at.astimezone():%Y-%m-%d %H:%M:%S}: the job has "
+            f"replayed {one.ended} of {one.letters} dead letters"
         )
+
+
+def result_lines(requests: Sequence[ReplayRequest]) -> Iterator[str]:
+    """What became of requests that ended, a line each."""
+    for one in requests:
+        act = "dropped" if one.act == "drop" else "replayed"
+        counts = " + ".join(f"{count} {AGAIN.get(name, name)}" for name, count in sorted(one.outcomes.items()))
+        left = "" if one.ended == one.letters else f"; {one.letters - one.ended} left when it was withdrawn"
+        yield visible_line(
+            f"request {one.number} of {one.who}{_words(one)} {act} {one.ended} dead letters at "
+            f"{(one.ended_at or one.at).astimezone():%Y-%m-%d %H:%M:%S}" + (f" = {counts}" if counts else "") + left
+        )
+
+
+AGAIN = {"refused": "refused again"}
+
+
+def _words(one: ReplayRequest) -> str:
+    """Which letters a request names, and why."""
+    return (f" for {one.selection}" if one.selection else "") + (f" ({one.why})" if one.why else "")
 
 
 def _cures(number: int) -> str:

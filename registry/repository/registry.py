@@ -27,7 +27,7 @@ from registry.model import (
 )
 from registry.repository.connection import Database, addresses_of
 from registry.repository.leases import Leases, Runs, check_applied
-from registry.repository.records import KeptStatistics, Landings, RequestedReplays
+from registry.repository.records import AccountedLetters, KeptStatistics, Landings, RequestedReplays
 from registry.repository.rows import announce, begin_edit, has_run, read, write
 from registry.repository.schema import look, may_edit, migrate, role_statements
 from registry.tables import epochs, history, leases, meta, walk_progress
@@ -54,6 +54,8 @@ class Registry(Leases):
     """Of the state, the last ones."""
     replays: RequestedReplays
     """Those that operators ask the job for."""
+    letters: AccountedLetters
+    """The account of dead letters."""
     landings: Landings
     """The targets that hold documents."""
 
@@ -70,6 +72,7 @@ class Registry(Leases):
         self.runs = Runs(database)
         self.statistics = KeptStatistics(database)
         self.replays = RequestedReplays(database)
+        self.letters = AccountedLetters(database)
         self.landings = Landings(database)
 
     def __enter__(self) -> Self:

@@ -33,6 +33,7 @@ _OPERATOR: Final = {
     **dict.fromkeys(EDITED, _ALL),
     "replay_requests": "INSERT, UPDATE",
     "replay_letters": "INSERT",
+    "dead_letters": "INSERT, UPDATE",
     "landings": _ALL,
 }
 _JOB: Final = {
@@ -50,6 +51,7 @@ _JOB: Final = {
     "walk_progress": _ALL,
     "replay_requests": "INSERT, UPDATE",
     "replay_letters": "INSERT, UPDATE",
+    "dead_letters": _ALL,
 }
 _LANDER: Final = {"landings": _ALL}
 _EDITOR: Final = {"meta": "UPDATE", "history": "INSERT", **dict.fromkeys(DERIVED, "INSERT, UPDATE")}

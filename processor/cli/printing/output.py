@@ -17,7 +17,7 @@ from processor.counts import OUTCOMES, REQUEST, Count
 from processor.engine.protocol.pending import stopped_line
 from processor.engine.rounds.events import JobEvent
 from processor.engine.rounds.round_counts import AGE_BUCKETS, FRESHNESS
-from processor.job.metrics.status import freshness_text, lag_text
+from processor.job.metrics.status import freshness_text, lag_text, letters_text
 from processor.text import visible_line
 from processor.values.record import Message, Record, Rejected
 from processor.values.recorded_topics import check_writable, open_writer, to_line, to_reject_line
@@ -76,8 +76,7 @@ def status_summary(state: Mapping[str, Any]) -> str:
         f"{state['documents_per_second']:g} documents/s",
         f"{state['open_changes']} open changes",
         f"{state['fan_outs']} fan-outs",
-        f"{state['dead_letters']} dead letters"
-        + (f" (the last: {state['last_dead_letter']})" if state["last_dead_letter"] else ""),
+        *([] if state["letters_waiting"] is None else [letters_text(state["letters_waiting"], state["at"])]),
     ]
     stopped = [*state["stopped_products"], *state["stopped_walks"]]
     named = (

@@ -39,7 +39,15 @@ from processor.engine.rounds.follow_up_stages import (
 from processor.engine.rounds.replay_stage import replay_stage
 from processor.engine.rounds.round import CHUNK, PublishSetup, Stage
 from processor.engine.rounds.round_counts import spending
-from processor.engine.rounds.round_runner import Executor, RoundOutcome, RoundRunner, Tasks, always_holds
+from processor.engine.rounds.round_runner import (
+    Executor,
+    KeepLetters,
+    RoundOutcome,
+    RoundRunner,
+    Tasks,
+    always_holds,
+    keep_no_letters,
+)
 from processor.engine.rounds.run_progress import RunProgress
 from processor.engine.rounds.write_stage import write_stage
 from processor.environment.settings.settings import Settings
@@ -225,6 +233,7 @@ class Driver:
             else:
                 self.store.write(end_replay(report.record, report.outcome))
             self.tally[f"{REPLAYED_AS}{report.outcome}"] += 1
+            self.tally[Count.REPLAYED] += 1
 
     def _moment(self) -> Moment:
         return self.progress.moment(self.rounds.number)
@@ -275,6 +284,7 @@ def make_driver(
     report: Report = no_report,
     setup: PublishSetup | None = None,
     transactions: TransactionFeed | None = None,
+    keep_letters: KeepLetters = keep_no_letters,
 ) -> Driver:
     """The driver of a run, which begins by this plan. `check_lease`: raises Fenced when another run took over."""
     progress = RunProgress(
@@ -286,5 +296,7 @@ def make_driver(
         report=report,
         setup=setup or PublishSetup(),
     )
-    rounds = RoundRunner(executor=executor, progress=progress, run=run, check_lease=check_lease)
+    rounds = RoundRunner(
+        executor=executor, progress=progress, run=run, check_lease=check_lease, keep_letters=keep_letters
+    )
     return Driver(progress=progress, rounds=rounds, transactions=transactions or NoTransactionFeed())

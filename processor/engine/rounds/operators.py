@@ -60,7 +60,7 @@ from processor.engine.rounds.events import JobEvent
 from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import KafkaError
 from processor.values.dead_letters import DeadLetter
-from registry.model import Lease, LetterOutcome, LetterPosition, ReplayRequests
+from registry.model import GONE, Lease, LetterOutcome, LetterPosition, ReplayRequests
 from statestore.items import DELETED, JoinKey, key_of_item
 from statestore.keys import Key
 
@@ -141,7 +141,6 @@ MOST_LETTERS = 5_000
 """The letters that the driver holds: for more it reads the dead letter topic again."""
 AGAIN_SECONDS = 30.0
 """Between two tries to read the dead letter topic."""
-GONE = "the topic of dead letters has this letter no more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,11 +279,11 @@ class LiveReplays:
     def _end(self, portion: ReplayedPortion) -> None:
         self.driver.end_replays(portion.reports)
         self.requests.note(
-            self.lease, self.request, [_outcome_of(report, portion.reasons) for report in portion.reports]
+            self.lease, self.request, [outcome_of(report, portion.reasons) for report in portion.reports]
         )
 
 
-def _outcome_of(report: ReplayReport, reasons: Mapping[LetterPosition, str]) -> LetterOutcome:
+def outcome_of(report: ReplayReport, reasons: Mapping[LetterPosition, str]) -> LetterOutcome:
     """The outcome of a letter, without values of its record. A letter that was refused for its own reason again gets no other."""
     place = letter_position(report.record)
     is_known = report.reason == reasons.get(place)

@@ -31,6 +31,7 @@ from processor.engine.protocol.publish import (
     publish,
     unpublishable,
 )
+from processor.engine.protocol.replays import kept_letter
 from processor.engine.rounds.round import CHUNK, LaneResult, Round
 from processor.engine.rounds.round_counts import UNKNOWN, RootTimes
 from processor.engine.rounds.step_runner import StepRunner
@@ -40,6 +41,7 @@ from processor.language.product.document import Match, Renderer, SharedLevel
 from processor.language.product.product import Product
 from processor.values.entity import Entity
 from processor.values.record import MAX_MESSAGE_BYTES
+from registry.model import KeptLetter
 
 VERSION_HEADER = "statestore.product_version"
 TOMBSTONE = EncodedDocument("", None)
@@ -90,6 +92,7 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
     unfit: dict[Root, str] = {}
     fits: set[Root] = set()
     times: list[float] = []
+    kept: list[KeptLetter] = []
     sent: Counter[str] = Counter()
     products, todo = round_.plan.products, sorted(roots, key=itemgetter(1, 0))
     publishers = {entity: _RootPublisher(round_, entity, mark, tally, runner) for entity in _roots_of(products, todo)}
@@ -109,7 +112,9 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
                     backlog.add((name, root))
                     continue
                 if isinstance(outcome, UnfitDocument):
-                    tally[Count.UNFIT] += outcome.new
+                    if outcome.letter is not None:
+                        tally[Count.UNFIT] += 1
+                        kept.append(kept_letter(outcome.letter, round_.date))
                     unfit[name, root] = outcome.reason
                     continue
                 tally[outcome] += 1
@@ -135,6 +140,7 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
         backlog=frozenset(backlog | unfit.keys()),
         unfit=unfit,
         fits=frozenset(fits),
+        kept=tuple(kept),
     )
 
 

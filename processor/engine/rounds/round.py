@@ -32,6 +32,7 @@ from processor.language.product.product import OPEN
 from processor.values.dead_letters import RefusedBy
 from processor.values.decimal_forms import FormNote, Forms
 from processor.values.record import MAX_MESSAGE_BYTES
+from registry.model import KeptLetter
 from statestore.store import Store
 
 CHUNK = 500
@@ -159,6 +160,8 @@ class StageResult:
     tally: Counter[str] = field(default_factory=Counter)
     letters: Mapping[str, str] = field(default_factory=dict)
     """The code of a reason -> the place and the reason of its last dead letter. The last of all is at the end."""
+    kept: tuple[KeptLetter, ...] = ()
+    """The dead letters that the task wrote, for the account of the registry."""
     updates: Mapping[str, UpdateCounts] = field(default_factory=dict)
     """The writes, by entity."""
     absent: Mapping[str, AbsentCounts] = field(default_factory=dict)
@@ -185,6 +188,8 @@ class LaneResult:
     """The roots that these products, and those that stopped earlier, did not publish, and those of documents that do not fit."""
     unfit: Mapping[Root, str] = field(default_factory=dict)
     """The roots of documents that do not fit, with the reason."""
+    kept: tuple[KeptLetter, ...] = ()
+    """The dead letters that took their places."""
     fits: frozenset[Root] = frozenset()
     """Those of `Round.unfit` that are published now."""
     limits: Mapping[str, int] = field(default_factory=dict)

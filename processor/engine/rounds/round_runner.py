@@ -1,7 +1,7 @@
 """Runs one round, and makes durable what it leaves to later rounds.
 
     1. check the lease, and let the executor run both stages (`processor.engine.rounds.round`)
-    2. account for every record
+    2. account for every record; the registry accounts for each dead letter, which its topic has by then
     3. end the round: from then on its reservations count as acknowledged
     4. let the progress take the results (`RunProgress.take`): the work that the round leaves becomes durable
 
@@ -11,7 +11,7 @@ An executor runs the stages: here in this process. `processor.job.run.spark_exec
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from time import perf_counter
@@ -30,6 +30,7 @@ from processor.engine.rounds.step_runner import OpenWriter, Outbox, StepRunner
 from processor.environment.settings.settings import FAN_OUT_PAGE, statestore_version
 from processor.errors import Fenced, LostWrites
 from processor.values.framing import NO_SCHEMAS, FramedReader
+from registry.model import KeptLetter
 from statestore.store import Refused, Store
 
 Tasks = Any
@@ -103,6 +104,14 @@ HOUR = 3_600
 """Subtracted from the age that a replayed dead letter may have: the clocks of two machines differ by less."""
 
 
+KeepLetters = Callable[[Collection[KeptLetter]], None]
+"""Accounts for dead letters in the registry."""
+
+
+def keep_no_letters(_letters: Collection[KeptLetter]) -> None:
+    """The account of a driver without a registry."""
+
+
 def always_holds() -> None:
     """The lease check of a driver that shares its table with no other run."""
 
@@ -124,6 +133,7 @@ class RoundRunner:
     """The run so far."""
     check_lease: Callable[[], None] = always_holds
     """Raises Fenced when another run took over."""
+    keep_letters: KeepLetters = keep_no_letters
     number: int = 0
     """Of the next round."""
     batch: int = -1
@@ -149,6 +159,9 @@ class RoundRunner:
         for counts in (*(lane.tally for lane in lanes), *(result.tally for result in results)):
             tally.update(counts)
         letters = dict(chain.from_iterable(result.letters.items() for result in results))
+        kept = [letter for one in results for letter in one.kept] + [letter for lane in lanes for letter in lane.kept]
+        if kept:
+            self.keep_letters(kept)
         check_account(tally, letters, self.progress.settings)
         self._end_round(lanes, tally)
         tally.update(self.progress.take(lanes, self.number, work, turn))

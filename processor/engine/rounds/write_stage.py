@@ -18,6 +18,7 @@ from processor.engine.protocol.find_roots import find_roots
 from processor.engine.protocol.gates import SeenTransactions, followed_topics
 from processor.engine.protocol.open_changes import keep_segment
 from processor.engine.protocol.pending import FoundRoots
+from processor.engine.protocol.replays import kept_letter
 from processor.engine.protocol.segments import Segment, group_of, make_segments, open_change
 from processor.engine.protocol.walks import TruncateGoal
 from processor.engine.protocol.write_state import keep_edges, never_visible, write_state
@@ -31,6 +32,7 @@ from processor.values.dead_letters import reject_message
 from processor.values.decimal_forms import NO_FORMS
 from processor.values.entity import Entity
 from processor.values.record import Change, Record, Rejected, Truncated
+from registry.model import KeptLetter
 from statestore.keys import Key
 from statestore.store import Store
 
@@ -72,6 +74,7 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
         opened=opened,
         truncates=truncates,
         letters=task.letters,
+        kept=tuple(task.kept),
         forms=tuple(task.decoding.settled),
         updates=updates,
         absent=absent,
@@ -102,6 +105,7 @@ class _Task:
     transactions: SeenTransactions = field(init=False)
     tally: Counter[str] = field(default_factory=Counter)
     letters: dict[str, str] = field(default_factory=dict)
+    kept: list[KeptLetter] = field(default_factory=list)
     first: dict[Place, int] = field(default_factory=dict)
     """The first offset that the task read of each epoch and partition."""
 
@@ -204,6 +208,7 @@ class _Task:
         assert self.runner.outbox is not None
         letter = reject_message(rejected, round_.dead_letter_topic, round_.setup.letter_bytes, round_.refused_by)
         self.runner.outbox.send(letter)
+        self.kept.append(kept_letter(rejected, round_.date))
 
     def _count(self, written: Iterable[tuple[NetChange, Touch]]) -> None:
         counted: Counter[tuple[Outcome, str]] = Counter()

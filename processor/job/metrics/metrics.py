@@ -208,6 +208,17 @@ def _events(report: Report) -> Values:
     }
 
 
+def _letters_waiting(report: Report) -> Values:
+    """No value while the registry does not say. A report of an older release has none."""
+    groups = report.get("letters_waiting")
+    if groups is None:
+        return {}
+    waiting: dict[tuple[str, ...], float] = {(topic,): 0 for topic in report["topics"]}
+    for one in groups:
+        waiting[one["topic"],] = waiting.get((one["topic"],), 0) + one["letters"]
+    return waiting
+
+
 def _absent_columns(report: Report) -> Values:
     found = report.get("absent_columns", {}).values()
     return {(one["entity"], one["column"]): one["records"] for one in found if not one["choice"]}
@@ -301,6 +312,13 @@ METRICS = (
                 "Records break their contract: `statestore dead-letters list` shows them.",
                 limit_name="dead_letters",
             ),
+        ),
+        _gauge(
+            "dead_letters_waiting",
+            "records",
+            "Dead letters that wait for a person, also those of earlier runs: each record once.",
+            labels=("topic",),
+            read=_letters_waiting,
         ),
         _gauge(
             "absent_columns",

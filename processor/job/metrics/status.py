@@ -9,7 +9,7 @@ A record that its producer wrote long before the job began does not wait for the
 Such a record is old, and the words say its age.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from math import inf
@@ -20,10 +20,11 @@ from processor.engine.protocol.gates import AwaitedTransaction
 from processor.engine.rounds.round_counts import AGE_BOUNDS, Freshness, read_freshness
 from processor.job.metrics.metrics import RETENTION_PERCENT
 from processor.text import DAY, MINUTE, duration_text
-from registry.model import JobStatus, PastRuns, ReplayRequest, RunEnd, Snapshot
+from registry.model import JobStatus, PastRuns, ReplayRequest, RunEnd, Snapshot, WaitingGroup
 
 SILENT_SECONDS = 60.0
 """A living job whose report is older is wrong: it reports every 5 s."""
+GROUPS_SHOWN = 5
 OLD_SECONDS = DAY
 """A record that is older than the run by more than this is an old record."""
 
@@ -155,6 +156,27 @@ def oldest_text(report: Mapping[str, Any]) -> str:
     return "unknown" if unknown_topics(report) else "none"
 
 
+def letters_json(groups: Iterable[WaitingGroup]) -> list[dict[str, Any]]:
+    """The dead letters that wait, by topic, code and column, as JSON values."""
+    return [group._asdict() for group in groups]
+
+
+def letters_text(groups: Sequence[Mapping[str, Any]] | None, now: float) -> str:
+    """How many dead letters wait, since when, and of what. None: unknown. `now`: in seconds since 1970."""
+    if groups is None:
+        return "unknown how many dead letters wait"
+    if not groups:
+        return "no dead letter waits"
+    count, oldest = sum(one["letters"] for one in groups), min(one["oldest"] for one in groups)
+    named = [
+        f"{one['letters']:,} of {one['topic']}: {one['code']}" + (f" at {one['column']}" if one["column"] else "")
+        for one in groups[:GROUPS_SHOWN]
+    ]
+    more = f", and {len(groups) - GROUPS_SHOWN} other groups" if len(groups) > GROUPS_SHOWN else ""
+    wait = "dead letter waits" if count == 1 else "dead letters wait"
+    return f"{count:,} {wait}, the oldest for {duration_text(max(0.0, now - oldest))}: {', '.join(named)}{more}"
+
+
 def unknown_topics(report: Mapping[str, Any]) -> list[str]:
     """The topics whose lag is unknown: the broker does not show their ends."""
     return [topic for topic, lag in report["topics"].items() if lag["records"] is None]
@@ -242,6 +264,7 @@ def requests_json(requests: Sequence[ReplayRequest]) -> list[Mapping[str, object
             "request": one.number,
             "who": one.who,
             "why": one.why,
+            "selection": one.selection,
             "at": one.at.isoformat(),
             "letters": one.letters,
             "ended": one.ended,

@@ -38,6 +38,7 @@ from processor.environment.settings.settings import Settings
 from processor.errors import Stopped, StreamOutdated
 from processor.job.kafka.admin import Admin
 from processor.job.run.checkpoint import Checkpoint, check_positions, prepare_checkpoint
+from processor.job.run.dead_letters import fill_account
 from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.lease import LeaseRenewal, take_over
 from processor.job.run.monitor import JobMonitor, LastBatch
@@ -214,6 +215,7 @@ class Job:
     def begin(self) -> None:
         """Takes over what earlier runs left, and the registry's version: the job is ready to stream."""
         self.start()
+        fill_account(self.settings, self.registry, self.admin, self.driver.store, self.driver.report)
         self.take_version()
         self.read_positions()
         self.batch_troubles.begin()

@@ -165,6 +165,7 @@ def _make_job(
         check_lease=lease_check(registry, lease, request.stopping),
         report=report,
         setup=PublishSetup(letter_bytes=preparation.letter_bytes),
+        keep_letters=partial(registry.letters.keep, lease=lease),
         transactions=transaction_feed(settings, open_schemas(settings.schema_registry), report),
     )
     moves = EntityMoves(registry=registry, admin=admin, now=driver.clock.now, report=report)

@@ -24,9 +24,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.engine.plan.planning import plan_of
 from processor.engine.protocol.epochs import read_epochs
-from processor.engine.protocol.replays import ReplayReport
+from processor.engine.protocol.replays import ReplayReport, letter_position
 from processor.engine.rounds.events import JobEvent, Report
-from processor.engine.rounds.operators import LiveReplays
+from processor.engine.rounds.operators import LiveReplays, outcome_of
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
@@ -227,10 +227,10 @@ def _live_replays(job: Job) -> LiveReplays:
     )
 
 
-def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayReport]:
+def run_replays(job: Job, letters: Sequence[DeadLetter], request: int = 0) -> Iterator[ReplayReport]:
     """Replays dead letters, a portion at a time, and gives the lease back. Settles the changes of a portion, S + W at least,
-    before the next one. Yields each report once the documents are
-    published and the table records the replay. When an operator stops the job, the other letters stay as they are."""
+    before the next one. Yields each report once the documents are published, and the table and then the registry record the
+    replay, as part of this request. When an operator stops the job, the other letters stay as they are."""
     try:
         topics = sorted({letter.rejected.record.topic for letter in letters})
         job.driver.rounds.incarnations = read_epochs(job.registry.epochs(topics)).incarnations
@@ -240,6 +240,8 @@ def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayRepor
             if job.stopping.is_set():
                 return
             job.driver.end_replays(reports)
+            reasons = {letter_position(one.rejected.record): one.rejected.reason for one in portion}
+            job.registry.replays.note(job.lease, request, [outcome_of(report, reasons) for report in reports])
             yield from reports
     except Stopped:
         return

@@ -36,7 +36,7 @@ from processor.counts import Count
 from processor.engine.plan.plan import LedgerPlace, Plan, root_of
 from processor.engine.protocol.erasures import Erasure
 from processor.engine.protocol.ledger import NO_DOCUMENT, group_key, read_entry
-from processor.engine.protocol.replays import forget_letter
+from processor.engine.protocol.replays import forget_letter, letter_position
 from processor.engine.rounds.decoding import shown_keys
 from processor.engine.rounds.operators import Eraser
 from processor.environment.settings.settings import Settings
@@ -362,6 +362,7 @@ def run_erase(job: Job, entity: str, key: tuple[Value, ...], choice: LetterChoic
             left = (*left, IS_BACK)
         retired = eraser.retire_entries(entity, sk)
         letters = erase_letters(job.settings, job.admin, driver.store, _row_letters(job, entity, key, choice))
+        job.registry.letters.forget([letter_position(record) for record in letters.records])
         described = driver.store.describe()
         leftovers = find_leftovers(job, entity, key)
         return ErasureReport(

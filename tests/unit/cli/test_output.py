@@ -7,6 +7,7 @@ from typing import Any
 
 from processor.cli.printing.output import JobLog, event_text, status_summary
 from processor.engine.rounds.events import JobEvent
+from registry.model import WaitingGroup
 from tests.unit.cli.job_state import STATE
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=timezone(timedelta(hours=2)))
@@ -38,16 +39,17 @@ def test_a_line_has_the_local_time_the_level_and_the_text_in_one_line() -> None:
 
 def test_the_status_line_names_the_topics_that_wait() -> None:
     assert event_text(STATUS) == (
-        "status: behind star 1,234 records, 17 s, 120.5 events/s, 30 documents/s, 7 open changes, 1 fan-outs, 0 dead letters"
+        "status: behind star 1,234 records, 17 s, 120.5 events/s, 30 documents/s, 7 open changes, 1 fan-outs, "
+        "no dead letter waits"
     )
 
 
-def test_the_status_line_shows_the_last_dead_letter_and_what_stopped_or_waits() -> None:
+def test_the_status_line_shows_the_dead_letters_that_wait_and_what_stopped_or_waits() -> None:
+    group = WaitingGroup("repo", "key-missing", "owner", 68, STATE["at"] - 7200, STATE["at"])
     state = STATE | {
         "doing": "paused",
         "topics": {},
-        "dead_letters": 2,
-        "last_dead_letter": "repo/0 offset 9: no key",
+        "letters_waiting": [group._asdict()],
         "stopped_products": {"profile": "too large"},
         "stopped_walks": {"fill star": "refused"},
         "waiting_products": ["names"],
@@ -56,7 +58,8 @@ def test_the_status_line_shows_the_last_dead_letter_and_what_stopped_or_waits() 
     }
     assert status_summary(state) == (
         "paused, behind 0 records, 120.5 events/s, 30 documents/s, 7 open changes, 1 fan-outs, "
-        "2 dead letters (the last: repo/0 offset 9: no key), stopped: profile, fill star, waiting: names, "
+        "68 dead letters wait, the oldest for 2 h: 68 of repo: key-missing at owner, "
+        "stopped: profile, fill star, waiting: names, "
         "missing topics: badge, paused topics: star"
     )
 

@@ -56,7 +56,7 @@ def test_a_running_job_shows_its_versions_its_lag_and_what_is_open() -> None:
         "  120.5 events/s, 30 documents/s",
         "  7 open changes, 1 fan-outs, 0 roots in the backlog",
         "  walks: fill star",
-        "  0 dead letters in this run",
+        "  0 records became dead letters in this run",
     ):
         assert line in lines
     assert any(

@@ -16,7 +16,7 @@ from processor.job.kafka.lag import TopicLag
 from processor.job.run.monitor import JobMonitor, LastBatch
 from processor.language.definitions.load import load
 from processor.values.record import Record
-from registry.model import PastRuns
+from registry.model import PastRuns, WaitingGroup
 from statestore.memory import MemoryStore, MeteredStore
 from tests.unit.engine.rounds.logged_job import DEFINITIONS
 
@@ -35,6 +35,11 @@ WITH_BADGE = {
 }
 SETTINGS = Settings(fan_out_page=2, wait_seconds=1, settle_seconds=1, lanes=1)
 JOB = "main"
+WAITING = (
+    WaitingGroup("user", "column-type", "id", 60, 40.0, 90.0),
+    WaitingGroup("repo", "not-json", "", 8, 80.0, 90.0),
+)
+"""Of the dead letters of all runs."""
 
 
 class ThrottledStore(MeteredStore):
@@ -107,6 +112,8 @@ def run_report() -> dict[str, Any]:
     job = monitored(trial)
     job.troubles.begin("registry", "127.0.0.1:5432/statestore does not answer", "start Postgres")
     monitor = JobMonitor(job, clock=lambda: 100.0)
+    registry: Any = SimpleNamespace(letters=SimpleNamespace(waiting=lambda: WAITING))
+    monitor._look_at_letters(registry)
     state = monitor.state({"user": TopicLag(7, 40.0), "star": TopicLag(0, None)})
     awaited = {"topic": "app.transaction", "id": "760", "missing": {"public.star": [1, 2]}}
     state["topics"]["user"]["retention"] = 600.0
