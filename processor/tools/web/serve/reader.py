@@ -23,6 +23,8 @@ from typing import Any, Final, NamedTuple, cast
 
 from processor.engine.plan.plan import EntityPlan, Plan, ProductPlan
 from processor.engine.plan.planning import plan_of
+from processor.engine.protocol.form_notes import PARTITION as FORMS
+from processor.engine.protocol.form_notes import read_form
 from processor.engine.protocol.gates import Wait, stored_roots, wait_of
 from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.ledger import (
@@ -52,6 +54,7 @@ from processor.tools.inspect.rows import (
 )
 from processor.tools.web.answers import Cached, LookUpProblem, no_such
 from processor.values import canonical_json
+from processor.values.decimal_forms import Forms, with_notes
 from processor.values.entity import Entity
 from processor.values.record import MAX_MESSAGE_BYTES
 from registry.model import EpochBoundary, JobStatus, Snapshot
@@ -345,6 +348,11 @@ class StateReader:
         """The items with these keys, as far as the table has them."""
         with self.stores.borrow() as store:
             return list(store.get(keys).values())
+
+    def forms(self) -> Forms:
+        """The forms of decimals that the job has settled, by entity."""
+        with self.stores.borrow() as store:
+            return with_notes({}, map(read_form, store.partition(FORMS)))
 
     def access_paths(self, product: str) -> dict[str, Any]:
         """The access paths of a product."""

@@ -18,7 +18,7 @@ EDITS = {
     MOVE: {},
     at("/edit", edit="pause", product="profile"): {},
     at("/edit", edit="remove", product="profile"): {"typed": "profile"},
-    GROUP: {"act": "drop", "typed": "drop", "letter": "star/0/7/1"},
+    GROUP: {"act": "drop", "typed": "drop", "of": "marked", "letter": "star/0/7/1"},
     at("/history/version", of=1): {"typed": "profile"},
 }
 WHY = {"why": "a test"}
