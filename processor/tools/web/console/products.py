@@ -34,7 +34,17 @@ from processor.tools.inspect.price import BATCH
 from processor.tools.inspect.prices import BILLING, LAST_DAY, LAST_HOUR, MONTH_SECONDS, Prices, RunWindow, read_window
 from processor.tools.web.answers import Cached, LookUpProblem, no_such
 from processor.tools.web.catalogue.product import document_members, lineage_picture, product_versions
-from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit, diff_rows, time_of, value_lines
+from processor.tools.web.console.screen import (
+    ConsoleParts,
+    Content,
+    Screen,
+    Visit,
+    diff_rows,
+    matches,
+    time_of,
+    value_lines,
+)
+from registry.edits.history import current_pauses
 from registry.edits.operations import completed
 from registry.errors import RegistryError
 from registry.model import HistoryEntry, ProductEntry, Snapshot
@@ -75,20 +85,58 @@ class PriceCache:
             self.prices()
 
 
-def show_products(parts: ConsoleParts, _: Visit) -> Content:
+LEAST_SECONDS: Final = 60.0
+"""A shorter run says nothing about a month."""
+
+
+def product_list(parts: ConsoleParts, snapshot: Snapshot) -> list[dict[str, Any]]:
+    """The products by name, each with its state, since when it is paused, its lag, and its work as far as a job reports it."""
+    report = next((job.report for job in parts.registry.jobs() if job.alive and job.report), None)
+    hour, day = (read_window(report, name) if report else None for name in (LAST_HOUR, LAST_DAY))
+    some = (*snapshot.products, *snapshot.waiting)
+    paused = current_pauses(snapshot, parts.registry.history()) if any(one.paused for one in some) else ()
+    pauses = {one.name: one.text for one in paused if one.kind == "product"}
+    topics = {entity.name: entity.topic for entity in snapshot.entities}
+    names = sorted({one.name for one in some})
+    return [
+        {
+            **(product := _product(snapshot, name)),
+            **_lag(report, [topics[entity] for entity in product["entities"]]),
+            **_work(name, hour, day, parts.prices),
+            "stopped": (report or {}).get("stopped_products", {}).get(name, ""),
+            "pause": pauses.get(name, ""),
+        }
+        for name in names
+    ]
+
+
+def _lag(report: Mapping[str, Any] | None, topics: Sequence[str]) -> dict[str, Any]:
+    """The records that wait in these topics, and for how long the oldest does; None where no job or no broker says it."""
+    lags = [report["topics"][topic] for topic in topics if topic in report["topics"]] if report else []
+    if not lags or any(lag["records"] is None for lag in lags):
+        return {"lag_records": None, "lag_seconds": None, "lag": "unknown" if report else "no job"}
+    records, seconds = sum(lag["records"] for lag in lags), max(lag["seconds"] or 0.0 for lag in lags)
+    text = f"{records:,} records, {duration_text(seconds)}" if records else "none"
+    return {"lag_records": records, "lag_seconds": seconds, "lag": text}
+
+
+def show_products(parts: ConsoleParts, visit: Visit) -> Content:
     """The products with their states, work and prices; of each the rows of its root, where statistics counted them."""
     snapshot, statistics = parts.registry.snapshot(), parts.registry.statistics.last()
     rows = {one.entity: one.rows for one in statistics.entities} if statistics else {}
-    names = sorted({one.name for one in (*snapshot.products, *snapshot.waiting)})
     report = next((job.report for job in parts.registry.jobs() if job.alive and job.report), None)
     hour, day = (read_window(report, name) if report else None for name in (LAST_HOUR, LAST_DAY))
-    found = parts.known_prices() if names else None
+    products, search = product_list(parts, snapshot), visit.asked("q")
+    found = parts.known_prices() if products else None
     priced = {one.product: one for one in product_prices(found, parts.prices)} if found else {}
     return {
         "version": snapshot.version,
+        "q": search,
+        "of": len(products),
         "products": [
-            {**_product(snapshot, name), **_price(priced.get(name)), **_work(name, hour, day, parts.prices)}
-            for name in names
+            one | _price(priced.get(one["product"]))
+            for one in products
+            if matches(search, one["product"], one["topic"], one["state"], *one["entities"])
         ],
         "hour": duration_text(hour.seconds) if hour else None,
         "day": duration_text(day.seconds) if day else None,
@@ -145,13 +193,15 @@ def _price(price: ProductPrice | None) -> dict[str, float | None]:
 
 
 def _work(name: str, hour: RunWindow | None, day: RunWindow | None, prices: Prices) -> dict[str, float | None]:
-    """The messages a second of the last hour, and the dollars of the last day; None where no job says it, or its store has no
-    request units."""
+    """The messages a second of the last hour, the dollars of the last day, and those of a month at its rate; None where no job
+    says it, or its store has no request units."""
     rate = hour.messages.get(name, 0) / hour.seconds if hour and hour.seconds else None
-    metered = day is not None and day.dollars(prices) > 0
+    dollars = float(day.share(name, prices)) if day and day.dollars(prices) > 0 else None
+    lasts = day is not None and day.seconds >= LEAST_SECONDS
     return {
         "messages_per_second": None if rate is None else round(rate, 3),
-        "dollars": float(day.share(name, prices)) if day and metered else None,
+        "dollars": dollars,
+        "month": dollars * MONTH_SECONDS / day.seconds if dollars is not None and day and lasts else None,
     }
 
 
@@ -188,8 +238,6 @@ PRODUCTS = (
     Screen(path="/products/product", menu="Products", template="product.html", show=show_product),
 )
 
-LEAST_SECONDS: Final = 60.0
-"""A shorter run says nothing about a month."""
 PURPOSES: Final = {
     "UpdateItem": "rows, ledger and open changes written",
     "DeleteItem": "notes that the job no longer needs deleted",
