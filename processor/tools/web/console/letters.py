@@ -309,13 +309,18 @@ def _letter(letter: DeadLetter, trial: _Trial) -> dict[str, Any]:
     return {
         "at": replay_key(letter.rejected.record).sk,
         "position": record_position(letter.rejected.record),
-        "of_key": shortened(" ".join(line.strip() for line in readable_lines(letter.rejected.record.key)), LONGEST_KEY),
+        "of_key": _key_text(letter.rejected.record.key),
         "reason": shortened(letter.rejected.reason, LONGEST),
         "again": shortened(again, LONGEST),
         "age": _ago(letter.kept_since),
         "now": now,
         "takes": takes,
     }
+
+
+def _key_text(key: bytes | None) -> str:
+    """The key of a record, in a line."""
+    return "no key" if key is None else shortened(" ".join(line.strip() for line in readable_lines(key)), LONGEST_KEY)
 
 
 def _ago(at: float) -> str:

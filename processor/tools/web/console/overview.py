@@ -189,7 +189,7 @@ class _First:
             return _tile("state", "starts", "#now", "fair", "it has reported nothing yet")
         if self.report["doing"] == "paused":
             return _tile("state", "paused", "#now", "fair", "an operator paused all work")
-        return _tile("state", "works", "#now", "good", "dead letters wait" if self.letters else "")
+        return _tile("state", "works", "#now", "" if self.letters else "good")
 
     def _lag(self) -> dict[str, str]:
         if self.report is None:
@@ -224,7 +224,7 @@ class _First:
         coming = [
             (left, f"the broker deletes unread records of {topic}", "#topics")
             for topic in report["topics"]
-            if (left := seconds_kept(report, topic)) is not None
+            if (left := seconds_kept(report, topic)) is not None and report["topics"][topic]["seconds"] > LATE_SECONDS
         ]
         coming += [
             (one["gives_up"] - time(), f"the job gives up: no answer of the {one['part']}", "#now")

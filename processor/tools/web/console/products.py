@@ -9,9 +9,10 @@ from contextlib import suppress
 from dataclasses import asdict
 from decimal import Decimal
 from math import inf
+from time import time
 from typing import TYPE_CHECKING, Any, Final
 
-from processor.counts import REQUEST, Count
+from processor.counts import REQUEST, STAGE, STAGES, Count
 from processor.engine.plan.planning import plan_of
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
@@ -48,6 +49,7 @@ from registry.edits.history import current_pauses
 from registry.edits.operations import completed
 from registry.errors import RegistryError
 from registry.model import HistoryEntry, ProductEntry, Snapshot
+from statestore.errors import StoreError
 from statestore.store import HALF_UNITS
 
 if TYPE_CHECKING:
@@ -250,16 +252,21 @@ def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
     """What runs have spent, what events cost, and what they would cost without a product that the address names."""
     found, prices, without = parts.event_prices(), parts.prices, visit.asked("without")
     reports = [job.report for job in parts.registry.jobs() if job.alive and job.report]
+    work = next((window for one in reports if (window := read_window(one, LAST_DAY))), None)
+    rows = [
+        {"product": one.product, "low": float(one.low), "high": float(one.high), "reads": found.reads[one.product]}
+        | _done(one.product, work, prices)
+        for one in product_prices(found, prices)
+    ]
     return {
         "version": found.version,
         "region": prices.region,
         "date": prices.date,
         "batch": BATCH,
         "counted_at": time_of(found),
-        "products": [
-            {"product": one.product, "low": float(one.low), "high": float(one.high), "reads": found.reads[one.product]}
-            for one in product_prices(found, prices)
-        ],
+        "day": duration_text(work.seconds) if work else None,
+        "usage": _usage(parts) if parts.settings.store == "postgres" else None,
+        "products": sorted(rows, key=lambda row: (-(row["made"] or 0), -(row["messages"] or 0), row["product"])),
         "events": [
             one._asdict() | {"dollars": float(one.dollars)}
             for one in event_prices(found.costs, found.estimates, prices)
@@ -267,6 +274,51 @@ def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
         "runs": [_run(report, prices) for report in reports],
         "saving": _saving(parts, found, without, reports) if without else None,
     }
+
+
+def _done(name: str, work: RunWindow | None, prices: Prices) -> dict[str, Any]:
+    """What a product has really done in the last day of the run: the documents that were made for it, its messages,
+    and the dollars of a month. None where no job says it, or where its store has no request units."""
+    if work is None:
+        return {"made": None, "messages": None, "month": None}
+    dollars = float(work.share(name, prices)) if work.dollars(prices) > 0 and work.seconds >= LEAST_SECONDS else None
+    return {
+        "made": work.assembled.get(name, 0) if work.assembled else None,
+        "messages": work.messages.get(name, 0),
+        "month": None if dollars is None else dollars * MONTH_SECONDS / work.seconds,
+    }
+
+
+def _usage(parts: ConsoleParts) -> dict[str, Any]:
+    """What Postgres counts of the table, in words; `unknown`: why it says nothing."""
+    try:
+        found = parts.open_reader().usage()
+    except (StatestoreError, StoreError, RegistryError) as error:
+        return {"unknown": str(error), "facts": {}}
+    if found is None:
+        return {"unknown": "there is no table yet", "facts": {}}
+    since = "since the server has it" if found.since is None else f"in {duration_text(time() - found.since)}"
+    written = f"{found.inserted:,} inserted, {found.updated:,} updated, {found.deleted:,} deleted"
+    disk = f"{size_text(found.bytes)} of rows, {size_text(found.index_bytes)} of indexes"
+    time_spent = (
+        "unknown: the server counts no CPU of a table, and `CREATE EXTENSION pg_stat_statements` counts the time"
+    )
+    if found.seconds is not None:
+        time_spent = f"{duration_text(found.seconds)} for {found.calls:,} statements: CPU, and waits for the disk"
+    facts = {
+        "rows": f"about {found.rows:,} there; {since} {written}, {found.fetched:,} read",
+        "bytes": f"{disk}; {size_text(found.read_bytes)} read from outside the server's memory {since}",
+        "time of statements": time_spent,
+    }
+    return {"unknown": "", "facts": facts}
+
+
+def size_text(count: int) -> str:
+    """Bytes in their largest unit."""
+    for size, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= size:
+            return f"{count / size:,.1f} {name}"
+    return f"{count} bytes"
 
 
 def _run(report: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
@@ -289,6 +341,8 @@ def _run(report: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
         "metered": any(one["units"] for one in requests),
         "dollars": sum(one["dollars"] for one in requests),
         "month": _month(read_window(report, LAST_HOUR)),
+        "month_work": _month_work(read_window(report, LAST_HOUR)),
+        "task_seconds": duration_text(sum(counts.get(f"{STAGE}{stage}", 0) for stage in STAGES) / 1000),
         "events": counts.get(Count.READ, 0),
         "documents": counts.get(Count.PUBLISHED, 0) + counts.get(Count.CORRECTIONS, 0),
     }
@@ -302,6 +356,18 @@ def _month(window: RunWindow | None) -> dict[str, Any] | None:
     return {
         "of": duration_text(window.seconds),
         "dollars": {name: float(window.dollars(prices) * times) for name, prices in BILLING.items()},
+    }
+
+
+def _month_work(window: RunWindow | None) -> dict[str, Any] | None:
+    """What a month at the rate of the window does: events, messages and requests to the table."""
+    if window is None or window.seconds < LEAST_SECONDS:
+        return None
+    times = MONTH_SECONDS / window.seconds
+    sums = {"events": window.events, "messages": window.messages, "requests to the table": window.requests}
+    return {
+        "of": duration_text(window.seconds),
+        "sums": {name: round(sum(of.values()) * times) for name, of in sums.items() if of},
     }
 
 

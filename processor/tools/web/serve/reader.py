@@ -62,6 +62,7 @@ from statestore import keys
 from statestore.items import slot_name
 from statestore.keys import Key
 from statestore.store import Item, Page, Read, Store
+from statestore.table import TableUsage
 
 LOOK_SECONDS: Final = 1.0
 WHOLE_SECONDS: Final = 20.0
@@ -348,6 +349,12 @@ class StateReader:
         """The items with these keys, as far as the table has them."""
         with self.stores.borrow() as store:
             return list(store.get(keys).values())
+
+    def usage(self) -> TableUsage | None:
+        """What the server counts of the table; None where AWS bills requests in place of a server."""
+        with self.stores.borrow() as store:
+            usage: Callable[[], TableUsage | None] | None = getattr(store, "usage", None)
+            return usage() if usage is not None else None
 
     def forms(self) -> Forms:
         """The forms of decimals that the job has settled, by entity."""
