@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from time import sleep, time
 from typing import TYPE_CHECKING, Any
@@ -25,13 +25,14 @@ from processor.cli.options import (
 )
 from processor.cli.stored_letters import request_lines
 from processor.cli.verb import JSON, OPERATORS, flag, one_of, source_flags, verb
-from processor.engine.rounds.events import degraded_lines
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import kind_of
 from processor.errors import KafkaError, PartError, SettingError, StatestoreError
 from processor.job.metrics.status import (
+    amber_lines,
     failed_text,
+    filling_topics,
     gate_lines,
     letters_json,
     letters_text,
@@ -65,16 +66,16 @@ FORMS = one_of(JSON, flag("--watch", f"print again every {WATCH_SECONDS} s, unti
 def status(options: argparse.Namespace) -> int:
     """Show what runs, how far it is behind, and what is wrong (then exit status 1)."""
     with reachable_settings(options) as settings, open_registry(settings) as registry:
-        return print_state(options, lambda: _print_status(registry, settings, options))
+        return print_state(options, lambda: print_status(registry, settings, options))
 
 
-def _print_status(registry: "Registry", settings: Settings, options: argparse.Namespace) -> int:
+def print_status(registry: "Registry", settings: Settings, options: argparse.Namespace) -> int:
     """Prints the state of the registry's job, without its former names. Returns the exit status."""
     landings, unknown = _landings(registry, settings)
     snapshot, bound = registry.snapshot(), registry.binding().job
-    jobs = [job for job in registry.jobs() if bound in ("", job.job)]
+    jobs = [_with_lag(job, settings) for job in registry.jobs() if bound in ("", job.job)]
     problems = [line for job in jobs for line in wrong_lines(job)]
-    degraded = [line for job in jobs if job.alive for line in degraded_lines(job.report or {})]
+    degraded = [line for job in jobs for line in amber_lines(job)]
     requests, letters = registry.replays.waiting(), letters_json(registry.letters.waiting())
     if options.json:
         more = {
@@ -88,6 +89,19 @@ def _print_status(registry: "Registry", settings: Settings, options: argparse.Na
         lines += [letters_text(letters, time()), *request_lines(requests)]
         print(visible_lines(lines), flush=True)
     return 1 if problems else 0
+
+
+def _with_lag(job: JobStatus, settings: Settings) -> JobStatus:
+    """The job; of one that does not run, with the lag of its topics now. The lag is unknown where the broker does not say."""
+    if job.alive or not job.report or not settings.bootstrap_servers:
+        return job
+    from processor.job.kafka.lag import report_now
+
+    try:
+        return replace(job, report=report_now(settings.bootstrap_servers, dict(settings.kafka), job.report, time()))
+    except KafkaError:
+        topics = {topic: {**lag, "records": None, "seconds": None} for topic, lag in job.report["topics"].items()}
+        return replace(job, report={**job.report, "topics": topics})
 
 
 def _landings(registry: "Registry", settings: Settings) -> tuple[list["LandingState"], list[str]]:
@@ -129,6 +143,9 @@ def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
     if not job.alive:
         yield f"job {job.job}: does not run, last registry version {job.applied_version} of {snapshot.version}"
         yield from (f"  {_end_line(end)}" for end in (job.last_end,) if end)
+        if job.report:
+            report = job.report
+            yield from (f"  topic {topic}: behind {topic_text(report, topic)}" for topic in filling_topics(report))
         return
     state = job.report or {}
     since = f" since {moment(job.acquired_at)}" if job.acquired_at else ""

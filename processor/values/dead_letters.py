@@ -100,6 +100,22 @@ def record_hash(record: Record) -> str:
     return hashed.hexdigest()
 
 
+class LetterGroup(NamedTuple):
+    """The dead letters of a topic for one reason. `column`: that the reason names; empty where it names none."""
+
+    topic: str
+    code: str
+    column: str
+
+    def __str__(self) -> str:
+        return f"{self.code} at {self.column}" if self.column else self.code
+
+
+def letter_group(rejected: Rejected) -> LetterGroup:
+    """The group of a refused record."""
+    return LetterGroup(rejected.record.topic, rejected.code, column_of(rejected.reason))
+
+
 _COLUMN: Final = re.compile(r"(?:column|key part) '([^']{1,200})'")
 
 

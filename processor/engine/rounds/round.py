@@ -29,7 +29,7 @@ from processor.engine.protocol.walks import TruncateGoal, WalkedPage
 from processor.engine.rounds.round_counts import AbsentCounts, RootTimes, UpdateCounts
 from processor.engine.rounds.step_runner import StepRunner
 from processor.language.product.product import OPEN
-from processor.values.dead_letters import RefusedBy
+from processor.values.dead_letters import LetterGroup, RefusedBy
 from processor.values.decimal_forms import FormNote, Forms
 from processor.values.record import MAX_MESSAGE_BYTES
 from registry.model import KeptLetter
@@ -158,8 +158,8 @@ class StageResult:
     forms: tuple[FormNote, ...] = ()
     """The forms of decimals that the task settled, or found settled."""
     tally: Counter[str] = field(default_factory=Counter)
-    letters: Mapping[str, str] = field(default_factory=dict)
-    """The code of a reason -> the place and the reason of its last dead letter. The last of all is at the end."""
+    letters: Mapping[LetterGroup, str] = field(default_factory=dict)
+    """The place and the reason of the last dead letter of each group. The last of all is at the end."""
     kept: tuple[KeptLetter, ...] = ()
     """The dead letters that the task wrote, for the account of the registry."""
     updates: Mapping[str, UpdateCounts] = field(default_factory=dict)

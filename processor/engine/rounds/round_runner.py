@@ -22,13 +22,15 @@ from processor.engine.protocol.epochs import NOTHING, Committed, Incarnations
 from processor.engine.protocol.ledger import Run, end_round, read_run
 from processor.engine.protocol.pending import Turn, Work
 from processor.engine.protocol.segments import SegmentGroup, group_of
+from processor.engine.rounds.events import JobEvent
 from processor.engine.rounds.publish_stage import AskLimit, publish_lane
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult, hold_back
-from processor.engine.rounds.round_counts import RowReads, check_account, spending, stage_time
+from processor.engine.rounds.round_counts import RejectWindow, RowReads, check_account, spending, stage_time
 from processor.engine.rounds.run_progress import RunProgress
 from processor.engine.rounds.step_runner import OpenWriter, Outbox, StepRunner
 from processor.environment.settings.settings import FAN_OUT_PAGE, statestore_version
 from processor.errors import Fenced, LostWrites
+from processor.values.dead_letters import LetterGroup
 from processor.values.framing import NO_SCHEMAS, FramedReader
 from registry.model import KeptLetter
 from statestore.store import Refused, Store
@@ -134,6 +136,7 @@ class RoundRunner:
     check_lease: Callable[[], None] = always_holds
     """Raises Fenced when another run took over."""
     keep_letters: KeepLetters = keep_no_letters
+    rejects: RejectWindow
     number: int = 0
     """Of the next round."""
     batch: int = -1
@@ -159,15 +162,30 @@ class RoundRunner:
         for counts in (*(lane.tally for lane in lanes), *(result.tally for result in results)):
             tally.update(counts)
         letters = dict(chain.from_iterable(result.letters.items() for result in results))
-        kept = [letter for one in results for letter in one.kept] + [letter for lane in lanes for letter in lane.kept]
-        if kept:
+        refused = [letter for result in results for letter in result.kept]
+        if kept := refused + [letter for lane in lanes for letter in lane.kept]:
             self.keep_letters(kept)
-        check_account(tally, letters, self.progress.settings)
+        groups = Counter(LetterGroup(one.place.topic, one.code, one.column) for one in refused)
+        check_account(tally, groups, letters, self.progress.settings)
+        if tally[Count.READ]:
+            self._check_window(tally, groups, letters)
         self._end_round(lanes, tally)
         tally.update(self.progress.take(lanes, self.number, work, turn))
         tally.update(spending(self.progress.store) - before)
         last = [list(result.letters.values())[-1] for result in results if result.letters]
         return RoundOutcome(tally, last[-1] if last else "")
+
+    def _check_window(
+        self, tally: Mapping[str, int], groups: Mapping[LetterGroup, int], letters: Mapping[LetterGroup, str]
+    ) -> None:
+        """Raises TooManyRejects where the last minutes of a topic have too large a share of dead letters. Warns once before."""
+        now = self.progress.clock.now()
+        warned = {one.topic for one in self.rejects.topics(now) if one.warns}
+        self.rejects.add(now, tally, groups, letters)
+        for one in self.rejects.topics(now):
+            if one.warns and one.topic not in warned:
+                self.progress.report(JobEvent(what="dead letters", text=one.text, level="warning"))
+        self.rejects.check(now, {group.topic for group in groups})
 
     def run_stage(self, stage: Stage, tasks: Tasks) -> list[StageResult]:
         """One round that publishes nothing, and leaves its results to the caller."""

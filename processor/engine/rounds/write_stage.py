@@ -28,7 +28,7 @@ from processor.engine.rounds.round_counts import count_absent, count_records, co
 from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import TruncateRefused
 from processor.values import canonical_json
-from processor.values.dead_letters import reject_message
+from processor.values.dead_letters import LetterGroup, letter_group, reject_message
 from processor.values.decimal_forms import NO_FORMS
 from processor.values.entity import Entity
 from processor.values.record import Change, Record, Rejected, Truncated
@@ -104,7 +104,7 @@ class _Task:
     decoding: SettledDecode = field(init=False)
     transactions: SeenTransactions = field(init=False)
     tally: Counter[str] = field(default_factory=Counter)
-    letters: dict[str, str] = field(default_factory=dict)
+    letters: dict[LetterGroup, str] = field(default_factory=dict)
     kept: list[KeptLetter] = field(default_factory=list)
     first: dict[Place, int] = field(default_factory=dict)
     """The first offset that the task read of each epoch and partition."""
@@ -203,8 +203,9 @@ class _Task:
             count_records(self.tally, Count.DEAD_LETTERS, record.topic)
         self.tally[f"{DEAD_LETTERS_OF}{code}"] += 1
         shown = rejected.reason if round_.log_values else rejected.plain or rejected.reason
-        self.letters.pop(code, None)  # so that the last letter of all comes last
-        self.letters[code] = f"{record.topic}/{record.partition} offset {record.offset}: {shown}"
+        group = letter_group(rejected)
+        self.letters.pop(group, None)  # so that the last letter of all comes last
+        self.letters[group] = f"{record.topic}/{record.partition} offset {record.offset}: {shown}"
         assert self.runner.outbox is not None
         letter = reject_message(rejected, round_.dead_letter_topic, round_.setup.letter_bytes, round_.refused_by)
         self.runner.outbox.send(letter)

@@ -69,7 +69,10 @@ class RunSettings:
     job: str = setting("statestore", "name of the job: its lease and its transactional ids contain it")
     lease_seconds: int = setting(30, "seconds without a heartbeat after which a job counts as dead", 5)
     outage_seconds: int = setting(
-        300, "how long a running job waits for an unreachable dependency (registry, store, broker) before it ends", 0
+        43_200,
+        "how long a running job waits for an unreachable dependency (registry, store, broker) before it ends, so that its "
+        "supervisor starts it again with new addresses and secrets",
+        0,
     )
 
 
@@ -99,8 +102,13 @@ class BatchSettings:
         "", "Spark master (empty: the choice of spark-submit or of the platform, else local[2])"
     )
     batch_size: int = setting(10_000, "most records in a micro-batch", 1)
-    max_reject_share: float = setting(0.05, "the job stops at a batch with a larger share of dead letters", 0, 1)
-    max_reject_free: int = setting(100, "a batch with at most this number of dead letters never stops the job", 0)
+    max_reject_share: float = setting(
+        0.05, "the job stops where a batch, or the last minutes of a topic, have a larger share of dead letters", 0, 1
+    )
+    max_reject_free: int = setting(
+        100, "at most this number of dead letters, in a batch or in the last minutes of a topic, never stops the job", 0
+    )
+    reject_window_seconds: int = setting(600, "how long these last minutes of a topic are", 1)
     catch_up_records: int = setting(
         100_000, "a job that is further behind its topics writes rows first, and publishes each root later; 0: never", 0
     )

@@ -19,7 +19,15 @@ from itertools import accumulate
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from processor.counts import BATCH, DEAD_LETTERS_OF, IN_TOPIC, OUTCOMES, REQUEST, STAGE, STAGES, Count
-from processor.engine.rounds.round_counts import AGE_BOUNDS, AGE_BUCKETS, AGE_SUM, LAG_BOUNDS, LAG_BUCKETS, LAG_SUM
+from processor.engine.rounds.round_counts import (
+    AGE_BOUNDS,
+    AGE_BUCKETS,
+    AGE_SUM,
+    LAG_BOUNDS,
+    LAG_BUCKETS,
+    LAG_SUM,
+    SURE_LETTERS,
+)
 from processor.values.reasons import REASONS
 from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
@@ -219,6 +227,12 @@ def _letters_waiting(report: Report) -> Values:
     return waiting
 
 
+def _dead_letter_percent(report: Report) -> Values:
+    shares = {(topic,): 0.0 for topic in report["topics"]}
+    found = (one for one in report.get("rejects", ()) if one["dead"] > SURE_LETTERS)
+    return shares | {(one["topic"],): 100 * one["dead"] / max(one["read"], 1) for one in found}
+
+
 def _absent_columns(report: Report) -> Values:
     found = report.get("absent_columns", {}).values()
     return {(one["entity"], one["column"]): one["records"] for one in found if not one["choice"]}
@@ -306,11 +320,20 @@ METRICS = (
             "Dead letters. Reason: one of the codes of docs/dead-letters.md.",
             labels=("reason",),
             read=lambda report: {(code,): report["counts"].get(f"{DEAD_LETTERS_OF}{code}", 0) for code in REASONS},
+        ),
+        _gauge(
+            "dead_letter_percent",
+            "percent",
+            f"Dead letters among the records of a topic, of the last `reject_window_seconds`; 0 with at most {SURE_LETTERS} of "
+            "them. Above `max_reject_share` the job stops.",
+            labels=("topic",),
+            read=_dead_letter_percent,
             alarm=_alarm(
                 "dead_letters",
                 "warning",
-                "Records break their contract: `statestore dead-letters list` shows them.",
-                limit_name="dead_letters",
+                "A large share of a topic's records breaks its contract, and the job may stop: `statestore status` says which.",
+                limit=2,
+                limit_name="dead_letter_percent",
             ),
         ),
         _gauge(

@@ -17,6 +17,7 @@ from typing import Any
 
 from processor.counts import Count
 from processor.engine.protocol.gates import AwaitedTransaction
+from processor.engine.rounds.events import degraded_lines
 from processor.engine.rounds.round_counts import AGE_BOUNDS, Freshness, read_freshness
 from processor.job.metrics.metrics import RETENTION_PERCENT
 from processor.text import DAY, MINUTE, duration_text
@@ -34,11 +35,29 @@ def wrong_lines(job: JobStatus) -> Iterator[str]:
     if not job.alive:
         yield from _wrong_end(job)
         yield from wrong_runs(job.past)
+        yield from _ending_topics(job.report or {})
         return
     if (job.report_age or 0.0) > SILENT_SECONDS:
         silence = duration_text(job.report_age or 0.0)
         yield f"job {job.job} renews its lease, and has reported nothing for {silence}; see its log"
     yield from wrong_runs(job.past) if job.report is None else wrong_in_report(job.report)
+
+
+def amber_lines(job: JobStatus) -> list[str]:
+    """What a person should know of a job that works or rests, and is not wrong, a line each. A job that a person stopped while
+    its topics fill must start again. One that ended by itself (`--once`) starts at its time."""
+    if job.alive:
+        return degraded_lines(job.report or {})
+    filling = list(filling_topics(job.report or {}))
+    if not filling or (job.last_end is not None and job.last_end.how == "finished"):
+        return []
+    topics = "; ".join(f"{topic} {lag_text(job.report or {}, topic)}" for topic in filling)
+    return [f"job {job.job} does not run, and its topics fill: {topics}: start it again"]
+
+
+def filling_topics(report: Mapping[str, Any]) -> Iterator[str]:
+    """The topics with records that the job has yet to read, or whose lag is unknown."""
+    yield from (topic for topic, lag in report.get("topics", {}).items() if lag["records"] != 0)
 
 
 def wrong_runs(past: PastRuns) -> Iterator[str]:

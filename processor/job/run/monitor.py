@@ -334,7 +334,7 @@ class JobMonitor:
             "doing": "paused" if job.paused and not job.ended else job.doing,
             "registry_version": driver.plan.version,
             "topics": {topic: self._topic(topic, lag, now) for topic, lag in lags.items()},
-            "positions": {f"{topic}/{partition}": at for (topic, partition), at in dict(job.positions).items()},
+            "positions": {f"{topic}/{partition}": at for (topic, partition), at in self._positions.items()},
             "missing_topics": {topic: self._missing(one) for topic, one in job.topics.missing.items()},
             "no_topic": job.topics.wrong,
             "paused_topics": list(self._snapshot.paused_topics) if self._snapshot else [],
@@ -363,6 +363,10 @@ class JobMonitor:
             "dead_letters": driver.tally[Count.DEAD_LETTERS],
             "last_dead_letter": driver.last_letter,
             "letters_waiting": self._letters,
+            "rejects": [
+                {"topic": one.topic, "read": one.read, "dead": one.dead, "text": one.text}
+                for one in driver.rounds.rejects.topics(driver.clock.now())
+            ],
             "oldest_unpublished": oldest,
             "past": asdict(self._past),
             "stalled_seconds": self._stalled(reads, now),

@@ -21,6 +21,7 @@ from processor.engine.rounds.driver import Driver, make_driver
 from processor.engine.rounds.events import JobEvent, Report, Troubles
 from processor.engine.rounds.registry_follower import RegistryFollower
 from processor.engine.rounds.round import PublishSetup
+from processor.engine.rounds.round_counts import LIMIT
 from processor.environment.settings.resolve import open_registry, resolve_tables
 from processor.environment.settings.settings import Settings, owner_name, statestore_version
 from processor.environment.stores.kind import RetryBudget
@@ -166,6 +167,7 @@ def _make_job(
         report=report,
         setup=PublishSetup(letter_bytes=preparation.letter_bytes),
         keep_letters=partial(registry.letters.keep, lease=lease),
+        strict=lease.past is not None and lease.past.failed > 0 and LIMIT in lease.past.text,
         transactions=transaction_feed(settings, open_schemas(settings.schema_registry), report),
     )
     moves = EntityMoves(registry=registry, admin=admin, now=driver.clock.now, report=report)

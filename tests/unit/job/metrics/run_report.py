@@ -117,5 +117,6 @@ def run_report() -> dict[str, Any]:
     state = monitor.state({"user": TopicLag(7, 40.0), "star": TopicLag(0, None)})
     awaited = {"topic": "app.transaction", "id": "760", "missing": {"public.star": [1, 2]}}
     state["topics"]["user"]["retention"] = 600.0
+    state["rejects"] = [{"topic": "user", "read": 100, "dead": 12, "text": ""}]
     pause = {"kind": "topic", "name": "star", "at": 70.0, "who": "ada", "why": "the source is repaired"}
     return state | {"gates": {"badge": {"waiting": 2, "since": 92.0, "transaction": awaited}}, "pauses": [pause]}
