@@ -12,12 +12,12 @@ from datetime import datetime
 from time import monotonic, time
 from typing import Any, Final
 
-from processor.engine.rounds.events import degraded_lines
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError, SettingError
-from processor.job.kafka.lag import read_unread
+from processor.job.kafka.lag import report_now
 from processor.job.landing.states import LandingState, landing_states, landings_of
 from processor.job.metrics.status import (
+    amber_lines,
     failed_text,
     freshness_text,
     gate_lines,
@@ -80,18 +80,20 @@ def show_overview(parts: ConsoleParts, visit: Visit) -> Content:
         raise LookUpProblem(400, f"`range` must be one of {', '.join(RANGES)}, not {chosen[:40]!r}")
     registry = parts.registry
     snapshot, bound = registry.snapshot(), registry.binding().job
-    jobs = [job for job in registry.jobs() if bound in ("", job.job)]
+    jobs = [_with_lag(parts, job) for job in registry.jobs() if bound in ("", job.job)]
     wrong = [line for job in jobs for line in wrong_lines(job)]
-    degraded = [line for job in jobs if job.alive for line in degraded_lines(job.report or {})]
-    stopped = [line for job in jobs if (line := _stopped_line(parts, job))]
+    degraded, stopped = (
+        [line for job in jobs if job.alive == alive for line in amber_lines(job)] for alive in (True, False)
+    )
     walks = board_json(snapshot, walks=registry.progress())["walks"]
     landings, letters = parts.landings(), registry.letters.waiting()
     products, report = (
         product_list(parts, snapshot),
-        next((one.report for one in jobs if one.alive and one.report), None),
+        next((one.report for one in jobs if one.report), None),
     )
     first = _First(jobs, report, wrong, degraded, stopped, letters_json(letters), products)
-    return status_json(snapshot, jobs, wrong, degraded) | {
+    return status_json(snapshot, jobs, wrong, [*degraded, *stopped]) | {
+        "waits": degraded,
         "stopped": stopped,
         "first": list(first.tiles()),
         "calm": first.calm,
@@ -119,34 +121,26 @@ def _urgency(product: Mapping[str, Any]) -> tuple[bool, float, str]:
     return product["state"] == "live" and not product["stopped"], -(product["lag_seconds"] or 0), product["product"]
 
 
-def _stopped_line(parts: ConsoleParts, job: JobStatus) -> str:
-    """That a person stopped a job whose topics fill; empty for a job that runs, or that nothing waits for."""
-    end, report = job.last_end, job.report
-    if job.alive or end is None or end.how not in ("stopped", "finished") or not report or not report.get("topics"):
-        return ""
-    settings, topics = parts.settings, sorted(report["topics"])
-    if not settings.bootstrap_servers:
-        return ""
-    positions = {
-        (name.rpartition("/")[0], int(name.rpartition("/")[2])): at for name, at in report.get("positions", {}).items()
-    }
+def _with_lag(parts: ConsoleParts, job: JobStatus) -> JobStatus:
+    """The job; of one that does not run, with the lag of its topics now. The lag is unknown where the broker does not say it."""
+    settings, report = parts.settings, job.report
+    if job.alive or not report or not settings.bootstrap_servers:
+        return job
     known = parts.broker.ask(
-        ("unread", job.job, job.generation),
-        lambda: read_unread(settings.bootstrap_servers, dict(settings.kafka), topics, positions),
+        ("lag", job.job, job.generation),
+        lambda: report_now(settings.bootstrap_servers, dict(settings.kafka), report, time()),
         FRESH_SECONDS,
     )
-    since = f"job {job.job} {ENDS[end.how]} at {moment(end.at)} ({end.owner})"
-    if known.value is None:
-        return f"{since}; how many records wait since then is unknown: {known.why}"
-    records = sum(len(one.offsets) for one in known.value.values())
-    oldest = min((one.oldest for one in known.value.values() if one.oldest), default=None)
-    wait = "" if oldest is None else f", the oldest for {duration_text(time() - oldest)}"
-    return f"{since}, and {records:,} records wait in its topics{wait}: `statestore run` starts it" if records else ""
+    if known.value is not None:
+        return replace(job, report=known.value)
+    topics = {topic: {**lag, "records": None, "seconds": None} for topic, lag in report["topics"].items()}
+    return replace(job, report={**report, "topics": topics})
 
 
 @dataclass(frozen=True, slots=True)
 class _First:
-    """What a person sees first. `report`: of the job that runs; `letters`: the groups that wait."""
+    """What a person sees first. `report`: of the job, of one that does not run with its lag of now; `letters`: the groups that
+    wait."""
 
     jobs: Sequence[JobStatus]
     report: Mapping[str, Any] | None
@@ -196,7 +190,7 @@ class _First:
             return _tile("lag", "unknown", "#topics", "", "no job reports")
         lags = self.report["topics"].values()
         if any(lag["records"] is None for lag in lags):
-            return _tile("lag", "unknown", "#topics", "fair", "the broker does not answer the job")
+            return _tile("lag", "unknown", "#topics", "fair", "the broker does not show it")
         records, seconds = (
             sum(lag["records"] for lag in lags),
             max((lag["seconds"] or 0.0 for lag in lags), default=0.0),
@@ -208,7 +202,7 @@ class _First:
 
     def _failure(self) -> dict[str, str]:
         """The last run that failed, as far as the registry knows."""
-        found = [(one.past.at, one.past.text) for one in self.jobs if one.past.at is not None]
+        found = [(one.past.last_failure, one.past.last_text) for one in self.jobs if one.past.last_failure is not None]
         ends = (
             end for one in self.jobs for end in (one.last_end, one.ended) if end and end.how in ("failed", "killed")
         )

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from processor.job.kafka.lag import Unread
 from processor.job.run.monitor import ChartSamples
 from processor.tools.web.console import overview
 from processor.tools.web.console.overview import chart, nice_ceiling
@@ -112,28 +111,28 @@ def test_a_job_that_a_person_stopped_is_amber_while_its_topics_fill(
     lease = lease_of(console.registry)
     console.registry.runs.keep_report(lease, working)
     console.registry.runs.end(JOB, "host/7", "stopped")
-    unread = {("star", 0): Unread(range(8, 8), None)}
+    waits = {"records": 0, "seconds": 0.0, "retention": 86_400.0}
     asked = []
 
-    def read(_bootstrap: str, _extra: Any, topics: list[str], positions: Any) -> Any:
-        asked.append((topics, positions))
-        return unread
+    def now(_bootstrap: str, _extra: Any, report: Any, _at: float) -> Any:
+        asked.append(report["positions"])
+        return report | {"topics": report["topics"] | {"star": dict(waits)}}
 
-    monkeypatch.setattr(overview, "read_unread", read)
+    monkeypatch.setattr(overview, "report_now", now)
     console.settings = replace(console.settings, bootstrap_servers="127.0.0.1:9")
-    assert tiles(console.browser())["state"] == {
-        "name": "state",
-        "value": "does not run",
-        "href": "#now",
-        "look": "",
-        "note": "",
-    }
-    unread[("star", 0)] = Unread(range(8, 1_242), time() - 7_200)
+    state = tiles(console.browser())["state"]
+    assert (state["value"], state["look"]) == ("does not run", "")
+    waits |= {"records": 1_234, "seconds": 7_200.0}
     browser = console.browser()
-    assert tiles(browser)["state"]["look"] == "fair"
-    assert "and 1,234 records wait in its topics, the oldest for 2 h: <code>statestore run</code>" in browser.page("/")
-    assert asked[0] == (["star", "user"], {("user", 0): 3, ("star", 0): 8})
-    assert "Nothing needs a person." not in browser.page("/")
+    first = tiles(browser)
+    assert (first["state"]["look"], first["lag"]["value"]) == ("fair", "2 h")
+    assert "the broker deletes unread records of star" in first["next deadline"]["note"]
+    page = browser.page("/")
+    assert f"job {JOB} does not run" in page
+    assert "its topics fill: star 1,234 records, 2 h: start it again" in page
+    assert "The job waits, and continues by itself" not in page
+    assert asked[0] == {"user/0": 3, "star/0": 8}
+    assert "Nothing needs a person." not in page
 
 
 def test_the_lag_table_shows_what_is_not_zero_and_counts_the_rest(
