@@ -63,6 +63,7 @@ def staged_report(now: float, version: int) -> dict[str, Any]:
 def _counts(seconds: float) -> Counter[str]:
     events = sum(EVENTS_A_SECOND.values()) * seconds
     counts = Counter({f"messages of {name}": round(rate * seconds) for name, rate in MESSAGES_A_SECOND.items()})
+    counts.update({f"assembled of {name}": round(1.4 * rate * seconds) for name, rate in MESSAGES_A_SECOND.items()})
     counts.update({f"applied in {topic}": round(rate * seconds) for topic, rate in EVENTS_A_SECOND.items()})
     for name, units in (("UpdateItem", WRITTEN), ("BatchGetItem", 0.6 * READ), ("Query", 0.4 * READ)):
         counts.update({f"half units {name}": round(2 * units * events), f"request {name}": round(units * events)})

@@ -21,6 +21,7 @@ from processor.job.metrics.status import (
     failed_text,
     freshness_text,
     gate_lines,
+    lag_text,
     letters_json,
     missing_text,
     moment,
@@ -319,7 +320,8 @@ def _topics(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for topic, lag in report["topics"].items():
         if lag["records"] == 0 and topic not in report["paused_topics"]:
             continue
-        yield {"topic": topic, "behind": topic_text(report, topic), "missing": False}
+        late = topic in report["paused_topics"] or (lag["seconds"] or 0.0) > LATE_SECONDS
+        yield {"topic": topic, "behind": (topic_text if late else lag_text)(report, topic), "missing": False}
     for topic in report["missing_topics"]:
         yield {"topic": topic, "behind": missing_text(report, topic), "missing": True}
     for topic in {*report["paused_topics"]} - report["topics"].keys():  # of a release that knows no lag of them

@@ -253,6 +253,8 @@ def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
     found, prices, without = parts.event_prices(), parts.prices, visit.asked("without")
     reports = [job.report for job in parts.registry.jobs() if job.alive and job.report]
     work = next((window for one in reports if (window := read_window(one, LAST_DAY))), None)
+    runs = [_run(report, prices) for report in reports]
+    by_server = parts.settings.store == "postgres" and not any(run["metered"] for run in runs)
     rows = [
         {"product": one.product, "low": float(one.low), "high": float(one.high), "reads": found.reads[one.product]}
         | _done(one.product, work, prices)
@@ -265,13 +267,13 @@ def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
         "batch": BATCH,
         "counted_at": time_of(found),
         "day": duration_text(work.seconds) if work else None,
-        "usage": _usage(parts) if parts.settings.store == "postgres" else None,
+        "usage": _usage(parts) if by_server else None,
         "products": sorted(rows, key=lambda row: (-(row["made"] or 0), -(row["messages"] or 0), row["product"])),
         "events": [
             one._asdict() | {"dollars": float(one.dollars)}
             for one in event_prices(found.costs, found.estimates, prices)
         ],
-        "runs": [_run(report, prices) for report in reports],
+        "runs": runs,
         "saving": _saving(parts, found, without, reports) if without else None,
     }
 
