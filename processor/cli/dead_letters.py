@@ -22,19 +22,17 @@ from processor.cli.stored_letters import (
     living_job,
     positions,
     read_stored_letters,
-    request_lines,
-    result_lines,
     withdraw,
 )
 from processor.cli.verb import OPERATORS, WHY, FlagGroup, flag, natural, verb_with_actions
 from processor.counts import Count
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.decode import compare_columns
-from processor.engine.protocol.form_notes import PARTITION as FORMS
-from processor.engine.protocol.form_notes import read_form
 from processor.engine.protocol.replays import DROPPED, ReplayReport, letter_position
+from processor.engine.rounds.decoding import FORMS, read_form
 from processor.environment.settings.resolve import open_registry
 from processor.errors import KafkaError, StatestoreError
+from processor.job.metrics.status import request_lines, result_lines
 from processor.job.run.dead_letters import LetterFate, age, readable_lines, record_position, settle_account
 from processor.text import visible_line, visible_lines
 from processor.tools.operate.letters import drop_letters, oldest_letter, preview, replay_letters

@@ -23,7 +23,6 @@ from processor.cli.options import (
     settings_of_shared_parts,
     source_address,
 )
-from processor.cli.stored_letters import request_lines
 from processor.cli.verb import JSON, OPERATORS, flag, one_of, source_flags, verb
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
@@ -40,6 +39,7 @@ from processor.job.metrics.status import (
     moment,
     oldest_text,
     pause_text,
+    request_lines,
     requests_json,
     status_json,
     topic_text,
@@ -52,7 +52,7 @@ from registry.fields import shown_fields
 from registry.model import AssignmentState, JobStatus, Progress, RunEnd, Snapshot
 
 if TYPE_CHECKING:
-    from processor.job.landing.states import LandingState
+    from processor.job.landing.landing import LandingState
     from processor.tools.doctor.checks import CheckedFinding
     from registry.repository import Registry
 
@@ -106,7 +106,7 @@ def _with_lag(job: JobStatus, settings: Settings) -> JobStatus:
 
 def _landings(registry: "Registry", settings: Settings) -> tuple[list["LandingState"], list[str]]:
     """The landings; and a line where the broker does not say how far they are."""
-    from processor.job.landing.states import landing_states, landings_of
+    from processor.job.landing.landing import landing_states, landings_of
 
     known = registry.landings.all()
     try:

@@ -3,7 +3,7 @@ them. The request is in the registry: the job replays them also when the person 
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,8 +12,8 @@ from processor.cli.options import require_settings
 from processor.cli.printing.terminal import ProgressBar, warn
 from processor.engine.protocol.replays import PARTITION, ReplayOutcome, ReplayReport, letter_position
 from processor.errors import SettingError, StatestoreError
+from processor.job.metrics.status import request_lines
 from processor.job.run.dead_letters import dead_letter_outcomes
-from processor.text import visible_line
 from processor.values.record import Record
 from registry.errors import RegistryBusy, RegistryUnreachable
 from registry.model import JobStatus, LetterOutcome, ReplayRequest
@@ -136,35 +136,6 @@ def withdraw(registry: "Registry", number: int) -> int:
         raise StatestoreError(f"request {number} {state}: {lines}")
     print(f"request {number} withdrawn: {request.ended} of {request.letters} dead letters were replayed before")
     return 0
-
-
-def request_lines(requests: Sequence[ReplayRequest]) -> Iterator[str]:
-    """The requests that wait, a line each."""
-    for one in requests:
-        yield visible_line(
-            f"request {one.number} of {one.who}{_words(one)} since {one.at.astimezone():%Y-%m-%d %H:%M:%S}: the job has "
-            f"replayed {one.ended} of {one.letters} dead letters"
-        )
-
-
-def result_lines(requests: Sequence[ReplayRequest]) -> Iterator[str]:
-    """What became of requests that ended, a line each."""
-    for one in requests:
-        act = "dropped" if one.act == "drop" else "replayed"
-        counts = " + ".join(f"{count} {AGAIN.get(name, name)}" for name, count in sorted(one.outcomes.items()))
-        left = "" if one.ended == one.letters else f"; {one.letters - one.ended} left when it was withdrawn"
-        yield visible_line(
-            f"request {one.number} of {one.who}{_words(one)} {act} {one.ended} dead letters at "
-            f"{(one.ended_at or one.at).astimezone():%Y-%m-%d %H:%M:%S}" + (f" = {counts}" if counts else "") + left
-        )
-
-
-AGAIN = {"refused": "refused again"}
-
-
-def _words(one: ReplayRequest) -> str:
-    """Which letters a request names, and why."""
-    return (f" for {one.selection}" if one.selection else "") + (f" ({one.why})" if one.why else "")
 
 
 def _cures(number: int) -> str:

@@ -1,8 +1,14 @@
-"""The doorway to the registry: one object, each method one transaction."""
+"""The doorway to the registry: one object, each method one transaction.
+
+Its records are what jobs, operators and landings leave outside of its content: the statistics of the state, the replay requests
+of operators and the account of dead letters (`registry.repository.letters`), and the landings. Only a repair from the source is
+an edit; other records leave the version as it is. The statistics are always one whole set, the last one.
+"""
 
 from collections.abc import Callable, Collection, Iterable
 from copy import copy
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import UTC
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self
 
@@ -17,20 +23,115 @@ from registry.errors import EpochConflict
 from registry.model import (
     Applied,
     Binding,
+    EntityStatistics,
     EpochBoundary,
     HistoryEntry,
+    JoinStatistics,
+    KnownLanding,
     Lease,
     Progress,
     RegistryState,
     Requirements,
     Snapshot,
+    Statistics,
 )
-from registry.repository.connection import Database, addresses_of
+from registry.repository.connection import Database, addresses_of, look, may_edit, migrate, role_statements
 from registry.repository.leases import Leases, Runs, check_applied
-from registry.repository.records import AccountedLetters, KeptStatistics, Landings, RequestedReplays
-from registry.repository.rows import announce, begin_edit, has_run, read, write
-from registry.repository.schema import look, may_edit, migrate, role_statements
-from registry.tables import epochs, history, leases, meta, walk_progress
+from registry.repository.letters import AccountedLetters, RequestedReplays
+from registry.repository.rows import announce, begin_edit, has_run, join_ids, read, write
+from registry.tables import (
+    entity_statistics,
+    epochs,
+    history,
+    join_statistics,
+    landings,
+    leases,
+    meta,
+    walk_progress,
+)
+
+_LOCK = text("LOCK TABLE entity_statistics IN EXCLUSIVE MODE")
+"""A second writer waits."""
+
+
+@dataclass(eq=False)
+class KeptStatistics:
+    """The last statistics of the state."""
+
+    _database: Database
+
+    def last(self) -> Statistics | None:
+        """The last statistics, in the order of their names; None before the first."""
+        with self._database.reading() as connection:
+            rows = list(connection.execute(select(entity_statistics).order_by("entity")).mappings())
+            if not rows:
+                return None
+            specs = {number: join for join, number in join_ids(connection).items()}
+            found = [
+                JoinStatistics(
+                    join=specs[row["join_id"]],
+                    direction=row["direction"],
+                    mean=row["mean"],
+                    most=row["most"],
+                    value=row["value"],
+                )
+                for row in connection.execute(select(join_statistics)).mappings()
+            ]
+        return Statistics(
+            taken_at=rows[0]["taken_at"].astimezone(UTC),
+            entities=tuple(
+                EntityStatistics(**{name: value for name, value in row.items() if name != "taken_at"}) for row in rows
+            ),
+            joins=tuple(sorted(found, key=lambda one: (str(one.join), one.direction))),
+        )
+
+    def keep(self, taken: Statistics) -> None:
+        """Replaces the last statistics. Leaves out joins that the registry no longer has."""
+        with self._database.transaction() as connection:
+            connection.execute(_LOCK)
+            connection.execute(delete(entity_statistics))
+            connection.execute(delete(join_statistics))
+            for entity in taken.entities:
+                connection.execute(insert(entity_statistics).values(taken_at=taken.taken_at, **asdict(entity)))
+            ids = join_ids(connection)
+            for one in (one for one in taken.joins if one.join in ids):
+                found = {"direction": one.direction, "mean": one.mean, "most": one.most, "value": one.value}
+                connection.execute(insert(join_statistics).values(join_id=ids[one.join], **found))
+
+    def forget(self, values: Collection[str]) -> int:
+        """Takes these encoded join keys out of the statistics; the counts stay. Returns how many joins had one of them."""
+        named = join_statistics.c.value.in_(values)
+        with self._database.transaction() as connection:
+            connection.execute(_LOCK)
+            return connection.execute(update(join_statistics).where(named).values(value=None)).rowcount
+
+
+@dataclass(eq=False)
+class Landings:
+    """The landings that the registry knows: each target that holds documents of a product, until an operator removes it."""
+
+    _database: Database
+
+    def note(self, id_: str, *, product: str, topic: str, place: str) -> None:
+        """Notes that a process of this landing runs now."""
+        given = {"product": product, "topic": topic, "place": place}
+        seen = insert(landings).values(id=id_, **given)
+        with self._database.transaction() as connection:
+            connection.execute(seen.on_conflict_do_update(index_elements=["id"], set_={**given, "seen_at": func.now()}))
+
+    def all(self) -> tuple[KnownLanding, ...]:
+        """The landings, in the order in which they were made. A registry that an earlier release migrated knows none."""
+        with self._database.reading() as connection:
+            if connection.scalar(text("SELECT to_regclass('landings') IS NULL")):
+                return ()
+            found = connection.execute(select(landings).order_by(landings.c.made_at, landings.c.id)).mappings()
+            return tuple(KnownLanding(**row) for row in found)
+
+    def remove(self, id_: str) -> bool:
+        """Forgets a landing. Returns False where there is none of this id."""
+        with self._database.transaction() as connection:
+            return connection.execute(delete(landings).where(landings.c.id == id_)).rowcount > 0
+
 
 P = ParamSpec("P")
 Check = Callable[[Snapshot, Snapshot], object]

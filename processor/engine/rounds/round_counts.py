@@ -43,10 +43,9 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import inf
 from time import perf_counter
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from processor.counts import IN_TOPIC, OUTCOMES, REQUEST, STAGE, Count, Outcome, Stage
-from processor.engine.plan.plan import Plan
 from processor.engine.plan.step import Root, Touch
 from processor.environment.settings.settings import BatchSettings
 from processor.errors import AccountError, TooManyRejects
@@ -55,6 +54,9 @@ from processor.values.dead_letters import LetterGroup
 from processor.values.entity import AbsentChoice
 from processor.values.record import AbsentColumns, Change
 from statestore.store import Store
+
+if TYPE_CHECKING:
+    from processor.engine.plan.plan import Plan
 
 REASONS_SHOWN = 5
 """Reasons that the message of a stop names, the most frequent first."""
@@ -349,7 +351,7 @@ class UpdateCounts(NamedTuple):
         return UpdateCounts(self.writes + other.writes, self.unread + other.unread)
 
 
-def count_updates(touches: Iterable[Touch], plan: Plan) -> Mapping[str, UpdateCounts]:
+def count_updates(touches: Iterable[Touch], plan: "Plan") -> Mapping[str, UpdateCounts]:
     """The writes by entity; none of an entity without slots."""
     writes: Counter[str] = Counter()
     unread: Counter[str] = Counter()
@@ -404,7 +406,7 @@ class RowReads:
                 counts[entity] = UpdateCounts(total.writes * share, total.unread * share)
         return replace(self, counts=counts)
 
-    def entities(self, plan: Plan) -> frozenset[str]:
+    def entities(self, plan: "Plan") -> frozenset[str]:
         """The entities whose rows a task reads first."""
         return frozenset(
             name
@@ -459,7 +461,7 @@ class AbsentReport:
             kept[place] = AbsentColumn(before + count, place in sure, had)
         return AbsentReport(columns=kept, seen=self.seen | rows.keys())
 
-    def found(self, plan: Plan) -> Iterator["FoundColumn"]:
+    def found(self, plan: "Plan") -> Iterator["FoundColumn"]:
         """The columns that the source sends no more, of those that the plan's entities declare."""
         for (name, column), one in sorted(self.columns.items()):
             planned = plan.entities.get(name)

@@ -16,11 +16,10 @@ from math import inf
 from typing import Any
 
 from processor.counts import Count
-from processor.engine.protocol.gates import AwaitedTransaction
 from processor.engine.rounds.events import degraded_lines
 from processor.engine.rounds.round_counts import AGE_BOUNDS, Freshness, read_freshness
 from processor.job.metrics.metrics import RETENTION_PERCENT
-from processor.text import DAY, MINUTE, duration_text
+from processor.text import DAY, MINUTE, duration_text, visible_line
 from registry.model import JobStatus, PastRuns, ReplayRequest, RunEnd, Snapshot, WaitingGroup
 
 SILENT_SECONDS = 60.0
@@ -242,12 +241,17 @@ def gate_lines(report: Mapping[str, Any]) -> Iterator[str]:
     has no gates."""
     for product, gate in sorted(report.get("gates", {}).items()):
         if gate["waiting"]:
-            found = gate["transaction"]
-            waits_for = f"; it waits for {AwaitedTransaction(**found).text}" if found else ""
+            waits_for = f"; it waits for {_awaited_text(found)}" if (found := gate["transaction"]) else ""
             age = duration_text(max(0.0, report["at"] - gate["since"]))
             yield f"gate of {product}: {gate['waiting']:,} documents wait, the oldest for {age}{waits_for}"
     if count := report.get("counts", {}).get(Count.RELEASED_INCOMPLETE):
         yield f"gates: {count:,} documents went out at `at_most`, perhaps with a part of a transaction (docs/gates.md)"
+
+
+def _awaited_text(transaction: Mapping[str, Any]) -> str:
+    from processor.engine.protocol.gates import AwaitedTransaction  # slow to import, and few jobs have gates
+
+    return AwaitedTransaction(**transaction).text
 
 
 def status_json(
@@ -290,3 +294,32 @@ def requests_json(requests: Sequence[ReplayRequest]) -> list[Mapping[str, object
         }
         for one in requests
     ]
+
+
+def request_lines(requests: Sequence[ReplayRequest]) -> Iterator[str]:
+    """The requests that wait, a line each."""
+    for one in requests:
+        yield visible_line(
+            f"request {one.number} of {one.who}{_words(one)} since {one.at.astimezone():%Y-%m-%d %H:%M:%S}: the job has "
+            f"replayed {one.ended} of {one.letters} dead letters"
+        )
+
+
+def result_lines(requests: Sequence[ReplayRequest]) -> Iterator[str]:
+    """What became of requests that ended, a line each."""
+    for one in requests:
+        act = "dropped" if one.act == "drop" else "replayed"
+        counts = " + ".join(f"{count} {AGAIN.get(name, name)}" for name, count in sorted(one.outcomes.items()))
+        left = "" if one.ended == one.letters else f"; {one.letters - one.ended} left when it was withdrawn"
+        yield visible_line(
+            f"request {one.number} of {one.who}{_words(one)} {act} {one.ended} dead letters at "
+            f"{(one.ended_at or one.at).astimezone():%Y-%m-%d %H:%M:%S}" + (f" = {counts}" if counts else "") + left
+        )
+
+
+AGAIN = {"refused": "refused again"}
+
+
+def _words(one: ReplayRequest) -> str:
+    """Which letters a request names, and why."""
+    return (f" for {one.selection}" if one.selection else "") + (f" ({one.why})" if one.why else "")

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan, product_names
 from processor.engine.plan.step import Lookup, Step
 from processor.engine.protocol.assemble import assemble
+from processor.engine.protocol.erasures import erasure_key, read_erasure
 from processor.language.definitions.describe import describe_gate, write_expression
 from processor.language.product.document import CompiledJoin, CompiledLevel, Match, Renderer
 from processor.language.product.expressions.expression import (
@@ -36,7 +37,7 @@ from processor.tools.inspect.rows import EmptyColumn, FormerTopics, Origin, abse
 from registry.fields import column_of, shown_field
 from registry.model import EdgePath, KeyPath, PlannedPath, SlotPath
 from statestore import keys
-from statestore.items import DELETED
+from statestore.items import DELETED, version_of_item
 from statestore.keys import Key, edge_partition, field_names, index_rows, partition, partition_prefix
 from statestore.store import Item, Query
 
@@ -57,7 +58,8 @@ class AccessPath:
 class ExplainedJoin:
     """A join. `down`: the path from a row above to its rows here; `up`: the path from a row here to the rows above; `together`:
     the siblings that the same request answers; `shared_with`: the other products of the root that have the same join, and so read
-    and check its rows once for all. `lift`: how many levels further up its rows are one list."""
+    and check its rows once for all. `lift`: how many levels further up its rows are one list.
+    `levels`: of a recursive join, else 0; all have the same requests."""
 
     name: str
     kind: str
@@ -72,6 +74,7 @@ class ExplainedJoin:
     below: tuple["ExplainedJoin", ...]
     shared_with: tuple[str, ...] = ()
     lift: int = 0
+    levels: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +134,8 @@ def _join_lines(join: ExplainedJoin, margin: str) -> Iterator[str]:
     together = f"; the same request answers {', '.join(join.together)}" if join.together else ""
     yield f"{margin}  down  {_path_text(join.down)}{together}"
     yield f"{margin}  up    {_path_text(join.up)}"
+    if join.levels:
+        yield f"{margin}  {join.levels} levels, each below the one before by the same requests, while rows are found"
     if join.shared_with:
         yield f"{margin}  read once with {product_names(join.shared_with)}"
     for below in join.below:
@@ -168,9 +173,10 @@ def _joins(plan: Plan, product: ProductPlan, level: Sequence[int]) -> tuple[Expl
             down=_access_path(plan, node.join.entity, node.down, node.above, node.parent_columns),
             up=_path_up(plan, node),
             together=tuple(n.join.name for n in nodes if n is not node and _request_key(n) == _request_key(node)),
-            below=_joins(plan, product, node.below),
+            below=_joins(plan, product, [i for i in node.below if product.nodes[i].join.level < 2]),
             shared_with=shared,
             lift=node.join.lift,
+            levels=node.join.recursive,
         )
         for node, shared in zip(nodes, users, strict=True)
     )
@@ -249,11 +255,11 @@ def _below(product: ProductPlan, above: str, nodes: Sequence[int]) -> Iterator[s
     for index in nodes:
         node = product.nodes[index]
         join = node.join
-        kind = "many" if join.many else "one"
+        kind = ("many" if join.many else "one") + (f", {join.recursive} levels" if join.recursive else "")
         on = ", ".join(join.equalities(node.above))
         arrow = "-->" if join.shown else "-.->"
         yield f"    {above} {arrow}|{_label(f'{join.name}: {kind}')}| n{index}[{_label(join.entity, on)}]"
-        yield from _below(product, f"n{index}", node.below)
+        yield from _below(product, f"n{index}", [i for i in node.below if product.nodes[i].join.level < 2])
 
 
 def _label(*lines: str) -> str:
@@ -282,9 +288,13 @@ def why_row_is_left_out(joined: CompiledJoin, place: int | None, scope: Scope) -
     """Why a join leaves a found row out; empty where the document shows it. `place`: of the row among those that count, None
     where it does not count."""
     join = joined.join
+    if place is None and joined.rows.is_above_itself(scope):
+        return "the row is above itself, so the levels end before it"
     if place is None:
         return why_left_out(joined.level, joined.rows.where, join.where, scope) or "a `one` shows the first row only"
     most = join.limit if join.many else 1
+    if join.gathers and join.many:
+        return "" if most is None else f"the list of all levels has at most {most} rows"
     if most is None or place < most:
         return ""
     return f"`limit: {join.limit}` ends the list before it" if join.many else "a `one` shows the first row only"
@@ -364,8 +374,8 @@ def lineage(plan: Plan, product: ProductPlan, root: str, topics: FormerTopics) -
     key = entity.key(root)
     top = yield from assemble(plan, product, root)
     if top is None:
-        (item,) = yield (key,)
-        return Lineage(request=_request_text(key), reason=_why_absent(item, entity, root, topics), root=None)
+        item, erased = yield (key, erasure_key(entity.name, root))
+        return Lineage(request=_request_text(key), reason=_why_absent(item, erased, entity, root, topics), root=None)
     entities = plan.declared_entities
     renderer = Renderer(product=product.product, entities=entities, tally=Counter())
     asked = list(dict.fromkeys([key, *_keys_below(plan, product, top, product.top)]))
@@ -383,7 +393,10 @@ def _why_no_document(row: SourceRow | None, refused: str) -> str:
     return f"the row of the root is stored, but {refused}" if refused else ""
 
 
-def _why_absent(item: Item | None, entity: EntityPlan, root: str, topics: FormerTopics) -> str:
+def _why_absent(item: Item | None, erased: Item | None, entity: EntityPlan, root: str, topics: FormerTopics) -> str:
+    """`item`: of the row, or its delete marker; `erased`: of its erasure. A record may have deleted the row after that."""
+    if erased is not None and (item is None or read_erasure(erased).covers(version_of_item(item))):
+        return f"the row {entity.name} {root} was erased (`statestore erase`), and no earlier record brings it back"
     if item is not None and DELETED in item:
         return f"the row {entity.name} {root} is deleted, by the record at {origin_of(item, entity, topics)}"
     return absence_text(entity, root)

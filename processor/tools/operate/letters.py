@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.decode import decode
 from processor.engine.protocol.replays import drop_at
-from processor.engine.rounds.replay_stage import MOVED, TOO_OLD, TRUNCATE
+from processor.engine.rounds.follow_up_stages import MOVED, TOO_OLD, TRUNCATE
 from processor.engine.rounds.round_runner import HOUR
 from processor.errors import StatestoreError
 from processor.job.run.dead_letters import read_requested

@@ -13,6 +13,7 @@ from processor.cli import dead_letters, status, stored_letters
 from processor.cli.main import main
 from processor.cli.stored_letters import NOBODY_SECONDS, follow, living_job
 from processor.errors import StatestoreError
+from processor.job.metrics.status import request_lines
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Record, Rejected
 from registry.errors import RegistryUnreachable
@@ -198,7 +199,7 @@ def test_list_and_status_show_a_request_that_waits(desk: Desk, monkeypatch: pyte
     (line,) = [one for one in capsys.readouterr().err.splitlines() if one.startswith("request")]
     assert line.startswith("request 3 of ann for topic user, column age (text now) since ")
     assert line.endswith(": the job has replayed 0 of 2 dead letters")
-    assert list(stored_letters.request_lines(desk.waiting())) == [line]
+    assert list(request_lines(desk.waiting())) == [line]
 
 
 def test_withdraw_takes_a_request_back_and_refuses_one_that_does_not_wait(desk: Desk, capsys: Any) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError, SettingError
 from processor.job.kafka.lag import report_now
-from processor.job.landing.states import LandingState, landing_states, landings_of
+from processor.job.landing.landing import LandingState, landing_states, landings_of
 from processor.job.metrics.status import (
     amber_lines,
     failed_text,

@@ -49,8 +49,7 @@ from registry.edits.history import current_pauses
 from registry.edits.operations import completed
 from registry.errors import RegistryError
 from registry.model import HistoryEntry, ProductEntry, Snapshot
-from statestore.errors import StoreError
-from statestore.store import HALF_UNITS
+from statestore.store import HALF_UNITS, StoreError
 
 if TYPE_CHECKING:
     from registry.repository import Registry

@@ -23,8 +23,6 @@ from typing import Any, Final, NamedTuple, cast
 
 from processor.engine.plan.plan import EntityPlan, Plan, ProductPlan
 from processor.engine.plan.planning import plan_of
-from processor.engine.protocol.form_notes import PARTITION as FORMS
-from processor.engine.protocol.form_notes import read_form
 from processor.engine.protocol.gates import Wait, stored_roots, wait_of
 from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.ledger import (
@@ -38,6 +36,7 @@ from processor.engine.protocol.ledger import (
     run_key,
 )
 from processor.engine.protocol.segments import PARTITIONS, OpenChange, Segment, SegmentGroup, make_segment, read_changes
+from processor.engine.rounds.decoding import FORMS, read_form
 from processor.engine.rounds.publish_stage import encoded_document
 from processor.engine.rounds.step_runner import StepRunner
 from processor.language.product.document import read_root_key

@@ -1,18 +1,16 @@
-"""The records that jobs, operators and landings leave in the registry, outside its content: the statistics of the state, the
-replay requests of operators, and the landings. Each method of these classes is one transaction.
+"""Dead letters in the registry: the requests of operators to replay them, and the account of those that wait. Each method is one
+transaction.
 
-Only a repair from the source is an edit; other records leave the version as it is. The statistics are always one whole set, the
-last one. A replay request names the dead letters that the running job is to replay. It is done when each of its letters has an
-outcome; the first outcome of a letter counts.
+A replay request names the dead letters that the running job is to replay. It is done when each of its letters has an outcome; the
+first outcome of a letter counts. Only a repair from the source is an edit; other requests leave the version as it is.
 
-The account of dead letters has a row for each record that a job refused, however often, and says whether the letter waits. The
-job writes it before the batch of a letter ends, so a count needs no look at the topic. A letter that the topic lost by its
-retention waits in the account until `dead-letters list` finds that it is gone.
+The account has a row for each record that a job refused, however often, and says whether the letter waits. The job writes it
+before the batch of a letter ends, so a count needs no look at the topic. A letter that the topic lost by its retention waits in
+the account until `dead-letters list` finds that it is gone.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -36,79 +34,19 @@ from sqlalchemy.dialects.postgresql import insert
 
 from registry.model import (
     GONE,
-    EntityStatistics,
-    JoinStatistics,
     KeptLetter,
-    KnownLanding,
     Lease,
     LetterFilter,
     LetterOutcome,
     LetterPosition,
     ReplayRequest,
-    Statistics,
     WaitingGroup,
     WaitingLetters,
 )
 from registry.repository.connection import Database
 from registry.repository.leases import check_held
-from registry.repository.rows import begin_edit, join_ids
-from registry.tables import dead_letters, entity_statistics, join_statistics, landings, replay_letters, replay_requests
-
-_LOCK = text("LOCK TABLE entity_statistics IN EXCLUSIVE MODE")
-"""A second writer waits."""
-
-
-@dataclass(eq=False)
-class KeptStatistics:
-    """The last statistics of the state."""
-
-    _database: Database
-
-    def last(self) -> Statistics | None:
-        """The last statistics, in the order of their names; None before the first."""
-        with self._database.reading() as connection:
-            rows = list(connection.execute(select(entity_statistics).order_by("entity")).mappings())
-            if not rows:
-                return None
-            specs = {number: join for join, number in join_ids(connection).items()}
-            found = [
-                JoinStatistics(
-                    join=specs[row["join_id"]],
-                    direction=row["direction"],
-                    mean=row["mean"],
-                    most=row["most"],
-                    value=row["value"],
-                )
-                for row in connection.execute(select(join_statistics)).mappings()
-            ]
-        return Statistics(
-            taken_at=rows[0]["taken_at"].astimezone(UTC),
-            entities=tuple(
-                EntityStatistics(**{name: value for name, value in row.items() if name != "taken_at"}) for row in rows
-            ),
-            joins=tuple(sorted(found, key=lambda one: (str(one.join), one.direction))),
-        )
-
-    def keep(self, taken: Statistics) -> None:
-        """Replaces the last statistics. Leaves out joins that the registry no longer has."""
-        with self._database.transaction() as connection:
-            connection.execute(_LOCK)
-            connection.execute(delete(entity_statistics))
-            connection.execute(delete(join_statistics))
-            for entity in taken.entities:
-                connection.execute(insert(entity_statistics).values(taken_at=taken.taken_at, **asdict(entity)))
-            ids = join_ids(connection)
-            for one in (one for one in taken.joins if one.join in ids):
-                found = {"direction": one.direction, "mean": one.mean, "most": one.most, "value": one.value}
-                connection.execute(insert(join_statistics).values(join_id=ids[one.join], **found))
-
-    def forget(self, values: Collection[str]) -> int:
-        """Takes these encoded join keys out of the statistics; the counts stay. Returns how many joins had one of them."""
-        named = join_statistics.c.value.in_(values)
-        with self._database.transaction() as connection:
-            connection.execute(_LOCK)
-            return connection.execute(update(join_statistics).where(named).values(value=None)).rowcount
-
+from registry.repository.rows import begin_edit
+from registry.tables import dead_letters, replay_letters, replay_requests
 
 _PLACE = tuple(replay_letters.c[name] for name in LetterPosition._fields)
 _WAITS = replay_letters.c.outcome.is_(None)
@@ -345,30 +283,3 @@ def _keep(connection: Connection, letters: Collection[KeptLetter]) -> None:
         for one in letters
     ]
     connection.execute(new.on_conflict_do_update(index_elements=_ACCOUNT_KEY, set_=changed), rows)
-
-
-@dataclass(eq=False)
-class Landings:
-    """The landings that the registry knows: each target that holds documents of a product, until an operator removes it."""
-
-    _database: Database
-
-    def note(self, id_: str, *, product: str, topic: str, place: str) -> None:
-        """Notes that a process of this landing runs now."""
-        given = {"product": product, "topic": topic, "place": place}
-        seen = insert(landings).values(id=id_, **given)
-        with self._database.transaction() as connection:
-            connection.execute(seen.on_conflict_do_update(index_elements=["id"], set_={**given, "seen_at": func.now()}))
-
-    def all(self) -> tuple[KnownLanding, ...]:
-        """The landings, in the order in which they were made. A registry that an earlier release migrated knows none."""
-        with self._database.reading() as connection:
-            if connection.scalar(text("SELECT to_regclass('landings') IS NULL")):
-                return ()
-            found = connection.execute(select(landings).order_by(landings.c.made_at, landings.c.id)).mappings()
-            return tuple(KnownLanding(**row) for row in found)
-
-    def remove(self, id_: str) -> bool:
-        """Forgets a landing. Returns False where there is none of this id."""
-        with self._database.transaction() as connection:
-            return connection.execute(delete(landings).where(landings.c.id == id_)).rowcount > 0
