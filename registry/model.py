@@ -521,7 +521,7 @@ class KeptLetter(NamedTuple):
 
     place: LetterPosition
     mark: str
-    """Tells the records apart that had this topic, partition and offset: a topic may be created anew."""
+    """Tells the records apart that had this topic, partition and offset: a topic may be created again."""
     code: str
     column: str
     """That the reason names; empty where it names none."""

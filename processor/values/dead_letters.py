@@ -126,7 +126,7 @@ def column_of(reason: str) -> str:
 
 
 def mark_of(rejected: Rejected) -> str:
-    """Tells the records apart that had one topic, partition and offset: a topic may be created anew. A record has the same mark
+    """Tells the records apart that had one topic, partition and offset: a topic may be created again. A record has the same mark
     each time that a job refuses it, in whatever epoch. Tells nothing of the values."""
     whole = rejected.cut.sha256 if rejected.cut else record_hash(rejected.record)
     return sha256(f"{rejected.record.timestamp} {whole}".encode()).hexdigest()[:16]
@@ -215,7 +215,7 @@ def read_dead_letters(records: Iterable[Record], foreign: list[Record] | None = 
     refused last, with its earliest and its latest time. Records that are no dead letters are left out, and added to `foreign`.
 
     A record is one letter, however often a job refuses it: a batch that begins again writes its letters again, and a rebuild of
-    the registry reads all records in a new epoch. A topic that was created anew has other records at the same offsets."""
+    the registry reads all records in a new epoch. A topic that was created again has other records at the same offsets."""
     found: dict[tuple[str, int, int], list[DeadLetter]] = {}
     for kept in records:
         message = Message(topic=kept.topic, key=kept.key, value=kept.value, headers=kept.headers)

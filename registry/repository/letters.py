@@ -268,13 +268,13 @@ def _keep(connection: Connection, letters: Collection[KeptLetter]) -> None:
     if not letters:
         return
     new = insert(dead_letters)
-    told, later = new.excluded, new.excluded.epoch > dead_letters.c.epoch
+    given, later = new.excluded, new.excluded.epoch > dead_letters.c.epoch
     again = and_(later, or_(dead_letters.c.outcome.is_(None), dead_letters.c.outcome != DROPPED))
     changed = {
-        "epoch": func.greatest(told.epoch, dead_letters.c.epoch),
-        **{name: told[name] for name in ("code", "column", "entity")},
-        "first_seen": func.least(told.first_seen, dead_letters.c.first_seen),
-        "last_seen": func.greatest(told.last_seen, dead_letters.c.last_seen),
+        "epoch": func.greatest(given.epoch, dead_letters.c.epoch),
+        **{name: given[name] for name in ("code", "column", "entity")},
+        "first_seen": func.least(given.first_seen, dead_letters.c.first_seen),
+        "last_seen": func.greatest(given.last_seen, dead_letters.c.last_seen),
         "outcome": case((again, null()), else_=dead_letters.c.outcome),
     }
     rows = [

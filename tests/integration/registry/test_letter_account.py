@@ -36,7 +36,7 @@ def test_a_record_is_one_letter_however_often_a_job_refuses_it(registry: Registr
     assert not registry.letters.is_empty()
 
 
-def test_records_of_a_topic_that_was_created_anew_are_other_letters(registry: Registry) -> None:
+def test_records_of_a_topic_that_was_created_again_are_other_letters(registry: Registry) -> None:
     registry.letters.keep([letter(1), letter(1, epoch=2, mark="another record")])
     assert counts(registry) == {("star", "stars"): 2}
 

@@ -127,7 +127,7 @@ def test_a_record_that_a_rebuilt_registry_reads_again_is_one_letter_of_its_last_
     assert (letter.kept_since, letter.last_seen) == (10, 30)
 
 
-def test_a_record_of_a_topic_that_was_created_anew_is_another_letter() -> None:
+def test_a_record_of_a_topic_that_was_created_again_is_another_letter() -> None:
     other = [kept(refused(1), 10), kept(refused(2, value=b"["), 20), kept(refused(3, timestamp=9), 30)]
     assert [letter.rejected.record.epoch for letter in read_dead_letters(other)] == [1, 2, 3]
 
