@@ -65,7 +65,7 @@ def test_the_first_screen_says_state_lag_products_letters_failure_and_deadline_e
     assert all(f'id="{one["href"][1:]}"' in page for one in first.values() if one["href"].startswith("#"))
 
 
-def test_the_next_deadline_is_what_the_broker_deletes_or_when_the_job_gives_up_whichever_comes_first(
+def test_the_next_deadline_is_what_the_broker_deletes_or_when_the_job_gives_up_the_earlier_of_both(
     console: ConsoleScene, working: dict[str, Any]
 ) -> None:
     browser, lease = console.browser(), lease_of(console.registry)
