@@ -317,8 +317,8 @@ LAST: Final = 5
 """The versions below the board, and the entries of the history that hold them."""
 
 
-def show_slots(parts: ConsoleParts, _: Visit) -> Content:
-    """The board, as `slots --json` has it, with a cell for each slot."""
+def show_slots(parts: ConsoleParts, visit: Visit) -> Content:
+    """The board, as `slots --json` has it, with a cell for each slot; of the entities that have the words of a search."""
     registry = parts.registry
     snapshot, statistics = registry.snapshot(), registry.statistics.last()
     counted = {one.entity: one for one in statistics.entities} if statistics else {}
@@ -326,6 +326,12 @@ def show_slots(parts: ConsoleParts, _: Visit) -> Content:
     walks = {walk["walk"]: walk for walk in board["walks"] if not walk["done"]}
     last = max((one.slot for one in snapshot.assignments), default=0)
     board["shown"] = min(last + 1, snapshot.slots)
+    board["q"], board["of"] = visit.asked("q"), len(board["entities"])
+    board["entities"] = [
+        one
+        for one in board["entities"]
+        if matches(board["q"], one["entity"], *(column for held in one["assignments"] for column in held["columns"]))
+    ]
     for entity in board["entities"]:
         name = entity["entity"]
         entity["rows"] = counted[name].rows if name in counted else None

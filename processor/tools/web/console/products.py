@@ -252,7 +252,7 @@ def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
     found, prices, without = parts.event_prices(), parts.prices, visit.asked("without")
     reports = [job.report for job in parts.registry.jobs() if job.alive and job.report]
     work = next((window for one in reports if (window := read_window(one, LAST_DAY))), None)
-    runs = [_run(report, prices) for report in reports]
+    runs, search = [_run(report, prices) for report in reports], visit.asked("q")
     by_server = parts.settings.store == "postgres" and not any(run["metered"] for run in runs)
     rows = [
         {"product": one.product, "low": float(one.low), "high": float(one.high), "reads": found.reads[one.product]}
@@ -271,7 +271,9 @@ def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
         "events": [
             one._asdict() | {"dollars": float(one.dollars)}
             for one in event_prices(found.costs, found.estimates, prices)
+            if matches(search, one.entity, one.event)
         ],
+        "q": search,
         "runs": runs,
         "saving": _saving(parts, found, without, reports) if without else None,
     }

@@ -165,7 +165,7 @@ def test_a_version_is_undone_with_its_plan(console: ConsoleScene) -> None:
     assert [one for one in diff["diff"] if one["sign"] in "+-"]
     move = browser.send(MOVE, browser.page(MOVE), 303, **WHY)
     assert "Registry version 4" in move
-    assert "cannot be undone: it only changed slots" in browser.page(at("/history/version", of=4))
+    assert "it moved who of star from GSI_1 to GSI_3" in browser.page(at("/history/version", of=4))
 
 
 def test_a_group_of_dead_letters_is_previewed_replayed_or_dropped_and_its_outcome_stays(console: ConsoleScene) -> None:

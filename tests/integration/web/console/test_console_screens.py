@@ -177,3 +177,13 @@ def test_a_chart_cuts_its_line_where_samples_are_missing_and_rounds_its_axis() -
         5_000.0,
     ]
     assert shown["text"] == "events a second in the last 11 min: 1 to 7, 7 at the end"
+
+
+def test_slots_products_and_costs_are_found_by_their_words(console: ConsoleScene) -> None:
+    browser = console.browser()
+    assert [one["entity"] for one in browser.data(at("/slots", q="WHO"))["entities"]] == ["star"]
+    assert "No entity has these words." in browser.page(at("/slots", q="nothing"))
+    assert [one["product"] for one in browser.data(at("/products", q="user prof"))["products"]] == ["profile"]
+    assert "No product has these words." in browser.page(at("/products", q="nothing"))
+    found = browser.data(at("/costs", q="star delete"))["events"]
+    assert {(one["entity"], one["event"]) for one in found} == {("star", "delete")}
