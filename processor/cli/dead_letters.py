@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from time import time
 from typing import TYPE_CHECKING
 
-from processor.cli.choices import stored_state
 from processor.cli.options import KAFKA, REGISTRY, TABLE, reachable_settings, reason, user_name
 from processor.cli.printing.terminal import warn
 from processor.cli.stored_letters import (
@@ -26,25 +25,21 @@ from processor.cli.stored_letters import (
 )
 from processor.cli.verb import OPERATORS, WHY, FlagGroup, flag, natural, verb_with_actions
 from processor.counts import Count
-from processor.engine.plan.plan import Plan
-from processor.engine.protocol.decode import compare_columns
 from processor.engine.protocol.replays import DROPPED, ReplayReport, letter_position
-from processor.engine.rounds.decoding import FORMS, read_form
 from processor.environment.settings.resolve import open_registry
 from processor.errors import KafkaError, StatestoreError
 from processor.job.metrics.status import request_lines, result_lines
 from processor.job.run.dead_letters import LetterFate, age, readable_lines, record_position, settle_account
 from processor.text import visible_line, visible_lines
-from processor.tools.operate.letters import drop_letters, oldest_letter, preview, replay_letters
 from processor.values.dead_letters import column_of
-from processor.values.decimal_forms import NO_FORMS, with_notes
+from processor.values.decimal_forms import NO_FORMS
 from processor.values.reasons import REASONS
 from processor.values.record import Rejected
-from processor.values.recorded_topics import to_reject_line
 from registry.edits.edit import Signature
 from registry.errors import RegistryError
 
 if TYPE_CHECKING:
+    from processor.engine.plan.plan import Plan
     from processor.environment.settings.settings import Settings
     from processor.values.dead_letters import DeadLetter
     from processor.values.decimal_forms import Forms
@@ -154,8 +149,7 @@ def show_letters(options: argparse.Namespace) -> int:
             raise StatestoreError(
                 f"no dead letter of {settings.dead_letter_topic} is from {' '.join(options.position)}: {cure}"
             )
-        with stored_state(settings) as (plan, store):
-            forms = with_notes({}, map(read_form, store.partition(FORMS)))
+        plan, forms = _definitions(settings)
         for letter, outcome in shown:
             whole = letter
             try:
@@ -177,6 +171,8 @@ def show_letters(options: argparse.Namespace) -> int:
 )
 def replay(options: argparse.Namespace) -> int:
     """Decode dead letters again by the definitions in force now, and apply them, also by the running job."""
+    from processor.tools.operate.letters import oldest_letter, preview, replay_letters
+
     with reachable_settings(options) as settings:
         if options.withdraw is not None:
             with open_registry(settings) as registry:
@@ -186,9 +182,7 @@ def replay(options: argparse.Namespace) -> int:
             warn("no dead letter of this selection waits")
             return 0
         if options.preview:
-            with stored_state(settings) as (plan, store):
-                forms = with_notes({}, map(read_form, store.partition(FORMS)))
-                print(visible_lines(preview(waiting, plan, forms, oldest_letter(settings)).lines()))
+            print(visible_lines(preview(waiting, *_definitions(settings), oldest_letter(settings)).lines()))
             return 0
         by = Signature(user_name(), options.why)
         with open_registry(settings) as registry:
@@ -206,6 +200,9 @@ def replay(options: argparse.Namespace) -> int:
 @DEAD_LETTERS.action("drop", WHY, *CHOICE, settings=SETTINGS)
 def drop(options: argparse.Namespace) -> int:
     """Give up dead letters: no replay takes them, and `list` shows them with --all only."""
+    from processor.cli.choices import stored_state
+    from processor.tools.operate.letters import drop_letters
+
     why = reason(options)
     with reachable_settings(options) as settings:
         places = [letter_position(letter.rejected.record) for letter in waiting_letters(options, settings)]
@@ -221,6 +218,16 @@ def waiting_letters(options: argparse.Namespace, settings: "Settings") -> "Itera
     for letter, outcome in read_stored_letters(settings):
         if not outcome and is_chosen(options, letter):
             yield letter
+
+
+def _definitions(settings: "Settings") -> tuple["Plan", "Forms"]:
+    """The definitions in force now, and the settled forms of decimals."""
+    from processor.cli.choices import stored_state
+    from processor.engine.rounds.decoding import FORMS, read_form
+    from processor.values.decimal_forms import with_notes
+
+    with stored_state(settings) as (plan, store):
+        return plan, with_notes({}, map(read_form, store.partition(FORMS)))
 
 
 def selection_text(options: argparse.Namespace) -> str:
@@ -324,10 +331,12 @@ def json_line(letter: "DeadLetter", outcome: str) -> str:
         more |= {DROPPED: outcome.removeprefix(f"{DROPPED} ")}
     elif outcome:
         more |= {"replayed": outcome}
+    from processor.values.recorded_topics import to_reject_line
+
     return visible_line(to_reject_line(letter.rejected, **more))
 
 
-def full_text(letter: "DeadLetter", whole: Rejected, outcome: str, plan: Plan, forms: "Forms") -> str:
+def full_text(letter: "DeadLetter", whole: Rejected, outcome: str, plan: "Plan", forms: "Forms") -> str:
     """All that a dead letter holds, and how its row differs from the declared columns of `plan`. `whole`: with the record of the
     source topic, if the letter keeps a part and that topic still holds the record. `forms`: of decimals, as they are settled."""
     rejected, record = letter.rejected, whole.record
@@ -359,12 +368,14 @@ def full_text(letter: "DeadLetter", whole: Rejected, outcome: str, plan: Plan, f
     return visible_lines(lines)
 
 
-def _columns(rejected: Rejected, plan: Plan, forms: "Forms") -> Sequence[str]:
+def _columns(rejected: Rejected, plan: "Plan", forms: "Forms") -> Sequence[str]:
     """How the row differs from the declared columns; nothing where no entity reads the topic, or no row can be read."""
     record = rejected.record
     entity = next((one.entity for one in plan.entities.values() if one.entity.topic == record.topic), None)
     if entity is None or rejected.cut is not None:
         return []
+    from processor.engine.protocol.decode import compare_columns
+
     compared = compare_columns(record, entity, forms.get(entity.name, NO_FORMS))
     if compared is None:
         return []

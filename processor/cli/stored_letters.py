@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, NamedTuple
 
-from processor.cli.choices import stored_state
 from processor.cli.options import require_settings
 from processor.cli.printing.terminal import ProgressBar, warn
 from processor.engine.protocol.replays import PARTITION, ReplayOutcome, ReplayReport, letter_position
+from processor.environment.settings.resolve import open_registry
 from processor.errors import SettingError, StatestoreError
 from processor.job.metrics.status import request_lines
 from processor.job.run.dead_letters import dead_letter_outcomes
@@ -170,6 +170,8 @@ def read_stored_letters(settings: "Settings") -> "list[tuple[DeadLetter, str]]":
         warn(f"{len(foreign)} messages of {settings.dead_letter_topic} are no dead letters; {first}")
     items: list[Item] = []
     if found:
-        with stored_state(settings) as (_, store):
+        from processor.job.run.binding import readable_store
+
+        with open_registry(settings) as registry, readable_store(settings, registry) as store:
             items = store.partition(PARTITION)
     return dead_letter_outcomes(found, items)

@@ -19,7 +19,6 @@ from processor.engine.protocol.replays import (
     refused_replays,
 )
 from processor.engine.rounds.events import JobEvent, Report
-from processor.engine.rounds.operators import RequestedLetters
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError
 from processor.values.dead_letters import SMALLEST_LIMIT, DeadLetter, read_dead_letters, record_hash, rejected_record
@@ -29,6 +28,7 @@ from statestore.keys import Key
 from statestore.store import Item, Store
 
 if TYPE_CHECKING:
+    from processor.engine.rounds.operators import RequestedLetters
     from processor.job.kafka.admin import Admin
     from registry.repository import Registry
 
@@ -166,8 +166,9 @@ def with_whole_record(settings: Settings, letter: DeadLetter) -> DeadLetter:
     return replace(letter, rejected=replace(letter.rejected, record=whole, cut=None))
 
 
-def read_requested(settings: Settings, registry: "Registry", places: Sequence[LetterPosition]) -> RequestedLetters:
+def read_requested(settings: Settings, registry: "Registry", places: Sequence[LetterPosition]) -> "RequestedLetters":
     """The dead letters at these places, in portions: those that are still in their topic. Keeps no others in memory."""
+    from processor.engine.rounds.operators import RequestedLetters
     from processor.job.kafka.reader import read_topic
 
     wanted = frozenset(places)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from processor.cli import dead_letters, stored_letters
+from processor.cli import choices, dead_letters, stored_letters
 from processor.cli.main import main
 from processor.engine.protocol.replays import PARTITION, ReplayReport, ended_replays, replay_key
 from processor.job.run.dead_letters import age
@@ -159,7 +159,7 @@ def test_a_drop_needs_a_reason_and_keeps_it_with_the_name_and_the_time(
     monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     store = MemoryStore(5, lag=0, clock=lambda: 0.0)
-    monkeypatch.setattr(dead_letters, "stored_state", lambda _: nullcontext((SimpleNamespace(), store)))
+    monkeypatch.setattr(choices, "stored_state", lambda _: nullcontext((SimpleNamespace(), store)))
     monkeypatch.setattr(dead_letters, "user_name", lambda: "ann")
     words = ["dead-letters", "drop", "--topic", "user", "--offsets", "5-9", "--bootstrap-servers", "nowhere:1"]
     assert main(words) == 1
