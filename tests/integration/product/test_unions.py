@@ -35,7 +35,7 @@ ROWS: Rows = {
         {"word": "b", "who": 1, "at": "2026-02-03T00:00:00Z", "score": "0.1"},
     ],
 }  # fmt: skip
-PARTS = """
+THREE = """
       post: {many: post, on: {author: id}, fields: {kind: "'post'", text: title, at: at, score: score}}
       share:
         many: share
@@ -83,7 +83,7 @@ def product(parts: str, more: str = "", level: str = "") -> Definitions:
     ],
 )
 def test_the_rows_of_several_joins_are_one_list(both: Both, more: str) -> None:
-    found = both(product(PARTS, more), ROWS)
+    found = both(product(THREE, more), ROWS)
     feed = found['{"id":1}']["feed"]
     if not more:
         assert [(one["kind"], one["text"]) for one in feed] == [
@@ -94,7 +94,7 @@ def test_the_rows_of_several_joins_are_one_list(both: Both, more: str) -> None:
 
 
 def test_rows_of_parts_with_other_keys_do_not_get_lost_in_a_tie(both: Both) -> None:
-    found = both(product(PARTS, "order_by: [at]"), ROWS)
+    found = both(product(THREE, "order_by: [at]"), ROWS)
     tied = [one["text"] for one in found['{"id":1}']["feed"] if one["at"] == "2026-02-03T00:00:00Z"]
     assert tied == ["a", "b", "x"]
 
