@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from processor.counts import Count
 from processor.engine.plan.plan import Plan
+from processor.engine.plan.row_image import group_of_item
 from processor.engine.plan.step import Root
 from processor.engine.protocol.find_roots import find_roots, resume
 from processor.engine.protocol.ledger import Mark, read_entry
@@ -177,10 +178,13 @@ def _roots(page: WalkPage, answer: Page, plan: Plan, runner: StepRunner) -> list
     without a document counts too: nobody may have acknowledged its tombstone."""
     product = plan.products[page.walk[1]]
     entity = plan.entities[product.product.root]
+    if page.pk in entity.partitions() and product.group is not None:
+        groups = dict.fromkeys(group_of_item(item, entity, product.group) for item in answer.items)
+        return [group for group in groups if group is not None]
     if page.pk in entity.partitions():
         return [key_of_item(item).sk for item in answer.items if read_columns(item) is not None]
     entries = [key_of_item(item).sk for item in answer.items if read_entry(item, product.number).mark is not None]
-    if product.retracted:
+    if product.retracted or product.group is not None:  # no row of its own says whether a group is there
         return entries
     rows = runner.store.get([entity.key(sk) for sk in entries])
     return [sk for sk in entries if (row := rows.get(entity.key(sk))) is None or read_columns(row) is None]

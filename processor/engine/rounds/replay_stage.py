@@ -146,7 +146,7 @@ def replay_document(letter: Rejected, plan: Plan) -> Step[ReplayReport]:
     without the product."""
     record = letter.record
     for product in plan.products.values():
-        root = root_of(plan.entities[product.product.root].entity, (record.key or b"").decode())
+        root = root_of(plan.root_entity(product), (record.key or b"").decode())
         if product.product.topic == record.topic and root is not None:
             (item,) = yield (group_key(product.ledger, root),)
             if read_entry(item, product.number).unfit:

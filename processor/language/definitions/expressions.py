@@ -423,6 +423,8 @@ class _Reader:
             what = f"`{name}` takes {'two arguments' if count > 1 else 'one argument'}, not {len(args)}"
             form = f"`{forms[name]}`" if name in forms else f"`{name}(...)` around one expression"
             raise WrongDefinition(what, f"write {form}")
+        call = self._of_group(call)
+        args = call.args
         over, rows = self._aggregated_rows(call)
         if not over and not self.may_aggregate:
             if not rows:  # a wrong name in the argument gives a better error than the one below
@@ -486,6 +488,25 @@ class _Reader:
                 for by, down, nulls_first in order
             ),
         }
+
+    def _of_group(self, call: ParsedCall) -> ParsedCall:
+        """The aggregate over the rows of the group, where it names no `many` of the level of a group."""
+        rows = self.scope.rows
+        if not rows or self.over or any(self._path_to_many(parts) for parts in _names_of(call)):
+            return call
+
+        def named(parsed: ParsedExpression) -> ParsedExpression:
+            if isinstance(parsed, ParsedName):
+                return parsed if parsed.parts[0] in self.scope.joins else ParsedName((rows, *parsed.parts))
+            if isinstance(parsed, ParsedCall):
+                order = tuple((named(by), down, nulls_first) for by, down, nulls_first in parsed.order)
+                where = None if parsed.where is None else named(parsed.where)
+                return replace(parsed, args=tuple(map(named, parsed.args)), order=order, where=where)
+            return parsed
+
+        made = named(call)
+        assert isinstance(made, ParsedCall)
+        return made
 
     def _aggregated_rows(self, call: ParsedCall) -> tuple[Path, bool]:
         """The path of joins to the rows that the call names (empty: the level's own rows), and whether its argument names the

@@ -48,6 +48,7 @@ from processor.language.product.join_fields import array_of, parse_element, type
 from processor.language.product.product import (
     BareValue,
     Fields,
+    GroupEntity,
     Join,
     OrderTerm,
     Selection,
@@ -712,7 +713,7 @@ def _read_entity(written: _WrittenJoin, above: NameScope, problems: Problems) ->
         return None, False
     node = body.entries[words[0]][1]
     entity = as_text(node, f"`{words[0]}`", "write the name of an entity", problems)
-    if entity is not None and entity not in above.entities:
+    if entity is not None and (entity not in above.entities or isinstance(above.entities[entity], GroupEntity)):
         problems.add(node, f"there is no entity `{entity}`", suggest(entity, above.entities))
         return None, False
     return entity, words == ["many"]

@@ -232,9 +232,21 @@ PUBLISH: Final[Members] = {
         DURATION_TEXT,
     ),
 }
+GROUP: Final[Members] = {
+    "group": Word("The entity whose rows make groups.", TEXT),
+    "by": Word(
+        "The columns of a group, a list, or a mapping `name: column or expression`: one document for each of their values.",
+        {"anyOf": [{**_COLUMNS, "minItems": 1, "uniqueItems": True}, _map_of(TEXT)]},
+    ),
+    "where": Word("Which rows count. Default: all of them.", EXPRESSION),
+    "join": Word("Joins of the rows, for `where` and for aggregates.", _JOINS),
+}
 PRODUCT: Final[Members] = {
     "product": Word("The name of the product.", NAME_TEXT),
-    "root": Word("The entity at the top: one document for each of its rows.", TEXT),
+    "root": Word(
+        "The entity at the top: one document for each of its rows, or with `{group: entity, by: [column]}` one for each value.",
+        {"anyOf": [TEXT, mapping(GROUP, "group", "by")]},
+    ),
     "topic": Word("The Kafka topic of the documents. Default: the name of the product.", TOPIC_TEXT),
     "format": Word(
         "The form of the documents in the topic. Default: json.", _one_of(get_args(DocumentFormat), default="json")

@@ -29,7 +29,16 @@ from processor.language.product.expressions.expression import (
     node_of,
 )
 from processor.language.product.join_fields import type_of
-from processor.language.product.product import BareValue, Fields, Join, Product, Selection, WholeRow, embeds
+from processor.language.product.product import (
+    BareValue,
+    Fields,
+    Join,
+    Product,
+    Selection,
+    WholeRow,
+    embeds,
+    root_entity,
+)
 from processor.values.entity import ColumnType, Entity
 
 
@@ -74,7 +83,7 @@ DocumentType = ValueType | ObjectType | ListType | MapType
 
 def document_type(product: Product, entities: Mapping[str, Entity]) -> DocumentType:
     """The type of a product's documents. The null value of a tombstone is not a document."""
-    root = entities[product.root]
+    root = root_entity(product, entities)
     return _TypeReader(entities).shown(product.selection, _TypedLevel(entity=root, known=root.key, joins=product.joins))
 
 
