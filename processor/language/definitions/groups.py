@@ -3,8 +3,8 @@
     root: {group: sale, by: [item]}                         a document for each item
     root: {group: sale, by: {day: "at::date", shop: shop}, where: not cancelled, join: {...}}
 
-The group becomes a root that no table has, whose first join finds its rows. The name of that join is the name of the table. So the
-other readers see an ordinary tree, and aggregates without the name of a `many` read these rows.
+The group becomes a root that no table has, whose first join finds its rows. The name of that join is the name of the table. So
+the other readers see an ordinary tree, and aggregates without the name of a `many` read these rows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -107,7 +107,8 @@ def _no_group(type_: ColumnType) -> str:
     if type_.array or type_.name in ("json", "float", "timestamp"):
         return f"{type_}, whose equal values may look different: a document needs one key"
     if type_.compare:
-        return f"text that compares by {' and '.join(type_.compare)}: equal texts may look different, and a document needs one key"
+        compare = " and ".join(type_.compare)
+        return f"text that compares by {compare}: equal texts may look different, and a document needs one key"
     return ""
 
 

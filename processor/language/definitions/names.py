@@ -23,9 +23,9 @@ PARENT = "parent"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameScope:
     """The names that expressions of one level can use: the columns of its entity, its joins, and the columns of the levels
-    `above`. A join with problems has None. `many`: the level has many rows, so aggregates can read them. `rows`: at the root, the
-    join that finds the rows of a group, which aggregates read that name no `many`. `reads`: collects the computed columns that the
-    product reads, each with its entity."""
+    `above`. A join with problems has None. `many`: the level has many rows, so aggregates can read them. `rows`: at the root,
+    the join that finds the rows of a group, which aggregates read that name no `many`. `reads`: collects the computed columns
+    that the product reads, each with its entity."""
 
     entities: Mapping[str, Entity | None]
     entity: str

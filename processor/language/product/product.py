@@ -192,8 +192,8 @@ class GroupColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupEntity(Entity):
-    """The roots of a product whose documents are of groups of rows: a root for each value of `columns`. No table has them: a group
-    is there while `rows` has a row of it. `fields`: column -> the field of the rows that holds its value."""
+    """The roots of a product whose documents are of groups of rows: a root for each value of `columns`. No table has them: a
+    group is there while `rows` has a row of it. `fields`: column -> the field of the rows that holds its value."""
 
     rows: str
     fields: Mapping[str, str]
@@ -386,8 +386,10 @@ def _read_columns(product: Product, *, compared: bool = False) -> tuple[Mapping[
 
 def used_by_entity(product: Product) -> Iterator[tuple[str, frozenset[str] | None]]:
     """The columns that the product reads at each level, with the level's entity. None: all columns."""
-    entities = _entities(product)
-    return ((entities[at], columns) for at, columns in used_columns(product).items())
+    entities, used = _entities(product), dict(used_columns(product))
+    if product.by:
+        used[()] = frozenset(chain.from_iterable(columns_of(column.field) for column in product.by))
+    return ((entities[at], columns) for at, columns in used.items())
 
 
 def _entities(product: Product) -> Mapping[Path, str]:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan
-from processor.engine.plan.row_image import declared_columns, held_undeclared, undeclared_columns
+from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan
+from processor.engine.plan.row_image import declared_columns, group_of_item, held_undeclared, undeclared_columns
 from processor.engine.plan.step import Step
 from processor.engine.protocol.ledger import NO_DOCUMENT, message_key, read_entry
 from processor.language.product.product import Columns
@@ -21,7 +21,7 @@ from processor.values.recorded_topics import NO_TIMESTAMP
 from registry.fields import shown_fields
 from registry.model import EpochBoundary, PlannedPath
 from statestore import keys
-from statestore.items import decode_version, entity_of_item, key_of_item, read_row, slot_name, version_of_item
+from statestore.items import DELETED, decode_version, entity_of_item, key_of_item, read_row, slot_name, version_of_item
 from statestore.keys import Key
 from statestore.store import Item, Page, Store
 
@@ -188,6 +188,20 @@ def document_keys(items: Iterable[Item], number: int) -> Iterator[str]:
             yield message_key(item)
 
 
+def roots_in(store: Store, plan: Plan, product: ProductPlan) -> Iterator[str]:
+    """The encoded keys of the roots in the table: of the stored rows, or of their groups."""
+    entity, found = plan.entities[product.product.root], set[str | None]([None])
+    for partition in entity.partitions():
+        if product.group is None:
+            yield from (key.sk for key in store.walk(partition, DELETED))
+            continue
+        for item in store.items(partition):
+            group = group_of_item(item, entity, product.group)
+            if group is not None and group not in found:
+                found.add(group)
+                yield group
+
+
 class Reference(NamedTuple):
     """The rows of `entity` whose `columns` hold a join key of the row: their primary keys, column by column."""
 
@@ -226,6 +240,12 @@ def references(plan: Plan, entity: str, columns: Mapping[str, Any]) -> Step[tupl
 def _sides(plan: Plan, entity: str, columns: Mapping[str, Any]) -> Iterator[_Side]:
     for product in plan.products.values():
         for node in product.nodes:
+            if product.group is not None and node.parent is None:  # its other side are groups, not rows
+                if node.above == entity:
+                    held = node.parent_keys(product.group.of_row(columns))
+                    keys = tuple(key for key in held if key is not None)
+                    yield _Side(node.join.entity, node.child_columns, node.down, keys, node, True)
+                continue
             if node.above == entity:
                 keys = tuple(key for key in node.parent_keys(columns) if key is not None)
                 yield _Side(node.join.entity, node.child_columns, node.down, keys, node, True)
