@@ -21,7 +21,6 @@ from processor.values.entity import ColumnType, Entity
 
 _BY = "write the columns of a group, `by: [item]`, or `by: {day: at::date}`"
 _CURES = {
-    "timestamp": "`by: {day: at::date}`, or its text",
     "float": "cast it to decimal or text",
     "json": "take a part of it, `(data ->> 'kind')`",
 }
@@ -104,7 +103,7 @@ def _field(text: str, node: YamlNode, scope: NameScope, problems: Problems) -> s
 
 def _no_group(type_: ColumnType) -> str:
     """Why a value of this type makes no group; empty where it does. Two values are one group only where they are one key."""
-    if type_.array or type_.name in ("json", "float", "timestamp"):
+    if type_.array or type_.name in ("json", "float"):
         return f"{type_}, whose equal values may look different: a document needs one key"
     if type_.compare:
         compare = " and ".join(type_.compare)

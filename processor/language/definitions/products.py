@@ -213,7 +213,7 @@ def _read_root(body: Map, entities: Mapping[str, Entity | None], problems: Probl
         problems.add(
             body.key_node("product"),
             "the product has no `root`",
-            "write `root: entity`, or `root: {group: entity, by: [column]}`",
+            "write `root: entity`",
         )
         return None
     entity = as_text(node, "`root`", "write the name of an entity", problems)

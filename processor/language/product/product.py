@@ -22,6 +22,7 @@ from processor.language.product.expressions.expression import (
 from processor.language.product.join_fields import (
     array_of,
     convert,
+    converted_of,
     folded_field,
     parse_compared,
     type_of,
@@ -30,7 +31,7 @@ from processor.language.product.join_fields import (
 from processor.values.entity import Compare, ComputedColumn, Entity
 from processor.values.record import Value
 from processor.values.values import canonical_value
-from registry.fields import column_of, columns_of, computed_column
+from registry.fields import column_of, columns_of
 from statestore import keys
 
 AT_MOST: Final = 60.0
@@ -182,6 +183,9 @@ def embeds(joins: Sequence[Join]) -> list[tuple[Path, Join]]:
     return found
 
 
+Columns = tuple[str, ...]
+
+
 class GroupColumn(NamedTuple):
     """A column of a group. `field`: of its rows, which holds the value; `text`: the field as its author wrote it."""
 
@@ -193,10 +197,12 @@ class GroupColumn(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupEntity(Entity):
     """The roots of a product whose documents are of groups of rows: a root for each value of `columns`. No table has them: a
-    group is there while `rows` has a row of it. `fields`: column -> the field of the rows that holds its value."""
+    group is there while `rows` has a row of it. `fields`: column -> the field of the rows that holds its value; `converted`: what
+    has another form in the group than in the row."""
 
     rows: str
     fields: Mapping[str, str]
+    converted: Columns
 
     def field_of_rows(self, field: str) -> str:
         """The field of the rows that has the value of a field of the group."""
@@ -208,8 +214,7 @@ class GroupEntity(Entity):
 
     def of_row(self, columns: Mapping[str, Value]) -> dict[str, Value]:
         """The columns of the group of a row with these columns."""
-        made = [field for field in self.fields.values() if computed_column(field)]
-        found = convert(columns, made)
+        found = convert(columns, self.converted)
         return {name: canonical_value(found.get(field), self.columns[name]) for name, field in self.fields.items()}
 
 
@@ -283,9 +288,6 @@ class Definitions:
     product_notes: Mapping[str, Note] = field(default_factory=dict, compare=False)
 
 
-Columns = tuple[str, ...]
-
-
 def group_name(entity: str, columns: Iterable[str]) -> str:
     """The name of the groups of an entity by these columns. No entity has such a name."""
     return f"{entity} by {', '.join(keys.field_names((column.replace(',', '%2C'),)) for column in columns)}"
@@ -303,6 +305,7 @@ def group_entity(rows: Entity, by: Sequence[GroupColumn]) -> GroupEntity:
         transactions=rows.transactions,
         rows=rows.name,
         fields={name: field for name, field, _ in by},
+        converted=converted_of((field for _, field, _ in by), rows),
     )
 
 

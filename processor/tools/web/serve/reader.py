@@ -318,7 +318,7 @@ class StateReader:
         """A stored row, as `statestore row --json` shows it. Raises LookUpProblem where the table has none."""
         plan = self.plan()
         chosen = _entity(plan, entity)
-        return self._row(plan, chosen, _encoded(chosen, key))
+        return self._row(plan, chosen, _encoded(chosen.entity, key))
 
     def row_at(self, entity: str, sk: str) -> dict[str, Any]:
         """The same by the row's encoded key, as a lineage has it."""
