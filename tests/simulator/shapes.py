@@ -8,11 +8,12 @@
     lists, strong   joins by edges (`tests.simulator.edge_shapes`)
     edits    the tables of `stars`; operators edit the products during the run (`tests.simulator.registry_edits`)
     drawn N  some random products, by their number, which operators edit (`tests.simulator.mixed`); `drawn computed N` with
-             expressions in joins and computed columns
+             expressions in joins and computed columns, `drawn grouped N` with documents of groups
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
     flat N   the same with the words of lists: lists of several joins, each element once, by a key, nested fields
     compared N   the same over columns that say how their text compares, with other spellings of each text
     computed N   the same with expressions in joins, computed columns, and arrays within json
+    grouped N    the same with a document for each group of rows
 
 Values are few, so keys collide, move A -> B -> A, and become null. In `pair` and `stars` each change that a product reads has a
 stamp `n`, which only rises. Every document shows the stamps, and so the version of each row.
@@ -35,6 +36,7 @@ from tests.integration.product.products import (
     draw_compared_definitions,
     draw_computed_definitions,
     draw_definitions,
+    draw_group_definitions,
     draw_list_definitions,
     draw_row,
     respell,
@@ -261,6 +263,10 @@ def _flat(name: str) -> Shape:
     return replace(_any(name), definitions=draw_list_definitions(Random(name)))
 
 
+def _grouped(name: str) -> Shape:
+    return replace(_any(name), definitions=draw_group_definitions(Random(name)))
+
+
 def _computed(name: str) -> Shape:
     return replace(_any(name), definitions=draw_computed_definitions(Random(name)), draw_row=_computed_rows())
 
@@ -290,5 +296,12 @@ def shape_of(name: str) -> Shape:
     """The shape of this name."""
     if name in SHAPES:
         return SHAPES[name]
-    kinds = {"compared": _compared, "computed": _computed, "drawn": _drawn, "any": _any, "flat": _flat}
+    kinds = {
+        "compared": _compared,
+        "computed": _computed,
+        "drawn": _drawn,
+        "any": _any,
+        "flat": _flat,
+        "grouped": _grouped,
+    }
     return kinds[name.split()[0]](name)

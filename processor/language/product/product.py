@@ -305,7 +305,7 @@ def group_entity(rows: Entity, by: Sequence[GroupColumn]) -> GroupEntity:
         transactions=rows.transactions,
         rows=rows.name,
         fields={name: field for name, field, _ in by},
-        converted=converted_of((field for _, field, _ in by), rows),
+        converted=converted_of([field for _, field, _ in by], rows),
     )
 
 
