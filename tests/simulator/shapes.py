@@ -2,6 +2,7 @@
 
     pair     one product over two tables, with the smallest join, for histories written by hand
     tiny     `pair`, with two stars
+    totals   a document for each group of the stars of `pair`
     prices   `pair`, whose stars have a decimal (`tests.simulator.settled_forms`)
     stars    two products over four tables, two and three levels, joined by slots both ways; a column that no product reads
     github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
@@ -43,7 +44,7 @@ from tests.integration.product.products import (
 )
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
 from tests.simulator.edit_shapes import all_texts, drawn_contents, drawn_entities
-from tests.simulator.shape_definitions import PAIR, PRICES, STARS
+from tests.simulator.shape_definitions import PAIR, PRICES, STARS, TOTALS
 
 Row = dict[str, Any]
 MOST_SLOTS = 20
@@ -105,6 +106,10 @@ def _tiny() -> Shape:
     pair = _pair()
     star = {"star": lambda r: {**pair.draw_row["star"](r), "id": r.randrange(1, 3)}}
     return replace(pair, name="tiny", draw_row={**pair.draw_row, **star})
+
+
+def _totals() -> Shape:
+    return replace(_pair(), name="totals", definitions=load(TOTALS), moving=("star",), stamped=False)
 
 
 def _few() -> Shape:
@@ -287,7 +292,7 @@ def _drawn(name: str) -> Shape:
 
 SHAPES = {
     shape.name: shape
-    for shape in (_pair(), _tiny(), _few(), _prices(), _stars(), _github(), _lists(), _strong(), _edits())
+    for shape in (_pair(), _tiny(), _totals(), _few(), _prices(), _stars(), _github(), _lists(), _strong(), _edits())
 }
 
 

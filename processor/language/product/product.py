@@ -208,9 +208,9 @@ class GroupEntity(Entity):
         """The field of the rows that has the value of a field of the group."""
         held = self.fields[column_of(field)]
         compared = parse_compared(field)
-        if compared is None or held == compared[0]:
-            return field
-        return folded_field(held, cast(Compare, tuple(compared[1].split("+"))))
+        if compared is None:
+            return held
+        return field if held == compared[0] else folded_field(held, cast(Compare, tuple(compared[1].split("+"))))
 
     def of_row(self, columns: Mapping[str, Value]) -> dict[str, Value]:
         """The columns of the group of a row with these columns."""

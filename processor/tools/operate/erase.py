@@ -404,7 +404,7 @@ def _row_letters(job: Job, entity: str, key: tuple[Value, ...], choice: LetterCh
         entity=plan.entities[entity].entity,
         key=key,
         entities=plan.entities.keys(),
-        documents={one.product.topic for one in plan.products.values() if one.product.root == entity},
+        documents={one.product.topic for one in plan.products.values() if one.product.roots == entity},
         schemas=open_schemas(job.settings.schema_registry),
         choice=choice,
         forms=job.driver.progress.forms.get(entity, NO_FORMS),
