@@ -200,12 +200,12 @@ class _Compiler:
     def _node(self, join: Join, parent: int | None, over: Entity, used: frozenset[str] | None) -> JoinPlan:
         child = self.entities[join.entity]
         child_columns, parent_columns = align_columns(join, child, over)
-        access = required_access(join, child, over).map(self._planned)
+        access, above = required_access(join, child, over).map(self._planned), _stored_side(over, parent_columns)
         return JoinPlan(
             join=join,
             spec=access.join,
             parent=parent,
-            above=access.join.parent,
+            above=above.entity,
             child_columns=child_columns,
             parent_columns=parent_columns,
             down=access.down,
@@ -215,6 +215,8 @@ class _Compiler:
             below=(),
             child_converted=converted_of(child_columns, child),
             parent_converted=converted_of(parent_columns, over),
+            above_columns=above.columns if isinstance(over, GroupEntity) else (),
+            above_converted=converted_of(above.columns, self.entities[above.entity]),
         )
 
     def _planned(self, path: RequiredPath) -> PlannedPath:

@@ -52,7 +52,8 @@ class JoinPlan:
     node above it, None for the root.
     `own_slot`: the slot (or the fields of edges) of the child that holds the join key, None when the join's columns are
     the child's primary key. Either `child_columns` or `parent_columns` may hold elements of an array
-    (`processor.language.product.join_fields`). `child_converted`, `parent_converted`: what has another form in their keys."""
+    (`processor.language.product.join_fields`). `child_converted`, `parent_converted`: what has another form in their keys.
+    `above_columns`: below groups, the fields of the rows above that hold the parent columns; `above_converted`: of these."""
 
     join: Join
     spec: JoinSpec
@@ -67,6 +68,8 @@ class JoinPlan:
     below: tuple[int, ...]
     child_converted: Columns = ()
     parent_converted: Columns = ()
+    above_columns: Columns = ()
+    above_converted: Columns = ()
 
     def child_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
         """The join keys of a row of the child."""
@@ -76,11 +79,17 @@ class JoinPlan:
         """The join keys of a row above."""
         return join_keys(self.parent_columns, columns, self.parent_converted)
 
+    def stored_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
+        """The join keys of a stored row above: below groups, those of its group."""
+        if not self.above_columns:
+            return self.parent_keys(columns)
+        return join_keys(self.above_columns, columns, self.above_converted)
+
     def sides(self) -> Iterator[tuple[str, PlannedPath, Columns]]:
         """Both sides of the join: the entity whose rows a lookup finds, its access path, and the fields that hold the
         key."""
         yield self.join.entity, self.down, self.child_columns
-        yield self.above, self.up, self.parent_columns
+        yield self.above, self.up, self.above_columns or self.parent_columns
 
 
 class LedgerPlace(NamedTuple):

@@ -115,13 +115,11 @@ def _holding(tree: RootTree, join: JoinPlan, key: str, items: Iterable[Item]) ->
         if entity_of_item(item) != join.above:
             continue
         columns = read_columns(item)
-        if columns is None:
+        if columns is None or key not in join.stored_keys(columns):
             continue
-        sk: str | None = key_of_item(item).sk
-        if group is not None:
-            columns = group.of_row(columns)
-            sk = keys.encode([*columns.values()])
-        if sk is not None and key in join.parent_keys(columns):
+        if group is None:
+            yield key_of_item(item).sk, columns
+        elif (sk := keys.encode([*group.of_row(columns).values()])) is not None:
             yield sk, columns
 
 

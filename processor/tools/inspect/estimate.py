@@ -134,10 +134,12 @@ def _sides(
 ) -> Iterator[_Side]:
     sides = list(node.sides())
     directions: tuple[Direction, ...] = ("down", "up")
-    keys_of = (node.child_keys, node.parent_keys)
+    keys_of = (node.child_keys, node.stored_keys)
     for direction, (asked, access, _), (asker, *_), of, by in zip(
         directions, sides, reversed(sides), keys_of, reversed(keys_of), strict=True
     ):
+        if direction == "up" and node.above_columns and isinstance(access, KeyPath):
+            continue  # a row is in one group
         alone = replace(access, pinned=True) if isinstance(access, SlotPath) else access
         answering = [_key_requests(plan, asked, alone, of(row)) for row in rows[asked]]
         asking = [_key_requests(plan, asked, alone, by(row)) for row in rows[asker]]

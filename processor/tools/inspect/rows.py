@@ -19,7 +19,7 @@ from processor.values import canonical_json
 from processor.values.record import Record
 from processor.values.recorded_topics import NO_TIMESTAMP
 from registry.fields import shown_fields
-from registry.model import EpochBoundary, PlannedPath
+from registry.model import EpochBoundary, KeyPath, PlannedPath
 from statestore import keys
 from statestore.items import DELETED, decode_version, entity_of_item, key_of_item, read_row, slot_name, version_of_item
 from statestore.keys import Key
@@ -230,7 +230,7 @@ def references(plan: Plan, entity: str, columns: Mapping[str, Any]) -> Step[tupl
         answers = yield tuple(plan.request(side.entity, side.access, key) for key in side.keys)
         for key, answer in zip(side.keys, answers, strict=True):
             for row in _rows(answer, other):
-                held = side.node.child_keys(row) if side.below else side.node.parent_keys(row)
+                held = side.node.child_keys(row) if side.below else side.node.stored_keys(row)
                 if key in held and (side.entity != entity or _key_of(row, other) != _key_of(columns, other)):
                     primary = _key_of(row, other)
                     rows[tuple(primary.values())] = primary
@@ -240,18 +240,12 @@ def references(plan: Plan, entity: str, columns: Mapping[str, Any]) -> Step[tupl
 def _sides(plan: Plan, entity: str, columns: Mapping[str, Any]) -> Iterator[_Side]:
     for product in plan.products.values():
         for node in product.nodes:
-            if product.group is not None and node.parent is None:  # its other side are groups, not rows
-                if node.above == entity:
-                    held = node.parent_keys(product.group.of_row(columns))
-                    keys = tuple(key for key in held if key is not None)
-                    yield _Side(node.join.entity, node.child_columns, node.down, keys, node, True)
-                continue
             if node.above == entity:
-                keys = tuple(key for key in node.parent_keys(columns) if key is not None)
+                keys = tuple(key for key in node.stored_keys(columns) if key is not None)
                 yield _Side(node.join.entity, node.child_columns, node.down, keys, node, True)
-            if node.join.entity == entity:
+            if node.join.entity == entity and not (node.above_columns and isinstance(node.up, KeyPath)):
                 keys = tuple(key for key in node.child_keys(columns) if key is not None)
-                yield _Side(node.above, node.parent_columns, node.up, keys, node, False)
+                yield _Side(node.above, node.above_columns or node.parent_columns, node.up, keys, node, False)
 
 
 def _rows(answer: Any, entity: EntityPlan) -> Iterator[Mapping[str, Any]]:
