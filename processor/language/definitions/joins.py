@@ -713,8 +713,9 @@ def _read_entity(written: _WrittenJoin, above: NameScope, problems: Problems) ->
         return None, False
     node = body.entries[words[0]][1]
     entity = as_text(node, f"`{words[0]}`", "write the name of an entity", problems)
-    if entity is not None and (entity not in above.entities or isinstance(above.entities[entity], GroupEntity)):
-        problems.add(node, f"there is no entity `{entity}`", suggest(entity, above.entities))
+    tables = [name for name, one in above.entities.items() if not isinstance(one, GroupEntity)]
+    if entity is not None and entity not in tables:
+        problems.add(node, f"there is no entity `{entity}`", suggest(entity, tables))
         return None, False
     return entity, words == ["many"]
 
