@@ -80,7 +80,10 @@ def _columns(root: Map, rows: Entity, scope: NameScope, problems: Problems) -> I
             continue
         type_ = type_of(field, rows)
         if what := _no_group(type_):
-            cure = _CURES.get("json" if type_.array else type_.name, "write `compare: {}` in the product, and group by `lower(...)` of it")
+            cure = _CURES.get(
+                "json" if type_.array else type_.name,
+                "write `compare: {}` in the product, and group by `lower(...)` of it",
+            )
             problems.add(key, f"`{text}` is {what}", cure)
         yield GroupColumn(name, field, text.strip())
 
