@@ -211,6 +211,8 @@ def _follow_join(name: str, path: Path, scope: NameScope) -> NameScope:
         what = f"`{name}` in `{dotted}` is not a join of this level"
         if name in scope.names:
             what = f"`{name}` in `{dotted}` is a column, not a join"
+            if (declared := scope.type_of(name)) is not None and declared.name == "json" and not declared.array:
+                raise WrongDefinition(what, f"write `{name} ->> '{path[-1]}'` for its text, `->` for json")
         raise WrongDefinition(what, suggest(name, scope.joins))
     join = scope.joins[name]
     if join is None:

@@ -409,11 +409,19 @@ def as_topic(node: YamlNode, problems: Problems, key: str = "topic") -> str | No
     return None
 
 
+ELSEWHERE: Final = {
+    "group_by": "write `root: {group: entity, by: [column]}` for a document of each group",
+    "having": "write `where` of the product, over aggregates: `count(*) > 1`",
+    "recursive": "join the table to itself once for each level: a product has no tree of any depth",
+}
+"""What to write in place of words that other tools have."""
+
+
 def check_keys(node: Map, subject: str, known: Collection[str], problems: Problems) -> None:
     """Adds a problem for each unknown key of the mapping."""
     for name, (key, _) in node.entries.items():
         if name not in known:
-            problems.add(key, f"{subject} has no key `{name}`", suggest(name, known))
+            problems.add(key, f"{subject} has no key `{name}`", ELSEWHERE.get(name) or suggest(name, known))
 
 
 def _mismatch(subject: str, node: YamlNode, expected: str) -> str:

@@ -67,9 +67,8 @@ class ViewReader(GroupReader):
         self._refuse(tree, ("limit", "offset", "distinct", "locks", "windows", "qualify", "sort", "cluster"))
         for cte in tree.args["with_"].expressions if tree.args.get("with_") else ():
             if tree.args["with_"].args.get("recursive"):
-                raise self._error(
-                    cte, "a product given as SQL cannot have WITH RECURSIVE", "write the product as a tree"
-                )
+                cure = "join the table to itself once for each level: a product has no tree of any depth"
+                raise self._error(cte, "a product given as SQL cannot have WITH RECURSIVE", cure)
             self._ctes[cte.alias] = cte.this
         tables = list(self._tables(tree))
         root = self._root(tree, tables)
@@ -220,6 +219,9 @@ class ViewReader(GroupReader):
 
         def change(one: Any) -> Any:
             match one:
+                case exp.Window():
+                    cure = "join its first row, `row_number() = 1` in a subquery, or aggregate in a subquery"
+                    raise self._error(one, f"`{text_of(one)}` is a window", cure)
                 case exp.Exists():
                     return named(f"({self._found(self._existing(one))})")
                 case exp.Subquery() if isinstance(one.this, exp.Select):
