@@ -69,6 +69,7 @@ def read_group(
 def _columns(root: Map, rows: Entity, scope: NameScope, problems: Problems) -> Iterator[GroupColumn]:
     """The columns of `by`: a list of columns, or a mapping from a name to a column or an expression."""
     node = root.get("by")
+    named: list[tuple[YamlNode, str, YamlNode]]
     if isinstance(node, Map):
         named = [(key, name, value) for name, (key, value) in node.entries.items()]
     else:

@@ -69,8 +69,8 @@ def read_product(
         body = read_sql(body, entities, problems)
     reads: set[tuple[str, str]] = set()
     by: tuple[GroupColumn, ...] = ()
-    if body and isinstance(root := body.get("root"), Map):
-        grouped = read_group(root, body, entities, reads, problems)
+    if body and isinstance(groups := body.get("root"), Map):
+        grouped = read_group(groups, body, entities, reads, problems)
         if grouped is None:
             return heading, None
         entity, by, body = grouped.group.rows, grouped.by, grouped.body
@@ -210,11 +210,7 @@ def _read_heading(body: Map, problems: Problems) -> Heading | None:
 def _read_root(body: Map, entities: Mapping[str, Entity | None], problems: Problems) -> str | None:
     node = body.get("root")
     if node is None:
-        problems.add(
-            body.key_node("product"),
-            "the product has no `root`",
-            "write `root: entity`",
-        )
+        problems.add(body.key_node("product"), "the product has no `root`", "write `root: entity`")
         return None
     entity = as_text(node, "`root`", "write the name of an entity", problems)
     if entity is not None and entity not in entities:

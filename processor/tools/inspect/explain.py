@@ -531,7 +531,7 @@ def lost_lines(found: Lineage) -> Iterator[str]:
 
 def _row_lines(row: SourceRow, came: Mapping[Origin, str], margin: str, request: str = "") -> Iterator[str]:
     origin = f"; {row.origin}" if row.origin else ""
-    time = f"; came {came[row.origin]}" if row.origin in came else ""
+    time = f"; came {came[row.origin]}" if row.origin and row.origin in came else ""
     yield f"{margin}{row.entity} {row.key}{origin}{time}{request}"
     if row.left_out:
         yield f"{margin}  left out: {row.left_out}"
