@@ -35,6 +35,7 @@ from processor.job.metrics.status import (
     gate_lines,
     missing_text,
     moment,
+    nulled_lines,
     oldest_text,
     pause_text,
     requests_json,
@@ -49,7 +50,7 @@ from registry.fields import shown_fields
 from registry.model import AssignmentState, JobStatus, Progress, RunEnd, Snapshot
 
 if TYPE_CHECKING:
-    from processor.job.landing.states import LandingState
+    from processor.job.landing.landing import LandingState
     from processor.tools.doctor.checks import CheckedFinding
     from registry.repository import Registry
 
@@ -86,7 +87,7 @@ def _print_status(registry: "Registry", settings: Settings, options: argparse.Na
 
 def _landings(registry: "Registry", settings: Settings) -> tuple[list["LandingState"], list[str]]:
     """The landings; and a line where the broker does not say how far they are."""
-    from processor.job.landing.states import landing_states, landings_of
+    from processor.job.landing.landing import landing_states, landings_of
 
     known = registry.landings.all()
     try:
@@ -166,6 +167,7 @@ def _open_lines(state: Mapping[str, Any]) -> Iterator[str]:
     if state["walks"]:
         yield f"  walks: {', '.join(state['walks'])}"
     yield from (f"  {one['text']}" for one in state.get("absent_columns", {}).values() if not one["loud"])
+    yield from (f"  {line}" for line in nulled_lines(state.get("counts", {})))
     letters = f"  {state['dead_letters']:,} dead letters in this run"
     yield letters + (f", the last: {state['last_dead_letter']}" if state["last_dead_letter"] else "")
     oldest = state["oldest_unpublished"]

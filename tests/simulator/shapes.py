@@ -12,6 +12,7 @@
              expressions in joins and computed columns, `drawn grouped N` with documents of groups
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
     flat N   the same with the words of lists: lists of several joins, each element once, by a key, nested fields
+    tree N   the same with recursive joins
     compared N   the same over columns that say how their text compares, with other spellings of each text
     computed N   the same with expressions in joins, computed columns, and arrays within json
     grouped N    the same with a document for each group of rows
@@ -40,6 +41,7 @@ from tests.integration.product.products import (
     draw_group_definitions,
     draw_list_definitions,
     draw_row,
+    draw_tree_definitions,
     respell,
 )
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
@@ -272,6 +274,10 @@ def _grouped(name: str) -> Shape:
     return replace(_any(name), definitions=draw_group_definitions(Random(name)))
 
 
+def _tree(name: str) -> Shape:
+    return replace(_any(name), definitions=draw_tree_definitions(Random(name)))
+
+
 def _computed(name: str) -> Shape:
     return replace(_any(name), definitions=draw_computed_definitions(Random(name)), draw_row=_computed_rows())
 
@@ -308,5 +314,6 @@ def shape_of(name: str) -> Shape:
         "any": _any,
         "flat": _flat,
         "grouped": _grouped,
+        "tree": _tree,
     }
     return kinds[name.split()[0]](name)

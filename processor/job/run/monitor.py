@@ -19,7 +19,7 @@ from time import time
 from typing import Any, Final, Protocol
 
 from processor.counts import IN_TOPIC, MESSAGES_OF, Count
-from processor.engine.protocol.epochs import Partition
+from processor.engine.protocol.epochs import Partition, entities_of
 from processor.engine.protocol.gates import gate_states
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.events import JobEvent, Troubles
@@ -33,7 +33,7 @@ from processor.job.metrics.metrics import EmfWriter
 from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.lease import LeaseRenewal
 from processor.job.run.outages import BROKER, REGISTRY, SilentParts, WorkingJob, broker_away, cure_of
-from processor.job.run.source_topics import MissingTopic, SourceTopics
+from processor.job.run.topics import MissingTopic, SourceTopics
 from processor.text import DAY, HOUR
 from registry.edits.history import Pause, current_pauses
 from registry.errors import RegistryError, RegistryUnreachable
@@ -356,7 +356,7 @@ class JobMonitor:
     def _missing(self, missing: MissingTopic) -> dict[str, Any]:
         """A topic that does not exist. `products`: those whose documents it would make."""
         products = self._job.driver.plan.products
-        rooted = sorted(name for name, one in products.items() if one.product.root == missing.entity)
+        rooted = sorted(name for name, one in products.items() if one.product.root in entities_of(missing.entity))
         return {"entity": missing.entity, "near": missing.near, "products": rooted}
 
     def _rates_until(self, now: float) -> tuple[float, float]:

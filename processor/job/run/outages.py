@@ -28,6 +28,7 @@ from typing import Protocol
 from processor.counts import REQUEST
 from processor.engine.protocol.identity import IDENTITY
 from processor.engine.rounds.events import Troubles, steady_time
+from processor.environment.settings.schema_registry import schema_registry_place
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import kind_of, open_store
@@ -36,16 +37,15 @@ from processor.job.kafka.schemas import open_client
 from processor.text import duration_text
 from registry.errors import RegistryError
 from registry.repository.connection import registry_place
-from statestore.errors import StoreError, Throttled, Transient
-from statestore.store import THROTTLES
+from statestore.store import THROTTLES, StoreError, Throttled, Transient
 
 REGISTRY, STORE, SCHEMA_REGISTRY, BROKER = "registry", "store", "schema registry", "broker"
 """The parts outside of a job."""
 OUTAGES = {
     "registry.errors.RegistryUnreachable": (REGISTRY, "start that Postgres, or wait for its failover"),
     "registry.errors.RegistryBusy": (REGISTRY, "end the other edit"),
-    "statestore.errors.Transient": (STORE, "wait for the store and the network, or look at the server"),
-    "statestore.errors.Throttled": (
+    "statestore.store.Transient": (STORE, "wait for the store and the network, or look at the server"),
+    "statestore.store.Throttled": (
         STORE,
         "wait; or give the table and its indexes more capacity (on demand, warm throughput), write less at once (a smaller "
         "--batch-size), and spread an entity with many writes over `shards`",
@@ -58,7 +58,7 @@ OUTAGES = {
 }
 """The failures after which the job may go on by itself: the part that each names, and what an operator can do meanwhile. By the
 name of the error, since the failure of a task comes as text."""
-THROTTLED = "statestore.errors.Throttled"
+THROTTLED = "statestore.store.Throttled"
 
 MOST_THROTTLED = 0.1
 """A batch with a larger share of throttled requests makes the job degraded."""
@@ -94,7 +94,7 @@ def places(settings: Settings) -> Mapping[str, str]:
         REGISTRY: registry_place(settings.registry),
         STORE: kind_of(settings.store).where(settings),
         BROKER: settings.bootstrap_servers,
-        SCHEMA_REGISTRY: dict(settings.schema_registry).get("url", ""),
+        SCHEMA_REGISTRY: schema_registry_place(dict(settings.schema_registry)),
     }
     return {part: place for part, place in found.items() if place}
 
@@ -112,7 +112,7 @@ def _ask_store(settings: Settings) -> Iterator[Callable[[], object]]:
 @contextmanager
 def _ask_schema_registry(settings: Settings) -> Iterator[Callable[[], object]]:
     with closing(open_client(settings.schema_registry)) as client:
-        yield client.kinds
+        yield client.probe
 
 
 QUESTIONS: Mapping[str, Question] = {STORE: _ask_store, SCHEMA_REGISTRY: _ask_schema_registry}
@@ -402,7 +402,9 @@ def outage_of(failure: Exception, work: str) -> Outage | None:
 
 def error_line(failure: Exception) -> str:
     """A failure in one line: the error that a Python worker raised, or the first line of Spark's message."""
-    return re.sub(r"^(processor|registry|statestore)[.]errors[.][A-Za-z]+: ", "", _raised_line(failure))
+    return re.sub(
+        r"^(processor[.]errors|registry[.]errors|statestore[.]store)[.][A-Za-z]+: ", "", _raised_line(failure)
+    )
 
 
 def _raised_line(failure: Exception) -> str:

@@ -24,8 +24,8 @@ PARENT = "parent"
 class NameScope:
     """The names that expressions of one level can use: the columns of its entity, its joins, and the columns of the levels
     `above`. A join with problems has None. `many`: the level has many rows, so aggregates can read them. `rows`: at the root,
-    the join that finds the rows of a group, which aggregates read that name no `many`. `reads`: collects the computed columns
-    that the product reads, each with its entity."""
+    the join that finds the rows of a group, which aggregates read that name no `many`. `level`: of a recursive join, else 0.
+    `reads`: collects the computed columns that the product reads, each with its entity."""
 
     entities: Mapping[str, Entity | None]
     entity: str
@@ -33,6 +33,7 @@ class NameScope:
     above: "NameScope | None" = None
     many: bool = False
     rows: str = ""
+    level: int = 0
     reads: set[tuple[str, str]] = field(default_factory=set)
 
     @property

@@ -21,6 +21,7 @@ from processor.values.entity import (
     TimestampUnit,
     TruncateChoice,
     TypeName,
+    UnrepresentableChoice,
 )
 from processor.values.envelopes.kinds import FORMATS
 from statestore.values import MAX_COLUMNS
@@ -44,6 +45,8 @@ TOPIC = re.compile(r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}")
 DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?(ms|s|min|h)")
 MOST_SHARDS: Final = 100
 MAX_LIMIT: Final = 2**31 - 1
+MAX_LEVELS: Final = 32
+"""Of a recursive join. Each level is a join of its own in the plan, and a document of more levels is hard to read."""
 
 
 def _one_of(choices: Iterable[str | None], **more: Any) -> JsonSchema:
@@ -184,6 +187,11 @@ ENTITY: Final[Members] = {
         "Default: null, and `status` names them.",
         _by_column(_one_of((*get_args(AbsentChoice), None))),
     ),
+    "unrepresentable": Word(
+        "What becomes of a value of the source that the declared type cannot hold (infinity, NaN, a zero date), in all columns "
+        "outside the key or by column: null, or refuse, a dead letter. Default: refuse.",
+        _by_column(_one_of((*get_args(UnrepresentableChoice), None))),
+    ),
     **NOTE,
 }
 FILE: Final[Members] = {
@@ -297,6 +305,12 @@ JOIN: Final[Members] = {
     "key": Word(
         "A column or an expression: the list is an object by its text. Of rows with one key the first.", EXPRESSION
     ),
+    "recursive": Word(
+        "The most levels of a join between rows of one entity: each row shows the join again, down a tree or up to its top. A "
+        "row that is above itself is left out.",
+        {"type": "integer", "minimum": 2, "maximum": MAX_LEVELS},
+    ),
+    "as_list": Word("true: the rows of all levels are one list; `depth()` is the level, 1 for the first.", _IS),
     **_SHOWN,
 }
 THROUGH: Final[Members] = {
@@ -412,7 +426,7 @@ def as_topic(node: YamlNode, problems: Problems, key: str = "topic") -> str | No
 ELSEWHERE: Final = {
     "group_by": "write `root: {group: entity, by: [column]}` for a document of each group",
     "having": "write `where` of the product, over aggregates: `count(*) > 1`",
-    "recursive": "join the table to itself once for each level: a product has no tree of any depth",
+    "recursive": "write it in a join of a table to itself: `{many: node, on: {parent_id: id}, recursive: 8}`",
 }
 """What to write in place of words that other tools have."""
 

@@ -67,7 +67,7 @@ class ViewReader(GroupReader):
         self._refuse(tree, ("limit", "offset", "distinct", "locks", "windows", "qualify", "sort", "cluster"))
         for cte in tree.args["with_"].expressions if tree.args.get("with_") else ():
             if tree.args["with_"].args.get("recursive"):
-                cure = "join the table to itself once for each level: a product has no tree of any depth"
+                cure = "write the product as a tree, with a `recursive` join of the table to itself"
                 raise self._error(cte, "a product given as SQL cannot have WITH RECURSIVE", cure)
             self._ctes[cte.alias] = cte.this
         tables = list(self._tables(tree))

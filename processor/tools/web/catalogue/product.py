@@ -44,7 +44,7 @@ from processor.language.product.product import (
     root_entity,
 )
 from processor.text import shortened
-from processor.tools.inspect.changes import PlannedEntry
+from processor.tools.inspect.board import PlannedEntry
 from registry.fields import shown_field
 from registry.model import HistoryEntry, Snapshot
 

@@ -7,7 +7,7 @@ import pytest
 from processor.errors import TopicRefused
 from processor.job.run.outages import OUTAGES, error_line, outage_of
 from registry.errors import LeaseLost, RegistryMissing, RegistryUnreachable
-from statestore.errors import Terminal
+from statestore.store import Terminal
 
 
 class JvmError(Exception):
@@ -42,7 +42,7 @@ def test_the_line_is_the_last_error_of_a_chain() -> None:
     chain = (
         "Traceback (most recent call last):\n  File x\nbotocore.exceptions.ClientError: broke\n\nThe cause of ...\n\n"
     )
-    text = f"{chain}Traceback (most recent call last):\n  File y\nstatestore.errors.Transient: table t: try again\n"
+    text = f"{chain}Traceback (most recent call last):\n  File y\nstatestore.store.Transient: table t: try again\n"
     assert error_line(RuntimeError(text)) == "table t: try again"
 
 
@@ -57,8 +57,8 @@ TASK = "Job aborted\nTraceback (most recent call last):\n  File x, line 1, in y\
             "registry",
         ),
         ("registry.errors.RegistryBusy: another edit holds the registry", "registry"),
-        ("statestore.errors.Transient: table t: writing: connection refused", "store"),
-        ("statestore.errors.Throttled: table t: writing: throttled", "store"),
+        ("statestore.store.Transient: table t: writing: connection refused", "store"),
+        ("statestore.store.Throttled: table t: writing: throttled", "store"),
         ("processor.errors.SchemaRegistryAway: the schema registry http://h does not answer", "schema registry"),
         ("processor.errors.KafkaError: the transaction failed: Timed out", "broker"),
     ],
@@ -77,7 +77,7 @@ def test_the_same_failure_of_the_driver_is_an_outage() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    ["processor.errors.Fenced: generation 1 lost its lease", "statestore.errors.Terminal: no table", "ValueError: x"],
+    ["processor.errors.Fenced: generation 1 lost its lease", "statestore.store.Terminal: no table", "ValueError: x"],
 )
 def test_a_failure_that_lasts_is_no_outage(error: str) -> None:
     assert outage_of(RuntimeError(TASK.format(error)), "the batch") is None

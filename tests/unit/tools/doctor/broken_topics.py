@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from processor.engine.protocol.form_notes import write_form
 from processor.engine.protocol.identity import replace_identity
+from processor.engine.rounds.decoding import write_form
 from processor.errors import SettingError
 from processor.job.kafka.admin import HIDDEN
 from processor.values.decimal_forms import FormNote, LearnedForm
@@ -267,6 +267,14 @@ FAULTS = [
             "a flattened record": {**RENAMED, "__deleted": "false"},
             "a plain row with a schema": {"schema": {"type": "struct", "fields": RENAMED_FIELDS}, "payload": RENAMED},
         }.items()
+    ),
+    Fault(
+        "a time that no timestamp holds",
+        rows({**USER_ROW, **ALL, "registered_at": "infinity"}),
+        "source records",
+        "warning",
+        "user: 1 of the last 1 records have a value in column registered_at that timestamp cannot hold: dead letters",
+        "`unrepresentable: {registered_at: null}`",
     ),
     Fault(
         "a renamed column in plain rows",
