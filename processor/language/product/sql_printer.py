@@ -749,7 +749,7 @@ class _QueryWriter:
         aggregate always runs over exactly them."""
         wanted, join = list(dict.fromkeys(wanted)), above.join(path)
         if join.gathers:
-            row = self._row(join.entity, join.joins, above)
+            row = self._row(self._entities[join.entity], join.joins, above)
             selected = self._numbered(path, above, _aggregate_nodes, self._aggregate_columns)
         else:
             rows = self._at(path, above, [node for a in wanted for node in a.read])

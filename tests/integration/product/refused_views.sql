@@ -45,7 +45,7 @@ select id from users union all select id from city
 -- nothing joins `o`
 select u.id, o.n from users u left join (select status, count(*) as n from orders group by status) o on o.n = u.id
 
--- RANK
+-- is a window
 select u.id, rank() over (order by u.id) as r from users u
 
 -- WITH RECURSIVE
