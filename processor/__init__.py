@@ -12,7 +12,7 @@
     10. engine/protocol/publish.py      reads the ledger, reserves, sends the message
 
 Later rounds settle open changes (settle.py), continue fan-outs, and publish the backlog (follow_up_stages.py). Edits of the
-registry come between rounds (registry_follower.py), and walks bring stored rows up to them (walks.py).
+registry come between rounds (operators.py), and walks bring stored rows up to them (walks.py).
 
 The reading order: first the packages `statestore` (the table) and `registry` (slots, leases). Then the wings from below, as
 docs/architecture.md draws them: a room imports only rooms below it. CONTRIBUTING.md names the files to read first.

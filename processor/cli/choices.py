@@ -148,7 +148,7 @@ def chosen_wait(requested: RequestedDocument, document: bytes | None, settings: 
 
 def _learn_ends(held: HeldRoots, settings: Settings) -> None:
     """Takes the ends that the transaction topics have now."""
-    from processor.job.run.transaction_feed import transaction_feed
+    from processor.job.run.feed import transaction_feed
 
     feed = transaction_feed(settings, open_schemas(resolve_schema_registry(settings.schema_registry)), no_report)
     try:

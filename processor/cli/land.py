@@ -18,8 +18,8 @@ from processor.cli.verb import LOG, OPERATORS, PRODUCT, STORED_DEFINITIONS, flag
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone, product_of
 from processor.engine.rounds.events import JobEvent, Troubles
+from processor.environment.settings.kafka import is_reference
 from processor.environment.settings.resolve import open_registry, resolve_reference
-from processor.environment.settings.secrets import is_reference
 from processor.environment.settings.settings import PASSWORD, Settings
 from processor.errors import PartError, SettingError, StatestoreError
 from processor.job.landing.sinks import SINKS, EmbeddedSink, open_target, sink_of

@@ -22,7 +22,7 @@ VERBS = {
     "apply": "edit",
     "explain": "look",
     "schema": "look",
-    "catalogue": "catalogue",
+    "catalogue": "serve",
     "get": "look",
     "row": "look",
     "rows": "look",

@@ -13,8 +13,8 @@ from typing import Any
 import processor.engine.plan.row_image
 import processor.engine.protocol.open_changes
 import processor.engine.protocol.segments
+import processor.job.run.job
 import processor.job.run.lease
-import processor.job.run.spark_executor
 import processor.job.run.worker
 from processor.engine.plan.plan import Plan
 from processor.engine.rounds.round_counts import RowReads, UpdateCounts
@@ -129,7 +129,7 @@ def doubles(world: World) -> Iterator[None]:
         (processor.job.run.worker, "clients", clients),
         (processor.job.run.worker, "TransactionalOutbox", producer),
         (processor.job.run.lease, "fence_producers", fence),
-        (processor.job.run.spark_executor, "SMALL", world.conditions.small_round),
+        (processor.job.run.job, "SMALL", world.conditions.small_round),
         (processor.job.run.worker, "SMALL", world.conditions.small_round),
         (processor.engine.plan.row_image, "WORTHWHILE", 0 if world.conditions.packs else WORTHWHILE),
         (

@@ -12,7 +12,7 @@ from typing import Any
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_of, requirements_of
-from processor.engine.rounds.registry_follower import RegistryFollower
+from processor.engine.rounds.operators import RegistryFollower
 from processor.engine.rounds.round import PublishSetup
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions, Product

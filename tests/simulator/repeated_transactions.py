@@ -10,8 +10,7 @@ from heapq import merge
 from random import Random
 
 from processor.job.run.job import Job
-from processor.values.record import Record
-from processor.values.source_transaction import TransactionEnd
+from processor.values.record import Record, TransactionEnd
 from tests.simulator.history import Partition
 from tests.simulator.partial_transactions import place_of
 from tests.simulator.source_transactions import LateEnds, SentEnd, TransactionSimulation

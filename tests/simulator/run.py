@@ -19,10 +19,9 @@ from processor.engine.rounds.driver import make_driver
 from processor.engine.rounds.events import Troubles, no_report
 from processor.environment.settings.settings import Settings
 from processor.errors import AccountError
-from processor.job.run.job import Job
+from processor.job.run.job import BatchFrame, Job, SparkExecutor
 from processor.job.run.lease import lease_check
 from processor.job.run.source import OffsetRanges
-from processor.job.run.spark_executor import BatchFrame, SparkExecutor
 from processor.language.product.product import Product
 from processor.values.record import Message, Record
 from tests.simulator.actor import Actor, Crash, JobFailed, RegistryClient, Stuck, TableClient

@@ -23,8 +23,7 @@ from processor.engine.rounds.round_runner import RoundRunner
 from processor.engine.rounds.write_stage import write_stage
 from processor.language.product.product import Gate
 from processor.values import canonical_json
-from processor.values.record import Record
-from processor.values.source_transaction import TransactionEnd
+from processor.values.record import Record, TransactionEnd
 from tests.simulator.history import Partition
 from tests.simulator.partial_transactions import PartialTransactions, place_of
 from tests.simulator.run import Simulation

@@ -1,4 +1,4 @@
-"""A double of the parts of Spark that `processor.job.run.spark_executor` uses: stages with a barrier, a shuffle, a broadcast."""
+"""A double of the parts of Spark that `processor.job.run.job` uses: stages with a barrier, a shuffle, a broadcast."""
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator

@@ -47,10 +47,10 @@ from processor.values.record import (
     Ignored,
     Record,
     Rejected,
+    SourceTransaction,
     Truncated,
     Value,
 )
-from processor.values.source_transaction import SourceTransaction
 from processor.values.values import ANY_TEXT, DEBEZIUM, PLAIN, Convert, Reading, converter
 
 MAX_ROW_BYTES: Final = 400_000

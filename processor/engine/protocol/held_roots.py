@@ -24,7 +24,7 @@ from processor.engine.protocol.gate_items import ClosedTransactions, Held, HeldP
 from processor.engine.protocol.pending import Moment, Turn, Turns, split
 from processor.engine.protocol.source_transactions import OpenTransaction, SourceTransactions, StartGate
 from processor.language.product.product import Gate
-from processor.values.source_transaction import TransactionEnd
+from processor.values.record import TransactionEnd
 from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.store import Delete, Item, Write

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from processor.engine.protocol.epochs import Partition
 from processor.engine.protocol.gate_items import SeenRecords, TransactionName
-from processor.values.source_transaction import TransactionEnd
+from processor.values.record import TransactionEnd
 from statestore.keys import Key
 
 

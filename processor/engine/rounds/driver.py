@@ -52,7 +52,7 @@ from processor.engine.rounds.run_progress import RunProgress
 from processor.engine.rounds.write_stage import write_stage
 from processor.environment.settings.settings import Settings
 from processor.values.dead_letters import DeadLetter
-from processor.values.source_transaction import NoTransactionFeed, TransactionFeed
+from processor.values.record import NoTransactionFeed, TransactionFeed
 from statestore.store import Store
 
 

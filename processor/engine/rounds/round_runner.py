@@ -7,7 +7,7 @@
 
 `Driver` decides which round is next.
 
-An executor runs the stages: here in this process. `processor.job.run.spark_executor` runs the same stages as tasks of Spark.
+An executor runs the stages: here in this process. `processor.job.run.job` runs the same stages as tasks of Spark.
 """
 
 from collections import Counter

@@ -29,8 +29,7 @@ from processor.values import canonical_json
 from processor.values.dead_letters import rejected_record
 from processor.values.framing import NO_SCHEMAS, FramedReader, bare_value
 from processor.values.reasons import OF_DOCUMENTS
-from processor.values.record import Message, Record, Value
-from processor.values.source_transaction import TransactionEnd, read_transaction_end
+from processor.values.record import Message, Record, TransactionEnd, Value, read_transaction_end
 from statestore.memory import MemoryStore
 from statestore.store import Store
 

@@ -1,16 +1,42 @@
 """The table [kafka] of the settings file: its names, its secrets, and what the clients call them.
 
 An operator writes each setting once. Two clients of Kafka read it: librdkafka, which sends messages and looks after topics, and
-the Java client of Spark's connector, which reads the topics of entities. The file holds no secret: its value is a reference
-(secrets.py). The driver resolves the references, and its tasks carry the values: workers need none of their places.
+the Java client of Spark's connector, which reads the topics of entities. The file holds no secret: its value is a reference. Each
+setting that is a secret takes the same references, which the driver resolves (`resolve.py`). Its tasks carry the values: workers
+need none of their places.
+
+    env:NAME             the value of the variable
+    file:/path           the text of the file, without its last line end
+    secret:ARN           the text of the secret in AWS Secrets Manager
+    secret:ARN#field     the field of this name, where the secret's text is a JSON object, as Aurora writes it
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from processor.environment.settings.secrets import EXAMPLES, is_reference
 from processor.errors import SettingError
+
+REFERENCES = ("env:", "file:", "secret:")
+EXAMPLES = (
+    'write "env:NAME" for the value of a variable, "file:/path" for the text of a file, or "secret:ARN" or '
+    '"secret:ARN#field" for AWS Secrets Manager'
+)
+
+
+class Secret(str):
+    """The value of a reference, which its representation hides."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'***'"
+
+
+def is_reference(text: str) -> bool:
+    """Whether a setting's text names the place of its value."""
+    return text.startswith(REFERENCES)
+
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MSK = "AWS_MSK_IAM"

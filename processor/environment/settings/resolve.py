@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from processor.environment.settings.kafka import JAVA, LIBRDKAFKA, PEM
-from processor.environment.settings.secrets import EXAMPLES, Secret, is_reference
+from processor.environment.settings.kafka import EXAMPLES, JAVA, LIBRDKAFKA, PEM, Secret, is_reference
 from processor.environment.settings.settings import PASSWORD, PASSWORDS, Settings
 from processor.environment.stores.kinds import KINDS, names
 from processor.errors import SettingError

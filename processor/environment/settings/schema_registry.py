@@ -9,7 +9,7 @@ it is.
     ssl.certificate.pem, ssl.key.pem, ssl.key.password      the client's own certificate
     region, endpoint                               of `glue`: of AWS; credentials come from where the clients of AWS look
 
-The file holds no secret: its value is a reference (secrets.py). Secrets and PEM text are as in [kafka].
+The file holds no secret: its value is a reference. Secrets and PEM text are as in [kafka] (kafka.py).
 """
 
 import re

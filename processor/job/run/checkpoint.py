@@ -179,7 +179,7 @@ def prepare_checkpoint(
     admin: Admin,
 ) -> None:
     """Fits a checkpoint to the topics that the job reads. A paused topic waits at its offsets. A topic that
-    its entity has left goes: the job has read it to its end (`processor.job.run.entity_moves`). A topic that no batch has read
+    its entity has left goes: the job has read it to its end (`processor.job.run.topics`). A topic that no batch has read
     begins where its entity came to it, at the first offset that the broker has: Spark would begin it at offset 0, and fail
     where retention has removed that record. The checkpoint keeps the offset, so every try of the batch begins there. A batch
     that Spark planned with the topic, and failed, is no exception.

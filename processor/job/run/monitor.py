@@ -24,7 +24,7 @@ from processor.engine.protocol.epochs import Partition, entities_of
 from processor.engine.protocol.gates import gate_states
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.events import JobEvent, Troubles
-from processor.engine.rounds.registry_follower import RegistryFollower
+from processor.engine.rounds.operators import RegistryFollower
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import statestore_version
 from processor.errors import KafkaError
@@ -32,10 +32,9 @@ from processor.job.kafka.admin import Admin
 from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.metrics.metrics import EmfWriter
 from processor.job.metrics.status import JobPhase, letters_json
-from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.lease import LeaseRenewal
 from processor.job.run.outages import BROKER, REGISTRY, SilentParts, WorkingJob, broker_away, cure_of
-from processor.job.run.topics import MissingTopic, SourceTopics
+from processor.job.run.topics import EntityMoves, MissingTopic, SourceTopics
 from processor.text import DAY, HOUR
 from registry.edits.history import Pause, current_pauses
 from registry.errors import RegistryError, RegistryUnreachable

@@ -18,7 +18,7 @@ from processor.engine.plan.planning import check_after, plan_of, requirements_of
 from processor.engine.protocol.ledger import Run
 from processor.engine.rounds.driver import Driver, make_driver
 from processor.engine.rounds.events import JobEvent, Report, SystemClock, Troubles
-from processor.engine.rounds.registry_follower import RegistryFollower
+from processor.engine.rounds.operators import RegistryFollower
 from processor.engine.rounds.round import PublishSetup
 from processor.engine.rounds.round_counts import LIMIT
 from processor.environment.settings.resolve import open_registry, resolve_tables
@@ -31,14 +31,12 @@ from processor.job.kafka.schemas import SchemaRegistration, open_schemas
 from processor.job.run.binding import Parts, check_new_registry, find_lost_writes
 from processor.job.run.checkpoint import Checkpoint
 from processor.job.run.dead_letters import letter_bytes
-from processor.job.run.entity_moves import EntityMoves
-from processor.job.run.job import Job
+from processor.job.run.feed import transaction_feed
+from processor.job.run.job import Job, SparkExecutor
 from processor.job.run.lease import LeaseRenewal, lease_check, take_lease
 from processor.job.run.outages import stops_cleanly
 from processor.job.run.source import spark_session
-from processor.job.run.spark_executor import SparkExecutor
-from processor.job.run.topics import ProductTopics, PublishPreparation
-from processor.job.run.transaction_feed import transaction_feed
+from processor.job.run.topics import EntityMoves, ProductTopics, PublishPreparation
 from processor.language.product.product import Definitions
 from registry.errors import RegistryBusy, RegistryUnreachable
 from registry.model import Progress

@@ -13,8 +13,8 @@ from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from processor.environment.settings.kafka import Secret
 from processor.environment.settings.resolve import resolve_tables
-from processor.environment.settings.secrets import Secret
 from processor.environment.settings.settings import PASSWORDS, Settings
 from processor.environment.stores.kind import StoreKind
 from processor.errors import PartError, StatestoreError

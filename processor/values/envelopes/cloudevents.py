@@ -28,8 +28,7 @@ from processor.values.envelopes.kind import Envelope, Images, Payload, field_sch
 from processor.values.envelopes.maxwell import MAXWELL
 from processor.values.envelopes.plain import PLAIN
 from processor.values.reasons import Mismatch, unexpected
-from processor.values.record import Value
-from processor.values.source_transaction import PLACE, SourceTransaction
+from processor.values.record import TABLE_PLACE, SourceTransaction, Value
 from processor.values.values import DEBEZIUM as DEBEZIUM_TEXT
 
 INSIDE: Final = (DEBEZIUM, DMS, GOLDENGATE, COCKROACH, MAXWELL, CANAL)
@@ -82,7 +81,7 @@ def _data(payload: Payload, schema: Any) -> tuple[Value, Any]:
 
 
 def _source(payload: Payload) -> dict[str, Any]:
-    return {name: payload.get(_PREFIX + name) for name in ("connector", "collection", *PLACE)}
+    return {name: payload.get(_PREFIX + name) for name in ("connector", "collection", *TABLE_PLACE)}
 
 
 def _block(payload: Payload) -> Mapping[str, Any] | None:

@@ -19,8 +19,7 @@ from processor.values.envelopes.kind import (
     table_names,
 )
 from processor.values.reasons import unexpected
-from processor.values.record import Value
-from processor.values.source_transaction import SourceTransaction, named_transaction
+from processor.values.record import SourceTransaction, Value, named_transaction
 from processor.values.values import DEBEZIUM as DEBEZIUM_TEXT
 
 WITHOUT_ROW: Final[dict[Any, Literal["truncate", "control"]]] = {"t": "truncate", "m": "control"}

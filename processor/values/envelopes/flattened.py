@@ -21,8 +21,7 @@ from processor.values.envelopes.kind import (
     place_of,
     table_names,
 )
-from processor.values.record import Value
-from processor.values.source_transaction import PLACE, SourceTransaction, named_transaction
+from processor.values.record import TABLE_PLACE, SourceTransaction, Value, named_transaction
 from processor.values.values import DEBEZIUM
 
 _MEMBERS: Final = frozenset(
@@ -72,7 +71,7 @@ def _transaction(payload: Payload) -> SourceTransaction | None:
 
 def _source(payload: Payload) -> Mapping[str, Any]:
     """The members of `source` that the transform puts into a row: as `source.table`, or `table`."""
-    return {name: payload.get(f"__source_{name}", payload.get(f"__{name}")) for name in ("connector", *PLACE)}
+    return {name: payload.get(f"__source_{name}", payload.get(f"__{name}")) for name in ("connector", *TABLE_PLACE)}
 
 
 def _wrap(row: Payload, table: str) -> Value:

@@ -7,8 +7,7 @@ from typing import Any, Literal, NamedTuple
 from processor.values.connect_schema import UNKNOWN_REFERENCE, Schemas
 from processor.values.entity import Entity
 from processor.values.reasons import Mismatch
-from processor.values.record import Value
-from processor.values.source_transaction import SourceTransaction
+from processor.values.record import SourceTransaction, Value
 from processor.values.values import PLAIN, Reading
 
 Payload = Mapping[str, Value]

@@ -27,8 +27,7 @@ from processor.values.envelopes.plain import PLAIN
 from processor.values.envelopes.row import ROW
 from processor.values.framing import SchemedValue
 from processor.values.reasons import SHOWN_CHARACTERS, Mismatch, unexpected
-from processor.values.record import Value
-from processor.values.source_transaction import SourceTransaction
+from processor.values.record import SourceTransaction, Value
 from processor.values.values import PLAIN as PLAIN_TEXT
 
 ENVELOPES: Final[tuple[Envelope, ...]] = (

@@ -24,8 +24,8 @@ from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_topic
 from processor.job.run import worker
+from processor.job.run.job import BatchFrame, SparkExecutor, SparkWork
 from processor.job.run.source import OffsetRanges
-from processor.job.run.spark_executor import BatchFrame, SparkExecutor, SparkWork
 
 Row = tuple[Any, ...]
 """A record, as Spark has it in a data frame."""

@@ -12,8 +12,8 @@ from processor.environment.embedded import Addresses
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox
-from processor.job.run import transaction_feed as feeds
-from processor.job.run.transaction_feed import KafkaTransactionFeed, transaction_feed
+from processor.job.run import feed as feeds
+from processor.job.run.feed import KafkaTransactionFeed, transaction_feed
 from processor.values.framing import NO_SCHEMAS
 from processor.values.record import Message
 

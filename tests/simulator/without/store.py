@@ -7,7 +7,7 @@ from typing import Any
 
 from processor.engine.protocol.open_changes import OpenChanges
 from processor.engine.rounds.driver import Driver
-from processor.job.run.spark_executor import BatchFrame
+from processor.job.run.job import BatchFrame
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from tests.simulator.actor import TableClient

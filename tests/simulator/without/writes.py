@@ -8,7 +8,7 @@ from typing import Any
 import processor.engine.protocol.decode as decode
 import processor.engine.protocol.write_state as write_state
 import processor.engine.rounds.write_stage as write_stage
-import processor.job.run.spark_executor as spark_executor
+import processor.job.run.job as job
 import processor.job.run.worker as worker
 from statestore import writes
 from statestore.store import AbsentOrBelow, Delete, Done, Equals, Write
@@ -152,4 +152,4 @@ def _in_run(hand_over: Any) -> Any:
     return changed
 
 
-epoch_of_the_run = replacing((spark_executor, "hand_over", _in_run))
+epoch_of_the_run = replacing((job, "hand_over", _in_run))

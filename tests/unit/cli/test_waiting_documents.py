@@ -10,8 +10,8 @@ from processor.cli.choices import RequestedDocument
 from processor.cli.main import main
 from processor.engine.rounds.step_runner import StepRunner
 from processor.environment.settings.settings import Settings
-from processor.job.run import transaction_feed
-from processor.values.source_transaction import TransactionEnd
+from processor.job.run import feed
+from processor.values.record import TransactionEnd
 from tests.unit.engine.rounds.test_gates import Shop, whole
 
 Printed = pytest.CaptureFixture[str]
@@ -35,7 +35,7 @@ class KnownEnds:
 @pytest.fixture
 def ends(monkeypatch: pytest.MonkeyPatch) -> KnownEnds:
     found = KnownEnds()
-    monkeypatch.setattr(transaction_feed, "transaction_feed", lambda *_: found)
+    monkeypatch.setattr(feed, "transaction_feed", lambda *_: found)
     return found
 
 

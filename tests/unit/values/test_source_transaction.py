@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from processor.values.envelopes.kinds import read_transaction
+from processor.values.record import SourceTransaction, TransactionEnd, read_transaction_end
 from processor.values.recorded_topics import read_records
-from processor.values.source_transaction import SourceTransaction, TransactionEnd, read_transaction_end
 
 SAMPLES = Path(__file__).parents[2] / "data" / "debezium"
 POSTGRES = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "orders"}

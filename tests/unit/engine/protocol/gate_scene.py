@@ -6,7 +6,7 @@ from typing import Any
 from processor.engine.protocol.gate_items import Held, HeldPortion, SeenPlace, SeenRecords, make_portions, ranges_of
 from processor.engine.protocol.held_roots import HeldRoots
 from processor.language.product.product import Gate
-from processor.values.source_transaction import TransactionEnd
+from processor.values.record import TransactionEnd
 from statestore.memory import MemoryStore
 from statestore.store import Delete, Write
 

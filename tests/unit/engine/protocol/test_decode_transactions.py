@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from processor.engine.protocol.decode import decode
-from processor.values.record import Change, Ignored, Record, Rejected, Truncated
-from processor.values.source_transaction import SourceTransaction
+from processor.values.record import Change, Ignored, Record, Rejected, SourceTransaction, Truncated
 from tests.unit.engine.protocol.decoding import decoded, entity, envelope
 
 ORDERS = replace(entity("orders", "id", "id int, amount int"), transactions="app.transaction")

@@ -24,8 +24,7 @@ from processor.engine.protocol.source_transactions import (
     ReadGoal,
     ResentRecords,
 )
-from processor.values.record import Ignored, Record
-from processor.values.source_transaction import SourceTransaction, TransactionEnd
+from processor.values.record import Ignored, Record, SourceTransaction, TransactionEnd
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 from statestore.store import Delete, Write

@@ -1,7 +1,7 @@
 """Which transactions of a source are open, without the roots that wait for them."""
 
 from processor.engine.protocol.source_transactions import SourceTransactions
-from processor.values.source_transaction import TransactionEnd
+from processor.values.record import TransactionEnd
 from statestore.keys import Key
 from tests.unit.engine.protocol.gate_scene import TOPIC, seen_of
 

@@ -4,8 +4,7 @@ from typing import Any
 
 from processor.engine.rounds.trial import RecordedEnds
 from processor.values.framing import CONFLUENT, Framed, Part, SchemedValue
-from processor.values.record import Record
-from processor.values.source_transaction import TransactionEnd
+from processor.values.record import Record, TransactionEnd
 
 END: dict[str, Any] = {
     "status": "END",

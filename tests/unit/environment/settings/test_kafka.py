@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from processor.environment.settings.kafka import for_java, for_librdkafka
+from processor.environment.settings.kafka import Secret, for_java, for_librdkafka
 from processor.environment.settings.resolve import resolve_kafka
-from processor.environment.settings.secrets import Secret
 from processor.environment.settings.settings import read_settings
 from processor.errors import SettingError
 from processor.job.kafka.client import settings as client_settings

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from processor.environment.settings.kafka import Secret
 from processor.environment.settings.resolve import resolve_tables
 from processor.environment.settings.schema_registry import schema_registry_place
-from processor.environment.settings.secrets import Secret
 from processor.environment.settings.settings import Settings, read_settings
 from processor.errors import SettingError
 from processor.tools.doctor.checks import _secrets

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from processor.environment.settings.kafka import Secret
 from processor.environment.settings.resolve import resolve_registry
-from processor.environment.settings.secrets import Secret
 from processor.environment.settings.settings import read_settings
 from processor.errors import SettingError
 from registry.repository.connection import Database

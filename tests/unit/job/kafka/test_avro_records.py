@@ -11,8 +11,13 @@ from tests.support.required import require_schema_packages
 
 require_schema_packages()
 
-from processor.values.record import UNAVAILABLE, Change, Ignored, Truncated  # noqa: E402
-from processor.values.source_transaction import SourceTransaction  # noqa: E402
+from processor.values.record import (  # noqa: E402
+    UNAVAILABLE,
+    Change,
+    Ignored,
+    SourceTransaction,
+    Truncated,
+)
 from tests.unit.engine.protocol.decoding import STAR, USER, entity  # noqa: E402
 from tests.unit.engine.protocol.decoding import decoded as decoded_json  # noqa: E402
 from tests.unit.job.kafka.avro_tables import ID, envelope_schema, record_schema, table  # noqa: E402

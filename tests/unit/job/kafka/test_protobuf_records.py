@@ -17,8 +17,11 @@ require_schema_packages()
 from google.protobuf import descriptor_pb2  # noqa: E402
 
 from processor.job.kafka.registry_client import WriterSchema  # noqa: E402
-from processor.values.record import Change, Rejected  # noqa: E402
-from processor.values.source_transaction import SourceTransaction  # noqa: E402
+from processor.values.record import (  # noqa: E402
+    Change,
+    Rejected,
+    SourceTransaction,
+)
 from tests.unit.engine.protocol.decoding import decoded as decoded_json  # noqa: E402
 from tests.unit.engine.protocol.decoding import entity  # noqa: E402
 from tests.unit.job.kafka.framed import decoded, head, reason, row  # noqa: E402

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from processor.environment.settings.secrets import is_reference
+from processor.environment.settings.kafka import is_reference
 from processor.job.landing.sinks import POSTGRES, SINKS, SinkKind, sink_of
 
 ROOT = Path(__file__).parents[4]

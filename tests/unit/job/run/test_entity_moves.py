@@ -6,7 +6,7 @@ from typing import Any
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.job.kafka.admin import TopicDescription
-from processor.job.run.entity_moves import LOOK_SECONDS, EntityMoves
+from processor.job.run.topics import MOVE_SECONDS, EntityMoves
 from processor.language.definitions.load import load
 from registry.model import EpochBoundary
 
@@ -59,7 +59,7 @@ def test_a_job_reads_the_former_topic_until_the_next_one_has_a_record_and_the_fo
     assert not world.moves.look({("a", 0): 5})
     assert world.moves.make({("a", 0): 5}) is None
     world.ends["b"] = 1
-    world.seconds += LOOK_SECONDS
+    world.seconds += MOVE_SECONDS
     assert world.moves.look({("a", 0): 5})
     moved = world.moves.make({("a", 0): 5})
     assert moved is not None
@@ -98,7 +98,7 @@ def test_a_job_asks_the_broker_after_each_batch_and_now_and_then() -> None:
     assert world.asked == asked
     world.moves.look({("a", 0): 5})
     assert world.asked == asked + 1
-    world.seconds += LOOK_SECONDS
+    world.seconds += MOVE_SECONDS
     world.moves.look({("a", 0): 5})
     assert world.asked == asked + 2
 

@@ -12,7 +12,7 @@ from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.ledger import Run
 from processor.engine.rounds.round import PublishSetup, Round, RoundRules, StageResult
 from processor.environment.settings.settings import Settings
-from processor.job.run.spark_executor import SparkExecutor
+from processor.job.run.job import SparkExecutor
 from processor.language.definitions.load import load
 from registry.model import Lease
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from processor.engine.rounds.events import JobEvent
 from processor.errors import KafkaError
-from processor.job.run.transaction_feed import (
+from processor.job.run.feed import (
     LOOK_SECONDS,
     MARGIN_SECONDS,
     PARTITION_SECONDS,
@@ -15,8 +15,7 @@ from processor.job.run.transaction_feed import (
     KafkaTransactionFeed,
 )
 from processor.values.framing import NO_SCHEMAS
-from processor.values.record import Record
-from processor.values.source_transaction import TransactionEnd
+from processor.values.record import Record, TransactionEnd
 
 TOPIC = "app.transaction"
 

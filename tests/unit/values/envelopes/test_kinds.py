@@ -15,8 +15,7 @@ from processor.language.definitions.json_schemas import entities_schema
 from processor.values.entity import Entity
 from processor.values.envelopes.kind import Envelope, RowImage
 from processor.values.envelopes.kinds import ENVELOPES, FORMATS, kind_of, read_image, row_value
-from processor.values.record import Change, Ignored, Rejected, Truncated
-from processor.values.source_transaction import SourceTransaction
+from processor.values.record import Change, Ignored, Rejected, SourceTransaction, Truncated
 from tests.unit.engine.protocol.decoding import decoded, entity
 from tests.unit.values.envelopes.samples import SAMPLES, Samples
 

@@ -9,8 +9,7 @@ import pytest
 from processor.engine.rounds.decoding import shown_keys
 from processor.values.entity import DeleteFlag, Entity
 from processor.values.envelopes.kinds import FORMATS
-from processor.values.record import UNAVAILABLE, Change, Ignored, Record, Rejected, Truncated
-from processor.values.source_transaction import SourceTransaction
+from processor.values.record import UNAVAILABLE, Change, Ignored, Record, Rejected, SourceTransaction, Truncated
 from tests.unit.engine.protocol.decoding import change, decoded, entity, envelope, raw, reason
 from tests.unit.values.envelopes.samples import SAMPLES, Dms, GoldenGate
 
