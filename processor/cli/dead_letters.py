@@ -25,7 +25,6 @@ from processor.job.metrics.status import request_lines, result_lines
 from processor.job.run.dead_letters import LetterFate, age, readable_lines, record_position, settle_account
 from processor.text import visible_line, visible_lines
 from processor.values.dead_letters import column_of
-from processor.values.decimal_forms import NO_FORMS
 from processor.values.reasons import REASONS
 from processor.values.record import Rejected
 from registry.edits.edit import Signature
@@ -332,8 +331,10 @@ def json_line(letter: "DeadLetter", outcome: str) -> str:
 def full_text(letter: "DeadLetter", whole: Rejected, outcome: str, plan: "Plan", forms: "Forms") -> str:
     """All that a dead letter holds, and how its row differs from the declared columns of `plan`. `whole`: with the record of the
     source topic, if the letter keeps a part and that topic still holds the record. `forms`: of decimals, as they are settled."""
+    from processor.tools.operate.letters import column_lines
+
     rejected, record = letter.rejected, whole.record
-    reason, by = REASONS[rejected.code], letter.refused_by
+    reason = REASONS[rejected.code]
     below = "here is this part" if whole.cut else "here is the whole record, from its source topic"
     facts = {
         "code": f"{rejected.code}: {reason.meaning}",
@@ -343,10 +344,10 @@ def full_text(letter: "DeadLetter", whole: Rejected, outcome: str, plan: "Plan",
         "refused again": letter.refused_again,
         "first seen": f"{_time(letter.kept_since)} ({age(letter.kept_since)} ago)",
         "last seen": f"{_time(letter.last_seen)} ({age(letter.last_seen)} ago)",
-        "refused by": f"statestore {by.release}, registry version {by.registry_version}" if by else "",
+        "refused by": str(letter.refused_by or ""),
         "entity": rejected.entity,
         "record time": _time(record.timestamp / 1000) if record.timestamp > 0 else "",
-        "kept in part": f"{rejected.cut.parts}, of {rejected.cut.size:,} bytes; {below}" if rejected.cut else "",
+        "kept in part": f"{rejected.cut}; {below}" if rejected.cut else "",
     }
     lines = [record_position(record), *(f"  {name:<14}{text}" for name, text in facts.items() if text)]
     for number, (name, value) in enumerate(record.headers, start=1):
@@ -356,28 +357,10 @@ def full_text(letter: "DeadLetter", whole: Rejected, outcome: str, plan: "Plan",
         *readable_lines(record.key),
         "  value",
         *readable_lines(record.value),
-        *_columns(whole, plan, forms),
     ]
+    if columns := column_lines(whole, plan, forms):
+        lines += ["  columns", *(f"    {line}" for line in columns)]
     return visible_lines(lines)
-
-
-def _columns(rejected: Rejected, plan: "Plan", forms: "Forms") -> Sequence[str]:
-    """How the row differs from the declared columns; nothing where no entity reads the topic, or no row can be read."""
-    from processor.engine.protocol.decode import TopicEntities, compare_columns
-
-    record = rejected.record
-    entity = TopicEntities(one.entity for one in plan.entities.values()).of_letter(rejected)
-    if entity is None or rejected.cut is not None:
-        return []
-    compared = compare_columns(record, entity, forms.get(entity.name, NO_FORMS))
-    if compared is None:
-        return []
-    lines = list(compared.refused)
-    if compared.missing:
-        lines.append(f"declared, and not in the record: {', '.join(compared.missing)}")
-    if compared.undeclared:
-        lines.append(f"in the record, and not declared: {', '.join(compared.undeclared)}")
-    return ["  columns", *(f"    {line}" for line in lines or ["all are as declared"])]
 
 
 def fate(outcome: str) -> str:

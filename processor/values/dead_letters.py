@@ -36,6 +36,9 @@ class RefusedBy(NamedTuple):
     release: str
     registry_version: int
 
+    def __str__(self) -> str:
+        return f"statestore {self.release}, registry version {self.registry_version}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:

@@ -103,6 +103,9 @@ class CutRecord:
     size: int
     sha256: str
 
+    def __str__(self) -> str:
+        return f"{self.parts}, of {self.size:,} bytes"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:

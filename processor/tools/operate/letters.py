@@ -17,7 +17,7 @@ from time import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.decode import TopicEntities, decode
+from processor.engine.protocol.decode import TopicEntities, compare_columns, decode
 from processor.engine.protocol.replays import drop_at
 from processor.engine.rounds.follow_up_stages import MOVED, TOO_OLD, TRUNCATE
 from processor.engine.rounds.round_runner import HOUR
@@ -118,6 +118,23 @@ def _refused_again(letter: DeadLetter, entity: Entity | None, forms: ColumnForms
             return RefusedAgain("other", "", TRUNCATE)
         case _:
             return None
+
+
+def column_lines(rejected: Rejected, plan: Plan, forms: Forms) -> list[str]:
+    """How the row of a letter differs from the declared columns, in words. No line where no entity reads the topic, or no row can
+    be read. `forms`: of decimals, as they are settled."""
+    entity = TopicEntities(one.entity for one in plan.entities.values()).of_letter(rejected)
+    if entity is None or rejected.cut is not None:
+        return []
+    compared = compare_columns(rejected.record, entity, forms.get(entity.name, NO_FORMS))
+    if compared is None:
+        return []
+    lines = list(compared.refused)
+    if compared.missing:
+        lines.append(f"declared, and not in the record: {', '.join(compared.missing)}")
+    if compared.undeclared:
+        lines.append(f"in the record, and not declared: {', '.join(compared.undeclared)}")
+    return lines or ["all are as declared"]
 
 
 def oldest_letter(settings: "Settings") -> float:

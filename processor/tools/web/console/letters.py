@@ -11,7 +11,6 @@ from time import time
 from typing import Any, Final, NamedTuple
 
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.decode import TopicEntities, compare_columns
 from processor.engine.protocol.replays import letter_position, note_key, replay_key
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.reader import TopicPage, read_page
@@ -25,7 +24,14 @@ from processor.job.run.dead_letters import (
     record_position,
 )
 from processor.text import duration_text, shortened
-from processor.tools.operate.letters import drop_letters, oldest_letter, preview, preview_places, replay_letters
+from processor.tools.operate.letters import (
+    column_lines,
+    drop_letters,
+    oldest_letter,
+    preview,
+    preview_places,
+    replay_letters,
+)
 from processor.tools.web.answers import LookUpProblem, Questions
 from processor.tools.web.console.screen import (
     ANSWER_SECONDS,
@@ -42,7 +48,6 @@ from processor.tools.web.serve.reader import StateReader
 from processor.values.dead_letters import DeadLetter, column_of, read_dead_letters
 from processor.values.decimal_forms import Forms
 from processor.values.reasons import REASONS, known_code
-from processor.values.record import Rejected
 from registry.model import LetterFilter, LetterPosition, ReplayRequest, WaitingGroup
 
 FRESH_SECONDS: Final = 5.0
@@ -329,7 +334,7 @@ def _ago(at: float) -> str:
 
 def _whole(letter: DeadLetter, outcome: str, trial: _Trial) -> dict[str, Any]:
     rejected, record = letter.rejected, letter.rejected.record
-    reason, by = REASONS[rejected.code], letter.refused_by
+    reason = REASONS[rejected.code]
     return {
         **_letter(letter, trial),
         "topic": record.topic,
@@ -340,12 +345,12 @@ def _whole(letter: DeadLetter, outcome: str, trial: _Trial) -> dict[str, Any]:
         "state": outcome or "waits",
         "waits": not outcome,
         "first_seen": f"{datetime.fromtimestamp(letter.kept_since, UTC):%Y-%m-%d %H:%M:%S} UTC",
-        "refused_by": f"statestore {by.release}, registry version {by.registry_version}" if by else "",
-        "cut": f"{rejected.cut.parts}, of {rejected.cut.size:,} bytes" if rejected.cut else "",
+        "refused_by": str(letter.refused_by or ""),
+        "cut": str(rejected.cut or ""),
         "headers": [{"name": name, "lines": _lines(value)} for name, value in record.headers[:50]],
         "key": _lines(record.key),
         "value": _lines(record.value),
-        "columns": list(_columns(rejected, trial.plan)),
+        "columns": [shortened(line, LONGEST_LINE) for line in column_lines(rejected, trial.plan, trial.forms)],
     }
 
 
@@ -355,19 +360,6 @@ def _lines(data: bytes | None) -> list[str]:
     lines = [shortened(line.removeprefix("    "), LONGEST_LINE) for line in readable_lines(cut)]
     more = len(lines) > MOST_LINES or (data is not None and cut != data)
     return lines[:MOST_LINES] + (["… and more: `statestore dead-letters show` prints all"] if more else [])
-
-
-def _columns(rejected: Rejected, plan: Plan) -> Iterator[str]:
-    """How the row differs from the declared columns."""
-    entity = TopicEntities(one.entity for one in plan.entities.values()).of_letter(rejected)
-    compared = compare_columns(rejected.record, entity) if entity and rejected.cut is None else None
-    if compared is None:
-        return
-    yield from (shortened(line, LONGEST) for line in compared.refused)
-    if compared.missing:
-        yield f"declared, and not in the record: {', '.join(compared.missing)}"
-    if compared.undeclared:
-        yield f"in the record, and not declared: {', '.join(compared.undeclared)}"
 
 
 DROP = "drop"

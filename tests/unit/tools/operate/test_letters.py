@@ -2,7 +2,7 @@
 
 from processor.engine.plan.planning import plan_alone
 from processor.language.definitions.load import load
-from processor.tools.operate.letters import CUT, OF_DOCUMENT, preview
+from processor.tools.operate.letters import CUT, OF_DOCUMENT, column_lines, preview
 from processor.values.dead_letters import DeadLetter
 from processor.values.reasons import ReasonCode
 from processor.values.record import CutRecord, Record, Rejected
@@ -50,3 +50,13 @@ def test_a_preview_has_no_value_of_a_record() -> None:
 def test_a_letter_that_is_older_than_the_marker_of_a_deleted_row_would_be_refused() -> None:
     shown = preview([letter(b'{"id": 1, "age": 7}')], PLAN, oldest=101.0)
     assert (shown.readable, sum(shown.refused.values())) == (0, 1)
+
+
+def test_the_columns_of_a_letter_differ_from_the_declared_ones_in_words() -> None:
+    assert column_lines(letter(b'{"id": 1, "name": 2}').rejected, PLAN, {}) == [
+        "declared, and not in the record: age",
+        "in the record, and not declared: name",
+    ]
+    assert column_lines(letter(b'{"id": 1, "age": 7}').rejected, PLAN, {}) == ["all are as declared"]
+    assert column_lines(letter(b"{", cut=True).rejected, PLAN, {}) == []
+    assert column_lines(letter(b"{}", topic="gone").rejected, PLAN, {}) == []
