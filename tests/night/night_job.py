@@ -45,13 +45,15 @@ class LogLine:
     level: str
     what: str
     text: str
+    part: str = ""
 
 
 def read_line(text: str) -> LogLine:
     """Reads a line of `--log json`."""
     try:
         found: dict[str, Any] = json.loads(text)
-        return LogLine(at=time(), level=found["level"], what=found["event"], text=found["text"])
+        part = found.get("fields", {}).get("part", "")
+        return LogLine(at=time(), level=found["level"], what=found["event"], text=found["text"], part=part)
     except (ValueError, KeyError, TypeError):
         return LogLine(at=time(), level="text", what="text", text=text)
 

@@ -1,17 +1,90 @@
-"""The page of the night: a table of each event, with the words of each voice at each moment."""
+"""The page of the night: what each voice said at each moment, as it was seen."""
 
 import re
-from collections.abc import Sequence
-from typing import Any
+import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
-from tests.night.voices import RESTART_SCALE, SCALE, VOICES
+from tests.night.events import EVENTS, Moment
+from tests.night.voices import RESTART_SCALE, SCALE, VOICES, Reading
 
-MOST = 110
+MOST = 100
 """Characters of a voice in the table."""
+MARKS = {"green": "green", "amber": "**amber**", "red": "**red**", "silent": "silent"}
+INTRODUCTION = """# The night
+
+<!-- `make night` writes this page: what it says was seen. -->
+
+An on-call engineer asks five voices about a job: `statestore status`, `/health`, the overview of the console, the alerts of
+Prometheus, and the log. `make night` causes {events} events on a real job over real parts, and reads all five at each moment.
+No voice may be green while a person should act, and none red while nothing is to be done. `status` and the console must name
+the cure.
+
+- **green**: nothing is to be done. **amber**: something waits or lasts. **red**: a person must act. **silent**: no answer,
+  which calms nobody.
+- **act** says what is right at the moment: yes, no, or well, where all voices must be green.
+- **after** is how long all five needed to agree. A moment that lasts shows its worst reading.
+- Times of Prometheus are shorter than those that ship: its windows and limits in seconds by {scale}, the ten minutes in which
+  it counts restarts by {restarts}. The lease lasts 6 s in place of 30 s, and `--outage-seconds` is a tenth of its default.
+
+Seen on {date}, commit {commit}: {moments} moments, {faults} with a voice that is wrong.
+"""
 
 
-def night_page(seen: Sequence[Any]) -> str:
-    return ""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What was seen at a moment. `seconds`: until the voices agreed, or until the limit; `faults`: what is wrong with them."""
+
+    event: str
+    moment: Moment
+    readings: Mapping[str, Reading]
+    seconds: float
+    faults: tuple[str, ...]
 
 
-_ = (re, RESTART_SCALE, SCALE, VOICES)
+def night_page(seen: Sequence[Seen], commit: str, date: str, private: Sequence[str]) -> str:
+    """The page. `private`: texts of this machine that the page leaves out, such as the folder of the run."""
+    head = INTRODUCTION.format(
+        events=len({one.event for one in seen}),
+        scale=SCALE,
+        restarts=RESTART_SCALE,
+        date=date,
+        commit=commit,
+        moments=len(seen),
+        faults=sum(bool(one.faults) for one in seen),
+    )
+    lines = [head]
+    for event, moments in groupby(seen, lambda one: one.event):
+        scaled = EVENTS[event].scaled
+        lines += [f"## {event[:1].upper()}{event[1:]}", "", *([f"Here: {scaled}.", ""] if scaled else [])]
+        lines += [*_table(list(moments), private), ""]
+    return "\n".join(lines)
+
+
+def _table(moments: Iterable[Seen], private: Sequence[str]) -> Iterator[str]:
+    yield f"| moment | act | after | {' | '.join(VOICES)} |"
+    yield "|---" * (len(VOICES) + 3) + "|"
+    for one in moments:
+        cells = [_cell(one, one.readings.get(voice), private) for voice in VOICES]
+        name = f"{one.moment.name} (**wrong**)" if one.faults else one.moment.name
+        after = "lasts" if one.moment.lasts else f"{one.seconds:.0f} s"
+        yield f"| {name} | {one.moment.act} | {after} | {' | '.join(cells)} |"
+
+
+def _cell(seen: Seen, reading: Reading | None, private: Sequence[str]) -> str:
+    if reading is None:
+        return ""
+    if reading.colour == "green" and not seen.faults:
+        return MARKS["green"]
+    return f"{MARKS[reading.colour]}: {shown_words(reading.words, private)}"
+
+
+def shown_words(words: str, private: Sequence[str] = ()) -> str:
+    """The words as the page has them: without what is of this machine, and short."""
+    for text in private:
+        words = words.replace(text, "")
+    words = words.replace(f"{socket.gethostname()}:", "host:")
+    words = re.sub(r"\b20\d\d-\d\d-\d\d (\d\d:\d\d:\d\d)", r"\1", words)
+    words = " ".join(re.sub(r"([|<>*_\[\]])", r"\\\1", words.replace("`", "'")).split())
+    return words if len(words) <= MOST else f"{words[:MOST].rsplit(' ', 1)[0]} …"

@@ -9,12 +9,14 @@ that ship, with shorter times (`voices.scaled_rules`). Exit status 1 if a voice 
 import argparse
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, sleep, time
 from typing import Any
@@ -23,7 +25,7 @@ from processor.cli.options import set_embedded_credentials
 from processor.environment.embedded import owned_home
 from tests.night.events import EVENTS, Lacking, Moment
 from tests.night.night_job import Night
-from tests.night.page import night_page
+from tests.night.page import Seen, night_page
 from tests.night.voices import (
     VOICES,
     OpenPage,
@@ -43,17 +45,6 @@ PAUSE = 1.0
 """Seconds between two looks at the voices."""
 RECENT_SECONDS = 10.0
 """A job is well if its log has no warning in these seconds, and no part of it is away."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What was seen at a moment. `seconds`: until the voices agreed, or until the limit; `faults`: what is wrong with them."""
-
-    event: str
-    moment: Moment
-    readings: dict[str, Reading]
-    seconds: float
-    faults: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +179,12 @@ def required(name: str, cure: str) -> str:
     return found
 
 
+def _commit() -> str:
+    """The commit of the checkout, with a plus where files differ from it."""
+    words = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+
+
 def main() -> int:
     """Plays the events."""
     options = argparse.ArgumentParser(prog="tests.night.scene", description="Reads the five voices through a night.")
@@ -215,7 +212,8 @@ def main() -> int:
                 shutil.copy(log, kept / f"{log.parent.name}.log")
             print(f"the logs of the jobs are in {kept}", file=sys.stderr)
     if given.page:
-        given.page.write_text(night_page(seen), encoding="utf-8")
+        text = night_page(seen, _commit(), f"{datetime.now(UTC):%Y-%m-%d}", [str(home)])
+        given.page.write_text(text, encoding="utf-8")
     found = [f"{one.event}, {one.moment.name}: {fault}" for one in seen for fault in one.faults]
     print(f"{len(seen)} moments, {len(found)} faults")
     print(*found, sep="\n")

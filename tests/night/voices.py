@@ -111,9 +111,13 @@ def read_log(night: Night, since: float) -> Reading:
         return Reading(colour="silent", words=f"its last line: {last.text}" if last else "no line", text=text)
     open_: dict[str, str] = {}
     for line in list(night.job.lines):
-        if line.what in ("recovered", "start"):
-            open_.pop("degraded", None)
-        elif line.level in ("error", "warning") and (line.at >= since or line.what == "degraded"):
+        if line.what == "start":
+            open_ = {name: said for name, said in open_.items() if not name.startswith("degraded")}
+        elif line.what == "recovered":
+            open_.pop(f"degraded {line.part}", None)
+        elif line.what == "degraded":
+            open_[f"degraded {line.part}"] = line.text
+        elif line.level in ("error", "warning") and line.at >= since:
             open_["error" if line.level == "error" else line.what] = line.text
     if open_:
         return Reading(colour="red" if "error" in open_ else "amber", words="; ".join(open_.values()), text=text)
