@@ -114,9 +114,12 @@ class JobProcess:
         finally:
             self.kill()
 
-    def runs(self, since: float) -> bool:
-        """Whether the job has said since then that it runs."""
-        return any(line.what == "open" and line.at >= since for line in list(self.lines))
+    def said(self, what: str, since: float = 0.0) -> bool:
+        """Whether the job has said this event since then."""
+        return any(line.what == what and line.at >= since for line in list(self.lines))
+
+    def ended_with_error(self) -> bool:
+        return not self.again and not self.alive() and any(self.statuses)
 
     def _follow(self, process: "subprocess.Popen[str]", more: tuple[str, ...]) -> None:
         assert process.stderr is not None
@@ -223,13 +226,15 @@ class Night:
         """Starts the job and its records, and waits until it works."""
         self.job.start()
         Thread(target=self.source.run, daemon=True).start()
-        wait_until(lambda: any(line.what == "batch" for line in list(self.job.lines)), START_SECONDS, "no first batch")
+        wait_until(lambda: self.job.ended_with_error() or self.job.said("batch"), START_SECONDS, "no first batch")
+        if self.job.ended_with_error():
+            raise AssertionError(f"the job ends: {self.job.lines[-1].text}")
 
     def start_again(self, *more: str) -> None:
         """Starts the job, and waits until it runs."""
         began = time()
         self.job.start(*more)
-        wait_until(lambda: self.job.runs(began), START_SECONDS, "the job does not run again")
+        wait_until(lambda: self.job.said("open", began), START_SECONDS, "the job does not run again")
 
     def end(self) -> None:
         """Ends the records and the job."""

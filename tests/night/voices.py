@@ -71,7 +71,11 @@ def read_health(night: Night) -> Reading:
 
 def read_console(address: str) -> Reading:
     """Opens the overview as a new visitor does."""
-    status, page = fetch(address)
+    return read_page(*fetch(address))
+
+
+def read_page(status: int, page: str) -> Reading:
+    """Reads a page by its worst line. Status 0: no answer came."""
     if not status:
         return Reading(colour="silent", words=f"no answer: {page}")
     lines = {name: _lines_of(page, name) for name in ("wrong", "fair", "good")}
