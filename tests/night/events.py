@@ -284,7 +284,7 @@ def disk_full(night: Night) -> Moments:
     with suppress(OSError), filler.open("wb", buffering=0) as file:
         while file.write(b"x" * 4_096):
             pass
-    yield Moment(name="full", act="yes", words=("No space left on device",))
+    yield Moment(name="full", act="yes", words=("the disk of --checkpoint",))
     filler.unlink()
     if not night.job.alive():
         night.start_again()
