@@ -131,9 +131,9 @@ def crash_loop(night: Night) -> Moments:
     yield Moment(name="in the loop, between ends and starts", act="yes", words=("runs failed",), lasts=waits)
     night.job.again = False
     night.job.stop()
-    night.job.environment["STATESTORE_MAX_REJECT_FREE"] = "100000"
+    night.job.environment["STATESTORE_MAX_REJECT_SHARE"] = "1"
     night.start_again()
-    yield Moment(name="a higher limit, the letters wait", act="yes", words=("dead letters",))
+    yield Moment(name="a higher limit, the letters wait", act="no", words=("dead letters wait",))
     yield from _dropped(night)
 
 
@@ -142,7 +142,7 @@ def crash_loop(night: Night) -> Moments:
 
 def poison_few(night: Night) -> Moments:
     night.source.rate, night.source.bad = 50, 0.01
-    yield Moment(name="1 % are bad", act="yes", words=("dead letters",))
+    yield Moment(name="1 % are bad", act="no", words=("dead letters wait",))
     night.source.rate, night.source.bad = 4, 0.0
     yield from _dropped(night)
 
@@ -165,7 +165,7 @@ def poison_burst(night: Night) -> Moments:
 
 def _started_after_poison(night: Night) -> Moments:
     if not night.job.alive():
-        night.job.environment["STATESTORE_MAX_REJECT_FREE"] = "100000"
+        night.job.environment["STATESTORE_MAX_REJECT_SHARE"] = "1"
         night.start_again()
     yield from _dropped(night)
 

@@ -48,7 +48,7 @@ def read_status(night: Night) -> Reading:
     done = night.run_verb("status", seconds=READ_SECONDS)
     lines = [line.strip() for line in done.stdout.splitlines()]
     for mark, colour in STATUS_MARKS:
-        if found := [line for line in lines if line.startswith(mark)]:
+        if found := [line for line in lines if re.match(mark, line)]:
             return Reading(colour=colour, words="; ".join(found), text=done.stdout)
     if done.returncode:
         return Reading(colour="silent", words=done.stderr.strip(), text=done.stdout + done.stderr)
@@ -56,8 +56,12 @@ def read_status(night: Night) -> Reading:
     return Reading(colour="green", words="; ".join([*lines[:1], *paused]), text=done.stdout)
 
 
-STATUS_MARKS: tuple[tuple[str, Colour], ...] = (("wrong:", "red"), ("degraded:", "amber"))
-"""What a line of `status` begins with, and its colour: the first that is found decides."""
+STATUS_MARKS: tuple[tuple[str, Colour], ...] = (
+    ("wrong:", "red"),
+    ("degraded:", "amber"),
+    (r"[\d,]+ dead letters? waits?", "amber"),
+)
+"""How a line of `status` begins, and its colour: the first that is found decides."""
 
 
 def read_health(night: Night) -> Reading:
