@@ -5,7 +5,7 @@ import re
 from tests.architecture.files import ROOT
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-MOST_PAGES = 28
+MOST_PAGES = 29
 MOST_WORDS = 71_600
 
 

@@ -113,7 +113,7 @@ def stopped(night: Night) -> Moments:
     yield Moment(name="stopped", act="no", within=20)
     until = time() + HOUR
     wait_until(lambda: time() > until, HOUR + 10, "the time does not pass")
-    yield Moment(name="an hour later, the topics fill", act="yes", words=("behind", "start"))
+    yield Moment(name="an hour later, the topics fill", act="yes", words=("start it again",))
     night.start_again()
     yield WELL
 

@@ -11,6 +11,7 @@ from tests.night.voices import RESTART_SCALE, SCALE, VOICES, Reading
 
 MOST = 100
 """Characters of a voice in the table."""
+WRONG = " (**wrong**)"
 MARKS = {"green": "green", "amber": "**amber**", "red": "**red**", "silent": "silent"}
 INTRODUCTION = """# The night
 
@@ -28,7 +29,7 @@ the cure.
 - Times of Prometheus are shorter than those that ship: its windows and limits in seconds by {scale}, the ten minutes in which
   it counts restarts by {restarts}. The lease lasts 6 s in place of 30 s, and `--outage-seconds` is a tenth of its default.
 
-Seen on {date}, commit {commit}: {moments} moments, {faults} with a voice that is wrong.
+Of {moments} moments, {faults} have a voice that is wrong.
 """
 
 
@@ -43,23 +44,33 @@ class Seen:
     faults: tuple[str, ...]
 
 
-def night_page(seen: Sequence[Seen], commit: str, date: str, private: Sequence[str]) -> str:
-    """The page. `private`: texts of this machine that the page leaves out, such as the folder of the run."""
+def night_page(before: str, seen: Sequence[Seen], source: str, private: Sequence[str]) -> str:
+    """The page, with the sections of the page before it for events that were not played. `source`: the day and the commit;
+    `private`: texts of this machine that the page leaves out, such as the folder of the run."""
+    sections = _sections(before)
+    for event, moments in groupby(seen, lambda one: one.event):
+        scaled = f" Here: {EVENTS[event].scaled}." if EVENTS[event].scaled else ""
+        lines = [f"Seen on {source}.{scaled}", "", *_table(list(moments), private)]
+        sections[_heading(event)] = "\n".join(lines)
+    known = {heading: sections[heading] for heading in map(_heading, EVENTS) if heading in sections}
     head = INTRODUCTION.format(
-        events=len({one.event for one in seen}),
+        events=len(known),
         scale=SCALE,
         restarts=RESTART_SCALE,
-        date=date,
-        commit=commit,
-        moments=len(seen),
-        faults=sum(bool(one.faults) for one in seen),
+        moments=sum(len(re.findall("^[|] (?!moment )", text, re.MULTILINE)) for text in known.values()),
+        faults=sum(text.count(WRONG) for text in known.values()),
     )
-    lines = [head]
-    for event, moments in groupby(seen, lambda one: one.event):
-        scaled = EVENTS[event].scaled
-        lines += [f"## {event[:1].upper()}{event[1:]}", "", *([f"Here: {scaled}.", ""] if scaled else [])]
-        lines += [*_table(list(moments), private), ""]
-    return "\n".join(lines)
+    return head + "".join(f"\n## {heading}\n\n{text}\n" for heading, text in known.items())
+
+
+def _heading(event: str) -> str:
+    return f"{event[:1].upper()}{event[1:]}"
+
+
+def _sections(page: str) -> dict[str, str]:
+    """The texts of the sections by their headings."""
+    found = re.split(r"^## (.*)$", page, flags=re.MULTILINE)[1:]
+    return {heading: text.strip() for heading, text in zip(found[::2], found[1::2], strict=True)}
 
 
 def _table(moments: Iterable[Seen], private: Sequence[str]) -> Iterator[str]:
@@ -67,7 +78,7 @@ def _table(moments: Iterable[Seen], private: Sequence[str]) -> Iterator[str]:
     yield "|---" * (len(VOICES) + 3) + "|"
     for one in moments:
         cells = [_cell(one, one.readings.get(voice), private) for voice in VOICES]
-        name = f"{one.moment.name} (**wrong**)" if one.faults else one.moment.name
+        name = f"{one.moment.name}{WRONG}" if one.faults else one.moment.name
         after = "lasts" if one.moment.lasts else f"{one.seconds:.0f} s"
         yield f"| {name} | {one.moment.act} | {after} | {' | '.join(cells)} |"
 

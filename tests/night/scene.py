@@ -212,8 +212,9 @@ def main() -> int:
                 shutil.copy(log, kept / f"{log.parent.name}.log")
             print(f"the logs of the jobs are in {kept}", file=sys.stderr)
     if given.page:
-        text = night_page(seen, _commit(), f"{datetime.now(UTC):%Y-%m-%d}", [str(home)])
-        given.page.write_text(text, encoding="utf-8")
+        before = given.page.read_text(encoding="utf-8") if given.page.exists() else ""
+        source = f"{datetime.now(UTC):%Y-%m-%d}, commit {_commit()}"
+        given.page.write_text(night_page(before, seen, source, [str(home)]), encoding="utf-8")
     found = [f"{one.event}, {one.moment.name}: {fault}" for one in seen for fault in one.faults]
     print(f"{len(seen)} moments, {len(found)} faults")
     print(*found, sep="\n")
