@@ -113,7 +113,7 @@ def stopped(night: Night) -> Moments:
     yield Moment(name="stopped", act="no", within=20)
     until = time() + HOUR
     wait_until(lambda: time() > until, HOUR + 10, "the time does not pass")
-    yield Moment(name="an hour later, the topics fill", act="yes", words=("start it again",))
+    yield Moment(name="an hour later, the topics fill", act="yes", words=("start",))
     night.start_again()
     yield WELL
 
@@ -133,7 +133,7 @@ def crash_loop(night: Night) -> Moments:
     night.job.stop()
     night.job.environment["STATESTORE_MAX_REJECT_SHARE"] = "1"
     night.start_again()
-    yield Moment(name="a higher limit, the letters wait", act="no", words=("dead letters wait",))
+    yield Moment(name="a higher limit, the letters wait", act="no", words=("dead letter",))
     yield from _dropped(night)
 
 
@@ -142,7 +142,7 @@ def crash_loop(night: Night) -> Moments:
 
 def poison_few(night: Night) -> Moments:
     night.source.rate, night.source.bad = 50, 0.01
-    yield Moment(name="1 % are bad", act="no", words=("dead letters wait",))
+    yield Moment(name="1 % are bad", act="no", words=("dead letter",))
     night.source.rate, night.source.bad = 4, 0.0
     yield from _dropped(night)
 

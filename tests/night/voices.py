@@ -82,7 +82,7 @@ def read_page(status: int, page: str) -> Reading:
     """Reads a page by its worst line. Status 0: no answer came."""
     if not status:
         return Reading(colour="silent", words=f"no answer: {page}")
-    lines = {name: _lines_of(page, name) for name in ("wrong", "fair", "good")}
+    lines = {name: _lines_of(page, name) for name, _ in PAGE_COLOURS}
     text = plain_text(page)
     if status >= 500:
         return Reading(colour="silent", words=f"{status} {'; '.join(lines['wrong'])}", text=text)
@@ -92,12 +92,17 @@ def read_page(status: int, page: str) -> Reading:
     return Reading(colour="amber", words=text[:200], text=text)
 
 
-PAGE_COLOURS: tuple[tuple[str, Colour], ...] = (("wrong", "red"), ("fair", "amber"), ("good", "green"))
+PAGE_COLOURS: tuple[tuple[str, Colour], ...] = (
+    *(("wrong", "red"), ("look-bad", "red")),
+    *(("fair", "amber"), ("good", "green"), ("look-fair", "amber")),
+)
+"""The classes of the console's lines and tiles, with their colours: the first that is found decides."""
 
 
 def _lines_of(page: str, name: str) -> list[str]:
-    """The texts of the paragraphs and list items of a class."""
-    found = re.findall(rf'<(p|li|div|span)[^>]*class="[^"]*\b{name}\b[^"]*"[^>]*>(.*?)</\1>', page, re.DOTALL)
+    """The texts of the lines and tiles of a class."""
+    mark = rf'<(p|li|div|span|a)\b[^>]*class="(?:[^"]*\s)?{name}(?:\s[^"]*)?"[^>]*>(.*?)</\1>'
+    found = re.findall(mark, page, re.DOTALL)
     return [plain_text(text) for _, text in found]
 
 
@@ -243,19 +248,19 @@ class OpenPage:
 
     def read(self) -> Reading:
         """What the page shows now."""
-        found = self._page.evaluate(SHOWN)
+        found = self._page.evaluate(SHOWN, [name for name, _ in PAGE_COLOURS])
         if found["lost"]:
             return Reading(colour="silent", words=found["lost"])
         for name, colour in PAGE_COLOURS:
-            if found[name]:
-                return Reading(colour=colour, words="; ".join(found[name]))
+            if texts := found["texts"][name]:
+                return Reading(colour=colour, words="; ".join(texts))
         return Reading(colour="amber", words="")
 
 
-SHOWN = """() => {
+SHOWN = """(names) => {
   const texts = (name) => [...document.querySelectorAll(`main .${name}, #live .${name}`)].map((one) => one.innerText);
   const lost = document.getElementById("lost");
-  return {wrong: texts("wrong"), fair: texts("fair"), good: texts("good"), lost: lost && !lost.hidden ? lost.innerText : ""};
+  return {texts: Object.fromEntries(names.map((name) => [name, texts(name)])), lost: lost && !lost.hidden ? lost.innerText : ""};
 }"""
 
 
