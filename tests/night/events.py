@@ -85,6 +85,8 @@ def _long_away(server: Callable[[Night], Server], seconds: float, cure: str) -> 
         wait_until(lambda: not lasts(), seconds + 10, "the time does not pass")
         yield Moment(name="at the end", act="yes", words=(cure,), within=30)
         server(night).repair()
+        if not night.job.alive():  # it gave up
+            night.start_again()
         yield WELL
 
     return play
