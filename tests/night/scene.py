@@ -179,9 +179,16 @@ def required(name: str, cure: str) -> str:
     return found
 
 
+def write_page(page: Path, seen: Sequence[Seen], private: Sequence[str]) -> None:
+    """Puts these moments into the page."""
+    before = page.read_text(encoding="utf-8") if page.exists() else ""
+    source = f"{datetime.now(UTC):%Y-%m-%d}, commit {_commit()}"
+    page.write_text(night_page(before, seen, source, private), encoding="utf-8")
+
+
 def _commit() -> str:
-    """The commit of the checkout, with a plus where files differ from it."""
-    words = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
+    """The commit of the checkout."""
+    words = ["git", "rev-parse", "--short", "HEAD"]
     return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
 
 
@@ -203,7 +210,10 @@ def main() -> int:
         shown = stack.enter_context(browser(chromium))
         try:
             for number, name in enumerate(given.only or EVENTS):
-                seen += run_event(name, number, home, servers, program, shown)
+                played = run_event(name, number, home, servers, program, shown)
+                seen += played
+                if given.page:
+                    write_page(given.page, played, [str(home)])
                 for server in servers:
                     server.repair()
         finally:
@@ -211,10 +221,6 @@ def main() -> int:
             for log in home.glob("night*/job.log"):
                 shutil.copy(log, kept / f"{log.parent.name}.log")
             print(f"the logs of the jobs are in {kept}", file=sys.stderr)
-    if given.page:
-        before = given.page.read_text(encoding="utf-8") if given.page.exists() else ""
-        source = f"{datetime.now(UTC):%Y-%m-%d}, commit {_commit()}"
-        given.page.write_text(night_page(before, seen, source, [str(home)]), encoding="utf-8")
     found = [f"{one.event}, {one.moment.name}: {fault}" for one in seen for fault in one.faults]
     print(f"{len(seen)} moments, {len(found)} faults")
     print(*found, sep="\n")
