@@ -39,8 +39,8 @@ from processor.engine.protocol.segments import (
     observations_of,
     open_rows,
 )
-from processor.engine.rounds.clock import VirtualClock
 from processor.engine.rounds.driver import make_driver
+from processor.engine.rounds.events import VirtualClock
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.write_stage import write_stage

@@ -52,6 +52,8 @@ class Count:
     """Lists in documents that are longer than their `limit`."""
     AMBIGUOUS: Final = "ambiguous"
     """Joins of `one` without `order_by` that found several rows."""
+    CYCLES: Final = "cycles"
+    """Rows that a recursive join left out, because they are above themselves."""
     UNREADABLE: Final = "unreadable"
     """Stored values that do not fit their columns."""
 

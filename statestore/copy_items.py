@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from statestore.errors import Terminal
 from statestore.items import key_of_item, shows, version_shown
 from statestore.keys import Key
 from statestore.limits import is_slot, key_text
-from statestore.store import Absent, Delete, Item, Query, Read, Store, Write
+from statestore.store import Absent, Delete, Item, Query, Read, Store, Terminal, Write
 from statestore.table import ROW, TTL, shown
 
 PAGE: Final = 1_000

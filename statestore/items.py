@@ -32,10 +32,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from statestore import keys
-from statestore.errors import NewerFormat
 from statestore.keys import Key
 from statestore.limits import is_slot
-from statestore.store import Item, Page, Query
+from statestore.store import Item, NewerFormat, Page, Query
 from statestore.table import ROW, shown
 from statestore.values import (
     item_size,

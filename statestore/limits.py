@@ -11,9 +11,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from statestore.errors import Terminal
 from statestore.keys import LIMIT, Key, index_row, stored_bytes
-from statestore.store import Absent, AbsentOrWithin, Condition, Equals, Query, Write
+from statestore.store import Absent, AbsentOrWithin, Condition, Equals, Query, Terminal, Write
 from statestore.table import ROW
 from statestore.values import canonical
 

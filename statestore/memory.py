@@ -25,7 +25,6 @@ from heapq import nsmallest
 from operator import itemgetter
 from threading import Lock
 
-from statestore.errors import NoTable, Terminal
 from statestore.items import key_of_item
 from statestore.keys import Key, index_row
 from statestore.limits import MAX_KEYS, check_condition, check_key, check_query, is_slot, storable
@@ -34,12 +33,14 @@ from statestore.store import (
     Done,
     FencingToken,
     Item,
+    NoTable,
     Page,
     Query,
     Read,
     Refused,
     ReportIndex,
     TableDescription,
+    Terminal,
     Write,
     WriteOutcome,
     evaluate_delete,

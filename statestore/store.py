@@ -1,4 +1,4 @@
-"""The contract of a store: the table itself, four requests over its items, and their answers, as plain values.
+"""The contract of a store: the table itself, four requests over its items, their answers as plain values, and its errors.
 
 An item is a flat map from attribute name to value (str, int, Decimal, bool, bytes, None, or a list or map). `PK` and `SK` are
 among its attributes. `GSI_1 .. GSI_n` put it into the indexes, and the store adds `GSI_SK`, the item's name there. An index shows
@@ -15,6 +15,35 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from statestore.keys import Key, entity_of
 from statestore.values import canonical, encode, fits
+
+
+class StoreError(Exception):
+    """Any failure of a store. The message names the table and the request, and says what to do."""
+
+
+class Transient(StoreError):
+    """A later try may succeed: throttled, timed out, unreachable."""
+
+
+class Throttled(Transient):
+    """The store answers, and refuses work because there is too much. A later try succeeds, if less work comes, or capacity."""
+
+
+class Terminal(StoreError):
+    """A later try fails too: no such table, no permission, a malformed request."""
+
+
+class NoTable(Terminal):
+    """There is no such table, or it is not ready yet."""
+
+
+class FencedWrite(Terminal):
+    """A newer run took over the table: this run must stop."""
+
+
+class NewerFormat(Terminal):
+    """A newer release wrote the item."""
+
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -166,7 +195,7 @@ class Store(Protocol):
 
     `requests` counts the requests by their names in DynamoDB's API (UpdateItem, DeleteItem, BatchGetItem, Query, Scan); each page
     and each retry counts. `spent` counts, by the same names, retries, throttles and half units of capacity (`retries Query`);
-    empty for a store that does not know them. All methods raise `statestore.errors.Transient` after their own retries, else
+    empty for a store that does not know them. All methods raise `statestore.store.Transient` after their own retries, else
     `Terminal`.
 
     `read`, `get` and `write_all` take the requests of a turn as a whole. The store decides how to send them.
@@ -193,7 +222,7 @@ class Store(Protocol):
 
     def take_over(self, fence: FencingToken) -> None:
         """From now on writes under this fencing token. A store with fencing refuses every later write under another token: such
-        a write raises `statestore.errors.FencedWrite`, and so does this call for an older run. DynamoDB has no fencing: there
+        a write raises `statestore.store.FencedWrite`, and so does this call for an older run. DynamoDB has no fencing: there
         the conditions of the writes refuse what an older run sends."""
 
     def describe(self) -> TableDescription | None:

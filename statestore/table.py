@@ -11,8 +11,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from statestore.errors import Terminal
-from statestore.store import TableDescription
+from statestore.store import TableDescription, Terminal
 
 TTL = "ttl"
 """The attribute with the time after which DynamoDB deletes an item: seconds since 1970."""

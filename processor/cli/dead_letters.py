@@ -19,9 +19,8 @@ from processor.cli.verb import OPERATORS, WHY, FlagGroup, flag, natural, verb_wi
 from processor.counts import Count
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.decode import compare_columns
-from processor.engine.protocol.form_notes import PARTITION as FORMS
-from processor.engine.protocol.form_notes import read_form
 from processor.engine.protocol.replays import DROPPED, ReplayReport, drop
+from processor.engine.rounds.decoding import FORMS, read_form
 from processor.environment.settings.resolve import open_registry
 from processor.errors import KafkaError, StatestoreError
 from processor.job.run.dead_letters import LetterFate, age, readable_lines, record_position

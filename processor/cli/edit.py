@@ -32,12 +32,10 @@ from processor.environment.settings.resolve import open_registry
 from processor.errors import SettingError, StatestoreError
 from processor.language.definitions.problems import suggest
 from processor.text import visible, visible_line
-from processor.tools.inspect.board import pending_lines
-from processor.tools.inspect.changes import history_lines
+from processor.tools.inspect.board import history_lines, pending_lines
 from processor.tools.inspect.estimate import index_statistics
 from processor.tools.inspect.preview import backfill_text, row_effects
 from processor.tools.inspect.prices import DEFAULT
-from processor.tools.operate.undo import plan_undo, undo
 from registry.edits import operations
 from registry.edits.edit import Signature, plan_id
 from registry.edits.operations import NoTopic, completed
@@ -113,7 +111,7 @@ def _effect_lines(
 def epoch(options: argparse.Namespace) -> int:
     """Record that a topic was created again or got partitions (pause its producer)."""
     from processor.job.kafka.admin import Admin
-    from processor.job.run.source_topics import record_boundary
+    from processor.job.run.topics import record_boundary
 
     why = reason(options)
     with reachable_settings(options) as settings, open_registry(settings) as registry:
@@ -265,6 +263,8 @@ def add_slots(options: argparse.Namespace) -> int:
 )
 def undo_version(options: argparse.Namespace) -> int:
     """Put back the definitions and pauses as they were before a registry version."""
+    from processor.tools.operate.registry import plan_undo, undo
+
     by = Signature(user_name(), f"undo of version {options.version}: {reason(options)}")
     with reachable_settings(options) as settings, open_registry(settings) as registry:
         plan = plan_undo(registry, options.version)

@@ -134,8 +134,7 @@ def _land(
 ) -> int:
     from processor.job.kafka.admin import Admin
     from processor.job.kafka.reader import GroupReader
-    from processor.job.landing.landing import LANDING_PAGES, Landing, landed_text, landing_state
-    from processor.job.landing.states import group_of
+    from processor.job.landing.landing import LANDING_PAGES, Landing, group_of, landed_text, landing_state
 
     log, kafka = JobLog(form=options.log, quiet=options.quiet), dict(settings.kafka)
     admin = Admin(settings.bootstrap_servers, kafka)
@@ -192,7 +191,7 @@ def _first_note(note: Callable[[], None], settings: Settings) -> None:
 def _remove(options: argparse.Namespace, settings: Settings) -> int:
     """Takes a landing out of the registry, and its group out of Kafka. Its target may be gone."""
     from processor.job.kafka.admin import delete_group
-    from processor.job.landing.states import group_of, landing_states
+    from processor.job.landing.landing import group_of, landing_states
 
     with open_registry(settings) as registry:
         states = landing_states(registry.landings.all(), settings.bootstrap_servers, dict(settings.kafka))
@@ -214,9 +213,8 @@ def _remove(options: argparse.Namespace, settings: Settings) -> int:
 def _verify(settings: Settings, topic: "LandedTopic", target: "Target") -> int:
     from processor.job.kafka.admin import Admin, group_states
     from processor.job.kafka.reader import read_topic
-    from processor.job.landing.compare import compare_landing, missed_partitions
-    from processor.job.landing.states import group_of
-    from processor.job.landing.target import read_messages
+    from processor.job.landing.landing import group_of
+    from processor.job.landing.target import compare_landing, missed_partitions, read_messages
 
     kafka, group = dict(settings.kafka), group_of(topic.product, target.check(topic))
     ends = Admin(settings.bootstrap_servers, kafka).stable_ends(topic.name)

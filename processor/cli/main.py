@@ -53,10 +53,10 @@ VERBS = {
     "roles": "edit",
     "rebuild-registry": "edit",
     "copy": "run",
-    "tour": "demo",
-    "demo": "demo",
-    "local": "local",
-    "completion": "local",
+    "tour": "machine",
+    "demo": "machine",
+    "local": "machine",
+    "completion": "machine",
 }
 """Each verb with its module, in the order of the help. The command imports the module of its verb only: an editor runs `check` at
 each save. The module declares the verb (`processor.cli.verb`)."""
@@ -188,7 +188,7 @@ def _needed_verbs(arguments: Sequence[str]) -> Iterable[str]:
 def _read_error(error: Exception) -> tuple[str, int]:
     """The message of an error, and the exit status."""
     from registry.errors import RegistryError  # of no use to a verb that works
-    from statestore.errors import StoreError
+    from statestore.store import StoreError
 
     match error:
         case StatestoreError() | RegistryError() | StoreError():

@@ -52,7 +52,7 @@ from processor.errors import SettingError, StatestoreError, Stopped
 from registry.errors import LeaseHeld, RegistryError
 from registry.model import PastRuns
 from statestore.copy_items import CopyStep
-from statestore.errors import StoreError
+from statestore.store import StoreError
 
 if TYPE_CHECKING:
     from processor.job.run.job import Job

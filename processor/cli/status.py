@@ -49,7 +49,7 @@ from registry.fields import shown_fields
 from registry.model import AssignmentState, JobStatus, Progress, RunEnd, Snapshot
 
 if TYPE_CHECKING:
-    from processor.job.landing.states import LandingState
+    from processor.job.landing.landing import LandingState
     from processor.tools.doctor.checks import CheckedFinding
     from registry.repository import Registry
 
@@ -86,7 +86,7 @@ def _print_status(registry: "Registry", settings: Settings, options: argparse.Na
 
 def _landings(registry: "Registry", settings: Settings) -> tuple[list["LandingState"], list[str]]:
     """The landings; and a line where the broker does not say how far they are."""
-    from processor.job.landing.states import landing_states, landings_of
+    from processor.job.landing.landing import landing_states, landings_of
 
     known = registry.landings.all()
     try:

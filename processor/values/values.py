@@ -15,16 +15,17 @@ from functools import lru_cache, partial
 from typing import Any, Final, Literal
 
 from processor.values import canonical_json
-from processor.values.decimal_forms import LearnedForm, read_undeclared
-from processor.values.entity import ColumnType, TimestampUnit
-from processor.values.numbers import (
+from processor.values.decimal_forms import (
+    LearnedForm,
     canonical_decimal,
     decode_decimal,
+    read_undeclared,
     to_decimal,
     to_float,
     to_int,
     to_number,
 )
+from processor.values.entity import ColumnType, TimestampUnit
 from processor.values.reasons import beyond, unexpected, within
 from processor.values.record import Value
 

@@ -1,4 +1,4 @@
-"""Runs the migrations on the connection of `registry.repository.schema`, inside its transaction."""
+"""Runs the migrations on the connection of `registry.repository.connection`, inside its transaction."""
 
 from alembic import context
 

@@ -13,11 +13,21 @@ from string import ascii_lowercase, digits
 from types import NoneType
 from typing import Any, NamedTuple
 
-from statestore.errors import Terminal
 from statestore.items import check_format
 from statestore.keys import Key, index_row, index_rows
 from statestore.limits import MAX_KEYS, check_condition, check_key, check_query, is_copied, storable
-from statestore.store import Absent, AbsentOrBelow, AbsentOrWithin, Condition, Delete, Equals, Item, Query, Write
+from statestore.store import (
+    Absent,
+    AbsentOrBelow,
+    AbsentOrWithin,
+    Condition,
+    Delete,
+    Equals,
+    Item,
+    Query,
+    Terminal,
+    Write,
+)
 from statestore.table import ROW
 from statestore.values import canonical, decode, encode
 

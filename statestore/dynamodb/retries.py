@@ -28,8 +28,19 @@ from botocore.exceptions import (
 )
 
 from statestore.dynamodb import requests
-from statestore.errors import NoTable, StoreError, Terminal, Throttled, Transient
-from statestore.store import HALF_UNITS, RETRIES, THROTTLES, Item, Refused, TooLarge
+from statestore.store import (
+    HALF_UNITS,
+    RETRIES,
+    THROTTLES,
+    Item,
+    NoTable,
+    Refused,
+    StoreError,
+    Terminal,
+    Throttled,
+    TooLarge,
+    Transient,
+)
 
 THROTTLED = {"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"}
 BROKEN = (HTTPClientError, ConnectionError, IncompleteReadError, ChecksumError)

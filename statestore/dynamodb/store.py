@@ -20,11 +20,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from statestore import table as definition
 from statestore.dynamodb import requests
-from statestore.dynamodb.boto import BotoClient
-from statestore.dynamodb.client import LeanClient
+from statestore.dynamodb.client import BotoClient, LeanClient
 from statestore.dynamodb.retries import Patience, RequestCounts, failure, is_refusal, stored_item, unwritten
 from statestore.dynamodb.table import TableProbe, add_slots, create_table, describe_table, enable_ttl
-from statestore.errors import Terminal, Transient
 from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.limits import RequestNames
@@ -40,7 +38,9 @@ from statestore.store import (
     Refused,
     ReportIndex,
     TableDescription,
+    Terminal,
     TooLarge,
+    Transient,
     Write,
     WriteOutcome,
     read_alone,

@@ -11,11 +11,10 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from statestore import table as definition
-from statestore.dynamodb.boto import BotoClient
+from statestore.dynamodb.client import BotoClient
 from statestore.dynamodb.connections import Endpoint, connect, tls_context, without_password
 from statestore.dynamodb.retries import failure
-from statestore.errors import Terminal
-from statestore.store import ReportIndex, TableDescription
+from statestore.store import ReportIndex, TableDescription, Terminal
 from statestore.table import TableState, table_state
 
 POLLS: Final = 30

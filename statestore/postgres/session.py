@@ -24,8 +24,7 @@ from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Format
 
-from statestore.errors import NoTable, StoreError, Terminal, Transient
-from statestore.store import RETRIES
+from statestore.store import RETRIES, NoTable, StoreError, Terminal, Transient
 
 _TEXT, _TEXTS, _NUMBER, _NUMBERS = 25, 1009, 20, 1016
 """The types text, text[], bigint and bigint[], by Postgres' own numbers."""

@@ -21,7 +21,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
 
-from statestore.errors import NoTable, Terminal
 from statestore.items import key_of_item
 from statestore.keys import Key, index_row, index_rows
 from statestore.limits import RequestNames, check_condition, check_key, check_query, storable
@@ -51,12 +50,14 @@ from statestore.store import (
     Done,
     FencingToken,
     Item,
+    NoTable,
     Page,
     Query,
     Read,
     Refused,
     ReportIndex,
     TableDescription,
+    Terminal,
     Write,
     WriteOutcome,
     evaluate_delete,

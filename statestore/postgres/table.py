@@ -18,9 +18,8 @@ from typing import Any, Final, NamedTuple
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from statestore.errors import FencedWrite, NoTable, Terminal
 from statestore.postgres.statements import FENCES, ITEMS, SLOTS, Statements, schema_name
-from statestore.store import FencingToken, ReportIndex, TableDescription
+from statestore.store import FencedWrite, FencingToken, NoTable, ReportIndex, TableDescription, Terminal
 from statestore.table import MAX_SLOTS, TTL, TableState, slot_names, too_few
 
 _Connection = psycopg.Connection[Any]

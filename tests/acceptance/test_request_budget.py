@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.rounds.clock import VirtualClock
+from processor.engine.rounds.events import VirtualClock
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load, read_directory

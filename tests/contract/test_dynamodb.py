@@ -6,9 +6,8 @@ import pytest
 
 from statestore import table
 from statestore.dynamodb.store import DynamoStore
-from statestore.errors import Terminal
 from statestore.keys import Key
-from statestore.store import Done, Query, TableDescription, Write
+from statestore.store import Done, Query, TableDescription, Terminal, Write
 
 USER = Key("TABLE#user", "octocat")
 INDEXED = {"PK": USER.pk, "SK": USER.sk, "GSI_1": "a", "GSI_SK": "user#octocat"}

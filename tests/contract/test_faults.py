@@ -10,9 +10,8 @@ import pytest
 
 from statestore.dynamodb.retries import Patience
 from statestore.dynamodb.store import DynamoStore
-from statestore.errors import Transient
 from statestore.keys import Key
-from statestore.store import Absent, Delete, Query, Refused, Write
+from statestore.store import Absent, Delete, Query, Refused, Transient, Write
 from tests.faulty.faults import AFTER, ALL, BEFORE, LATE, UNNOTICED, UNPROCESSED, Faults, Weights
 from tests.faulty.indexes import LateIndexes, Pages
 from tests.faulty.proxy import Layer, proxy

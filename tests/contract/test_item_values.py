@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from statestore.errors import Terminal
 from statestore.limits import MAX_CHANGES
-from statestore.store import Done, Store, Write
+from statestore.store import Done, Store, Terminal, Write
 from tests.contract.stored_items import KEY, item, put, read
 
 

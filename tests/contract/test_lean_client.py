@@ -11,8 +11,7 @@ from typing import Literal
 import pytest
 
 from statestore.dynamodb.store import DynamoStore
-from statestore.errors import Transient
-from statestore.store import Done, Query, Write
+from statestore.store import Done, Query, Transient, Write
 from tests.contract.behind import REGION, USERS, WRITE, Behind
 from tests.faulty.proxy import Answer, Relay, Request, proxy
 

@@ -14,8 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from statestore.errors import Terminal
-from statestore.store import Done
+from statestore.store import Done, Terminal
 from tests.contract.behind import WRITE, Behind
 from tests.faulty.proxy import Answer, Relay, Request
 

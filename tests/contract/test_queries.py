@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from statestore.errors import Terminal
 from statestore.keys import Key
-from statestore.store import Delete, Item, Query, Store
+from statestore.store import Delete, Item, Query, Store, Terminal
 from tests.contract.stored_items import KEY, item, put, read
 
 

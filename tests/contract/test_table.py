@@ -8,11 +8,10 @@ import pytest
 
 from processor.environment.stores.kinds import KINDS
 from statestore.dynamodb.store import DynamoStore
-from statestore.errors import NoTable, Terminal
 from statestore.keys import Key
 from statestore.memory import MemoryStore, MeteredStore
 from statestore.postgres import PostgresStore
-from statestore.store import Delete, Query, Store, TableDescription, Write
+from statestore.store import Delete, NoTable, Query, Store, TableDescription, Terminal, Write
 from tests.contract.conftest import ON_POSTGRES, STORES, params_on_postgres
 
 USER = Key("TABLE#user", "octocat")

@@ -2,9 +2,22 @@
 
 import pytest
 
-from statestore.errors import Terminal
 from statestore.keys import Key
-from statestore.store import Absent, Delete, Done, Equals, Item, Page, Query, Read, Refused, Store, TooLarge, Write
+from statestore.store import (
+    Absent,
+    Delete,
+    Done,
+    Equals,
+    Item,
+    Page,
+    Query,
+    Read,
+    Refused,
+    Store,
+    Terminal,
+    TooLarge,
+    Write,
+)
 from tests.contract.stored_items import item, put
 
 STARS = [Key("TABLE#star", f"{n:02d}") for n in range(9)]

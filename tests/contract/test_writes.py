@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from statestore.errors import Terminal
 from statestore.keys import Key
-from statestore.store import Absent, AbsentOrBelow, Delete, Done, Query, Refused, Store, TooLarge, Write
+from statestore.store import Absent, AbsentOrBelow, Delete, Done, Query, Refused, Store, Terminal, TooLarge, Write
 from tests.contract.stored_items import KEY, item, put, read
 
 KB_400 = 400 * 1024

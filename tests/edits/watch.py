@@ -9,8 +9,7 @@ from processor.engine.protocol.walks import PARTITION, FillGoal, PublishGoal, Tr
 from registry.edits.operations import WHY
 from registry.errors import RegistryError
 from registry.repository import Registry
-from statestore.errors import StoreError
-from statestore.store import Store
+from statestore.store import Store, StoreError
 
 LOOK_SECONDS = 0.3
 

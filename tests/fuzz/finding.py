@@ -20,7 +20,7 @@ from processor.tools.inspect.prices import DEFAULT
 from processor.values import canonical_json
 from processor.values.record import Record
 from registry.errors import RegistryError
-from statestore.errors import StoreError
+from statestore.store import StoreError
 
 SETTINGS = Settings()
 

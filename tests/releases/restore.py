@@ -16,7 +16,7 @@ from processor.job.kafka.outbox import KafkaOutbox
 from processor.values.record import Message, Record
 from processor.values.recorded_topics import read_records
 from registry.repository import Registry
-from registry.repository import schema as schema_module
+from registry.repository import connection as schema_module
 from registry.tables import metadata
 from tests.integration.job.plain_client import plain_client
 from tests.releases.release import wire_items

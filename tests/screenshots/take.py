@@ -21,7 +21,7 @@ import pytest
 
 from processor.environment.programs.program import SecretUrl
 from processor.environment.programs.servers import start_postgres
-from processor.job.landing.states import LandingState
+from processor.job.landing.landing import LandingState
 from processor.tools.web.console import documents
 from processor.tools.web.console.app import OwnUser
 from processor.tools.web.console.documents import PublishedMessage

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from statestore.errors import FencedWrite
+from statestore.store import FencedWrite
 
 
 @dataclass(slots=True)

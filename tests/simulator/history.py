@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from processor.values.placeholders import PLACEHOLDER as UNAVAILABLE
+from processor.values.entity import PLACEHOLDER as UNAVAILABLE
 from processor.values.record import Record
 from tests.simulator.conditions import Conditions
 from tests.simulator.shapes import STAMP, Row, Shape

@@ -10,7 +10,7 @@ from typing import Any
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.erasures import Erasure
 from processor.engine.rounds.round import PublishSetup
-from processor.job.run import product_topics
+from processor.job.run import topics
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Message
 from registry.edits.edit import find_product
@@ -107,7 +107,7 @@ class MixedEditSimulation(EditSimulation, MixedSimulation):
             self.entities, self.catalogue = drawn_entities(self.shape.name), drawn_contents(self.shape.name)
         else:
             self.catalogue = {**CONTENTS, "second": CONTENTS["profile"]}
-        with replacing((product_topics, "read_topic", lambda _: self._messages))():
+        with replacing((topics, "read_topic", lambda _: self._messages))():
             super().run()
 
     @property
@@ -152,7 +152,7 @@ class MixedEditSimulation(EditSimulation, MixedSimulation):
 
     def prepare(self, plan: Plan) -> PublishSetup | None:
         store: Any = TableClient(self.world.actor)
-        sequences = product_topics.earlier_sequences(self.settings, plan, store)
+        sequences = topics.earlier_sequences(self.settings, plan, store)
         return PublishSetup(earlier_sequences=sequences)
 
     def _messages(self, _servers: str, _kafka: object, topic: str) -> list[Message]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from processor.engine.protocol.form_notes import PARTITION, read_form
+from processor.engine.rounds.decoding import FORMS, read_form
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Record
 from tests.simulator.history import Event, Partition, Tables, tables_after
@@ -58,7 +58,7 @@ class SettledFormSimulation(ReplaySimulation):
 
     def _form(self) -> str:
         """The form of the column, as the table has it; empty without one."""
-        notes: Sequence[Any] = self.world.table.partition(PARTITION)
+        notes: Sequence[Any] = self.world.table.partition(FORMS)
         return next((read_form(item).settled.form for item in notes), "")
 
 

@@ -11,6 +11,7 @@
              expressions in joins and computed columns
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
     flat N   the same with the words of lists: lists of several joins, each element once, by a key, nested fields
+    tree N   the same with recursive joins
     compared N   the same over columns that say how their text compares, with other spellings of each text
     computed N   the same with expressions in joins, computed columns, and arrays within json
 
@@ -37,6 +38,7 @@ from tests.integration.product.products import (
     draw_definitions,
     draw_list_definitions,
     draw_row,
+    draw_tree_definitions,
     respell,
 )
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
@@ -261,6 +263,10 @@ def _flat(name: str) -> Shape:
     return replace(_any(name), definitions=draw_list_definitions(Random(name)))
 
 
+def _tree(name: str) -> Shape:
+    return replace(_any(name), definitions=draw_tree_definitions(Random(name)))
+
+
 def _computed(name: str) -> Shape:
     return replace(_any(name), definitions=draw_computed_definitions(Random(name)), draw_row=_computed_rows())
 
@@ -290,5 +296,5 @@ def shape_of(name: str) -> Shape:
     """The shape of this name."""
     if name in SHAPES:
         return SHAPES[name]
-    kinds = {"compared": _compared, "computed": _computed, "drawn": _drawn, "any": _any, "flat": _flat}
+    kinds = {"compared": _compared, "computed": _computed, "drawn": _drawn, "any": _any, "flat": _flat, "tree": _tree}
     return kinds[name.split()[0]](name)

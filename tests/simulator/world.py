@@ -14,9 +14,8 @@ from typing import Any
 from processor.errors import Fenced, KafkaError
 from processor.values.record import Message
 from registry.errors import LeaseLost, SnapshotOutdated
-from statestore.errors import FencedWrite, Transient
 from statestore.keys import Key
-from statestore.store import Done, Item, Page, Query, Write, WriteOutcome
+from statestore.store import Done, FencedWrite, Item, Page, Query, Transient, Write, WriteOutcome
 from tests.simulator.actor import Actor, Crash, Failure, JobFailed, KeyRead, Pause, Stuck, TaskLost
 from tests.simulator.broker import Broker
 from tests.simulator.conditions import Conditions, S, W

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from processor.engine.plan.plan import Plan, root_of
 from processor.engine.protocol.decode import decode
-from processor.engine.rounds.clock import VirtualClock
+from processor.engine.rounds.events import VirtualClock
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.values import canonical_json

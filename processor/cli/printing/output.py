@@ -207,6 +207,8 @@ def summary(tally: Mapping[str, int]) -> str:
         f"{n} {name.removeprefix(REQUEST)}" for name, n in sorted(tally.items()) if name.startswith(REQUEST)
     )
     others = ", ".join(f"{tally.get(name, 0)} {name}" for name in DOCUMENT_COUNTS)
+    if cycles := tally.get(Count.CYCLES):
+        others += f", {cycles} {Count.CYCLES} (rows above themselves, which recursive joins left out)"
     if held := tally.get(Count.HELD):
         others += f", {held} held"
     if unfit := tally.get(Count.UNFIT):

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from processor.cli.printing.terminal import coloured
 from processor.text import first_of, fitted_to, shortened, table_lines, visible_line, wrapped_lines
-from processor.tools.inspect.changes import EntryAction, PlannedEntry
+from processor.tools.inspect.board import EntryAction, PlannedEntry
 from processor.tools.inspect.diff import ChangeGroup, DiffReport, DocumentSizes, JoinFinding, ProductDiff
 from processor.tools.inspect.estimate import Estimate
 from processor.tools.inspect.preview import (

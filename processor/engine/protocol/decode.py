@@ -25,11 +25,10 @@ from processor.values import canonical_json
 from processor.values.avro_schema import adjusted_names, with_columns
 from processor.values.connect_schema import Schemas, schema_reading
 from processor.values.decimal_forms import NO_FORMS, ColumnForms, shown_form
-from processor.values.entity import ColumnType, DecimalForm, Entity
+from processor.values.entity import ColumnType, DecimalForm, Entity, placeholder_of
 from processor.values.envelopes.kind import Images, RowImage, RowImages, row_images
 from processor.values.envelopes.kinds import check_row, key_schemas, read_image, read_transaction, unwrap
 from processor.values.framing import NO_SCHEMAS, FramedReader, Part, SchemedValue, is_framed, refuse_other_registry
-from processor.values.placeholders import placeholder_of
 from processor.values.reasons import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
 from processor.values.record import (
     UNAVAILABLE,

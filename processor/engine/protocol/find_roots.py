@@ -3,10 +3,12 @@
 At each place of the tree the step goes up once for all products that read one of the changed columns there (rule 8). Where a
 join's parent columns are the parent's primary key, the way up is a key read, or no read at all when that parent is the root.
 Elsewhere the way up is one page of an index query, or of the edges of one key. A fan-out of each product finds the roots beyond
-that page later (`resume`). The step asks all requests of one level together.
+that page later (`resume`). The step asks all requests of one level together. A recursive join leads up from several places by the
+same rows: a step reads each row once.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import chain
 from itertools import product as pairs
 from typing import Any
@@ -24,10 +26,19 @@ ParentRow = tuple[str, Mapping[str, Any]]
 """A row on the way up: its sort key and its columns."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Climb:
+    """The way up of one step. `fan_outs`: what is left of it; `known`: the rows that it has read by key."""
+
+    plan: Plan
+    fan_outs: list[FanOut] = field(default_factory=list)
+    known: dict[Key, Item | None] = field(default_factory=dict)
+
+
 def find_roots(touch: Touch, plan: Plan) -> Step[FoundRoots]:
     """The roots of all products that the touched row may alter."""
     roots: set[Root] = set()
-    fan_outs: list[FanOut] = []
+    climb = _Climb(plan)
     for root, node in plan.places.get(touch.entity, ()):
         tree = plan.trees[root]
         reading = tree.reading(node, touch.changed)
@@ -37,9 +48,9 @@ def find_roots(touch: Touch, plan: Plan) -> Step[FoundRoots]:
             found = {touch.row.key.sk}
         else:
             wanted = _keys(tree.nodes[node].join, touch)
-            found = yield from _ascend(plan, tree, node, wanted, reading, fan_outs)
+            found = yield from _ascend(climb, tree, node, wanted, reading)
         roots.update(pairs(reading, found))
-    return FoundRoots(frozenset(roots), tuple(fan_outs))
+    return FoundRoots(frozenset(roots), tuple(climb.fan_outs))
 
 
 def resume(fan_out: FanOut, plan: Plan) -> Step[ResumedFanOut]:
@@ -48,12 +59,12 @@ def resume(fan_out: FanOut, plan: Plan) -> Step[ResumedFanOut]:
     tree = plan.trees[product.product.root]
     join = product.nodes[fan_out.node]
     (page,) = yield (_page_above(plan, join, fan_out.key, fan_out.after),)
-    fan_outs: list[FanOut] = []
+    climb = _Climb(plan)
     rows = list(_holding(join, fan_out.key, page.items))
     parent = tree.node_of(fan_out.product, fan_out.node).join.parent
-    found = yield from _above(plan, tree, parent, rows, [fan_out.product], fan_outs)
+    found = yield from _above(climb, tree, parent, rows, [fan_out.product])
     roots = frozenset((fan_out.product, sk) for sk in found)
-    return ResumedFanOut(fan_out, page.after, FoundRoots(roots, tuple(fan_outs)))
+    return ResumedFanOut(fan_out, page.after, FoundRoots(roots, tuple(climb.fan_outs)))
 
 
 def _keys(join: JoinPlan, touch: Touch) -> set[str]:
@@ -63,11 +74,10 @@ def _keys(join: JoinPlan, touch: Touch) -> set[str]:
     return {key for where, key in now_and_before if where == join.own_slot and not keys.is_no_key(key)}
 
 
-def _ascend(
-    plan: Plan, tree: RootTree, node: int, wanted: set[str], reading: list[str], fan_outs: list[FanOut]
-) -> Step[set[str]]:
-    """The sort keys of the roots above the rows of a node that hold one of `wanted`. Keys with more than one page of rows go to
-    `fan_outs`, for each product of `reading`."""
+def _ascend(climb: _Climb, tree: RootTree, node: int, wanted: set[str], reading: list[str]) -> Step[set[str]]:
+    """The sort keys of the roots above the rows of a node that hold one of `wanted`. Keys with more than one page of rows leave
+    fan-outs, for each product of `reading`."""
+    plan = climb.plan
     join = tree.nodes[node].join
     if join.parent is None and isinstance(join.up, KeyPath):
         return wanted
@@ -77,7 +87,10 @@ def _ascend(
     rows: list[ParentRow] = []
     if isinstance(join.up, KeyPath):
         above = plan.entities[join.above]
-        items = yield tuple([above.key(sk) for sk in order])
+        asked = [above.key(sk) for sk in order]
+        if new := tuple([key for key in asked if key not in climb.known]):
+            climb.known.update(zip(new, (yield new), strict=True))
+        items = [climb.known[key] for key in asked]
         rows += [
             (key_of_item(item).sk, columns) for item in items if item and (columns := read_columns(item)) is not None
         ]
@@ -87,8 +100,8 @@ def _ascend(
             rows += _holding(join, key, page.items)
             if page.after is not None:
                 users = tree.nodes[node].users
-                fan_outs += [FanOut(product, users[product][0], key, page.after) for product in reading]
-    return (yield from _above(plan, tree, join.parent, rows, reading, fan_outs))
+                climb.fan_outs.extend(FanOut(product, users[product][0], key, page.after) for product in reading)
+    return (yield from _above(climb, tree, join.parent, rows, reading))
 
 
 def _page_above(plan: Plan, join: JoinPlan, key: str, after: Key | None = None) -> Lookup:
@@ -98,14 +111,14 @@ def _page_above(plan: Plan, join: JoinPlan, key: str, after: Key | None = None) 
 
 
 def _above(
-    plan: Plan, tree: RootTree, parent: int | None, rows: list[ParentRow], reading: list[str], fan_outs: list[FanOut]
+    climb: _Climb, tree: RootTree, parent: int | None, rows: list[ParentRow], reading: list[str]
 ) -> Step[set[str]]:
     """The sort keys of the roots above rows of the node `parent`, None for the root itself."""
     if parent is None:
         return {sk for sk, _ in rows}
     join = tree.nodes[parent].join
     wanted = {key for row in rows for key in _own_keys(join, row) if key is not None}
-    return (yield from _ascend(plan, tree, parent, wanted, reading, fan_outs))
+    return (yield from _ascend(climb, tree, parent, wanted, reading))
 
 
 def _holding(join: JoinPlan, key: str, items: Iterable[Item]) -> Iterable[ParentRow]:

@@ -36,10 +36,9 @@ from processor.engine.protocol.segments import (
     read_changes,
     unproven_slots,
 )
-from statestore.errors import Terminal
 from statestore.items import key_of_item, read_row
 from statestore.keys import Key
-from statestore.store import Delete, Item, Store, TooLarge
+from statestore.store import Delete, Item, Store, Terminal, TooLarge
 
 SPARE_SEGMENTS = 32
 """Segments of left changes beyond the needed ones before the driver gathers them: a row that moves all the time leaves one each

@@ -10,6 +10,13 @@ readable: in the Kafka key, in each image of the value, or half in the one and h
 
 `split_erased` tells the records of erased rows apart: those from before the erasure must not bring the row back, nor become
 dead letters.
+
+The table remembers the settled forms: one item for each column whose form a record settled.
+
+    FORMS, <entity>#<column>    entity, column, form; topic, partition, epoch, offset: of the record that settled it
+
+The store refuses a second item, so the first one wins among all tasks, runs and replays. The item has no value of the record, and
+never expires. The driver deletes it when the definitions say the form, or have no such column any more.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,9 +27,8 @@ from processor.engine.plan.row_image import version_of
 from processor.engine.protocol.decode import Decoder, decode
 from processor.engine.protocol.epochs import UNKNOWN, Incarnations
 from processor.engine.protocol.erasures import Erased, erasure_key, name_of, read_erasure
-from processor.engine.protocol.form_notes import read_form, write_form
 from processor.values.canonical_json import read_beginning
-from processor.values.decimal_forms import NO_FORMS, ColumnForms, FormNote, Forms, learned_at, with_notes
+from processor.values.decimal_forms import NO_FORMS, ColumnForms, FormNote, Forms, LearnedForm, learned_at, with_notes
 from processor.values.entity import Entity
 from processor.values.envelopes.foreign import foreign_format, rows_at
 from processor.values.envelopes.kind import RowImage, row_images
@@ -30,7 +36,35 @@ from processor.values.envelopes.kinds import FORMATS, kind_of, read_image, unwra
 from processor.values.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, is_framed, schema_ids
 from processor.values.record import UNAVAILABLE, Change, Decoded, Record, Rejected, Value
 from statestore import keys
-from statestore.store import Refused, Store
+from statestore.keys import Key
+from statestore.store import Absent, Delete, Item, Refused, Store, Write
+from statestore.writes import write_note
+
+FORMS = keys.progress_partition("FORMS")
+
+
+def write_form(note: FormNote) -> Write:
+    """Settles the form of a column, unless it has one."""
+    facts = {"entity": note.entity, "column": note.column, **note.settled._asdict()}
+    return write_note(_key(note.entity, note.column), facts, when=Absent())
+
+
+def read_form(item: Item) -> FormNote:
+    """The note in an item of `FORMS`."""
+    partition, epoch, offset = (int(item[name]) for name in ("partition", "epoch", "offset"))
+    return FormNote(item["entity"], item["column"], LearnedForm(item["form"], item["topic"], partition, epoch, offset))
+
+
+def forget_form(note: FormNote) -> Delete:
+    """Forgets the form of a column: the next record with one meaning settles it again."""
+    return Delete(key=_key(note.entity, note.column))
+
+
+def _key(entity: str, column: str) -> Key:
+    sk = keys.encode((entity, column))
+    assert sk is not None
+    return Key(FORMS, sk)
+
 
 RowKey = tuple[Value, ...]
 

@@ -25,18 +25,17 @@ from processor.engine.protocol.held_roots import DueRoots
 from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.pending import Moment, Turn, Turns, Work
 from processor.engine.protocol.replays import ReplayReport, end_replay, refuse_replay
-from processor.engine.rounds.clock import Clock
-from processor.engine.rounds.events import JobEvent, Report, no_report
+from processor.engine.rounds.events import Clock, JobEvent, Report, no_report
 from processor.engine.rounds.follow_up_stages import (
     RootToRepair,
     backlog_stage,
     release_stage,
     repair_stage,
+    replay_stage,
     resume_stage,
     settle_stage,
     walk_stage,
 )
-from processor.engine.rounds.replay_stage import replay_stage
 from processor.engine.rounds.round import CHUNK, PublishSetup, Stage
 from processor.engine.rounds.round_counts import spending
 from processor.engine.rounds.round_runner import Executor, RoundOutcome, RoundRunner, Tasks, always_holds

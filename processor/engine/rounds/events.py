@@ -1,4 +1,4 @@
-"""The events of a job: the driver and the job emit them, and a command shows them as lines.
+"""The events of a job: the driver and the job emit them, and a command shows them as lines. And the clock of a driver.
 
 A trouble is what a running job waits for: a part outside of it that does not answer, or answers too slowly. The log says it
 when a trouble begins, every SAY_AGAIN_SECONDS while it lasts, and when it ends. `status`, the page of the driver and its
@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from threading import Lock
-from time import monotonic, time
-from typing import Any, Literal
+from time import monotonic, sleep, time
+from typing import Any, Literal, Protocol
 
 from processor.text import duration_text
 
@@ -140,3 +140,45 @@ def _line(part: str, text: str, seconds: float, cure: str, gives_up: float | Non
     lasts = f", for {duration_text(seconds)}" if seconds >= 1 else ""
     ends = "" if gives_up is None else f"; the job gives up at {datetime.fromtimestamp(gives_up):%H:%M:%S}"
     return f"{part}{lasts}: {text}{ends}: {cure}"
+
+
+class Clock(Protocol):
+    """Tells the time, and waits."""
+
+    def now(self) -> float:
+        """The time since some moment; it never goes back."""
+
+    def date(self) -> float:
+        """The time since 1970."""
+
+    def sleep(self, seconds: float) -> None:
+        """Waits."""
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> float:
+        return monotonic()
+
+    def date(self) -> float:
+        return time()
+
+    def sleep(self, seconds: float) -> None:
+        sleep(seconds)
+
+
+@dataclass(slots=True)
+class VirtualClock:
+    """A clock that moves only when its owner moves it."""
+
+    seconds: float = 0.0
+
+    def now(self) -> float:
+        return self.seconds
+
+    def date(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds

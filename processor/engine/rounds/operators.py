@@ -31,8 +31,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from processor.engine.protocol.epochs import Incarnations
-from processor.engine.protocol.erase import ErasedRow, erase
-from processor.engine.protocol.erasures import Erasure, erasure_key, name_of, read_erasure, write_erasure
+from processor.engine.protocol.erasures import (
+    ErasedRow,
+    Erasure,
+    erase,
+    erasure_key,
+    name_of,
+    read_erasure,
+    write_erasure,
+)
 from processor.engine.protocol.gate_items import without_roots
 from processor.engine.protocol.identity import SEQUENCES, ledgers_in
 from processor.engine.protocol.ledger import (

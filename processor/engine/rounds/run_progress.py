@@ -14,8 +14,6 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.step import Root
 from processor.engine.protocol.erasures import PARTITION as ERASED
 from processor.engine.protocol.erasures import Erased, erased_in
-from processor.engine.protocol.form_notes import PARTITION as FORMS
-from processor.engine.protocol.form_notes import forget_form, read_form
 from processor.engine.protocol.gates import adopt_plan
 from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.open_changes import OpenChanges, SettledSegment
@@ -23,8 +21,8 @@ from processor.engine.protocol.pending import PARTITION, Backlog, FanOuts, Momen
 from processor.engine.protocol.segments import open_items
 from processor.engine.protocol.walks import PARTITION as WALKS
 from processor.engine.protocol.walks import WalkedPage, Walks
-from processor.engine.rounds.clock import Clock
-from processor.engine.rounds.events import JobEvent, Level, Report, no_report
+from processor.engine.rounds.decoding import FORMS, forget_form, read_form
+from processor.engine.rounds.events import Clock, JobEvent, Level, Report, no_report
 from processor.engine.rounds.round import LaneResult, PublishSetup, StageResult
 from processor.engine.rounds.round_counts import AbsentReport, count_lags
 from processor.environment.settings.settings import Settings

@@ -19,8 +19,8 @@ from processor.engine.plan.plan import Plan
 from processor.engine.protocol.epochs import NOTHING, Committed
 from processor.engine.protocol.gates import followed_topics
 from processor.engine.protocol.ledger import Run
-from processor.engine.rounds.clock import VirtualClock
 from processor.engine.rounds.driver import Driver, make_driver
+from processor.engine.rounds.events import VirtualClock
 from processor.engine.rounds.round_runner import InProcessExecutor
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.product_tests import Case, ExpectedDocument

@@ -69,10 +69,9 @@ from processor.values.record import Message, Record, read_sequence, sequence_of
 from registry.errors import RegistryMissing
 from registry.model import Binding, Lease
 from registry.repository import Registry
-from statestore.errors import NoTable, StoreError
 from statestore.items import key_of_item
 from statestore.keys import Key
-from statestore.store import Delete, FencingToken, Item, Refused, ReportIndex, Store, Write
+from statestore.store import Delete, FencingToken, Item, NoTable, Refused, ReportIndex, Store, StoreError, Write
 
 CHUNK = 1_000
 Messages = Callable[[str], Iterable[Message | Record]]

@@ -43,8 +43,8 @@ from processor.job.run.lease import LeaseRenewal, take_over
 from processor.job.run.monitor import JobMonitor, LastBatch
 from processor.job.run.outages import BatchTroubles
 from processor.job.run.source import OffsetRanges, in_ranges, offset_ranges, read_stream
-from processor.job.run.source_topics import SourceTopics, check_topics
 from processor.job.run.spark_executor import BatchFrame
+from processor.job.run.topics import SourceTopics, check_topics
 from registry.errors import RegistryBusy, RegistryUnreachable
 from registry.model import Lease, Snapshot
 from registry.repository import Registry

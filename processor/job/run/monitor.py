@@ -34,7 +34,7 @@ from processor.job.metrics.status import ending_topics
 from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.lease import LeaseRenewal
 from processor.job.run.outages import BROKER, REGISTRY, SilentParts, WorkingJob, broker_away, cure_of
-from processor.job.run.source_topics import MissingTopic, SourceTopics
+from processor.job.run.topics import MissingTopic, SourceTopics
 from processor.text import DAY, HOUR
 from registry.edits.history import Pause, current_pauses
 from registry.errors import RegistryError, RegistryUnreachable

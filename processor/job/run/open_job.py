@@ -16,9 +16,8 @@ from pyspark.sql import SparkSession
 from processor.engine.plan.plan import Plan, check_dead_letter_topic
 from processor.engine.plan.planning import check_after, plan_of, requirements_of
 from processor.engine.protocol.ledger import Run
-from processor.engine.rounds.clock import SystemClock
 from processor.engine.rounds.driver import Driver, make_driver
-from processor.engine.rounds.events import JobEvent, Report, Troubles
+from processor.engine.rounds.events import JobEvent, Report, SystemClock, Troubles
 from processor.engine.rounds.registry_follower import RegistryFollower
 from processor.engine.rounds.round import PublishSetup
 from processor.environment.settings.resolve import open_registry, resolve_tables
@@ -35,9 +34,9 @@ from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.job import Job
 from processor.job.run.lease import LeaseRenewal, lease_check, take_lease
 from processor.job.run.outages import stops_cleanly
-from processor.job.run.product_topics import ProductTopics, PublishPreparation
 from processor.job.run.source import spark_session
 from processor.job.run.spark_executor import SparkExecutor
+from processor.job.run.topics import ProductTopics, PublishPreparation
 from processor.job.run.transaction_feed import transaction_feed
 from processor.language.product.product import Definitions
 from registry.errors import RegistryBusy, RegistryUnreachable

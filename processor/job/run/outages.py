@@ -36,16 +36,15 @@ from processor.job.kafka.schemas import open_client
 from processor.text import duration_text
 from registry.errors import RegistryError
 from registry.repository.connection import registry_place
-from statestore.errors import StoreError, Throttled, Transient
-from statestore.store import THROTTLES
+from statestore.store import THROTTLES, StoreError, Throttled, Transient
 
 REGISTRY, STORE, SCHEMA_REGISTRY, BROKER = "registry", "store", "schema registry", "broker"
 """The parts outside of a job."""
 OUTAGES = {
     "registry.errors.RegistryUnreachable": (REGISTRY, "start that Postgres, or wait for its failover"),
     "registry.errors.RegistryBusy": (REGISTRY, "end the other edit"),
-    "statestore.errors.Transient": (STORE, "wait for the store and the network, or look at the server"),
-    "statestore.errors.Throttled": (
+    "statestore.store.Transient": (STORE, "wait for the store and the network, or look at the server"),
+    "statestore.store.Throttled": (
         STORE,
         "wait; or give the table and its indexes more capacity (on demand, warm throughput), write less at once (a smaller "
         "--batch-size), and spread an entity with many writes over `shards`",
@@ -58,7 +57,7 @@ OUTAGES = {
 }
 """The failures after which the job may go on by itself: the part that each names, and what an operator can do meanwhile. By the
 name of the error, since the failure of a task comes as text."""
-THROTTLED = "statestore.errors.Throttled"
+THROTTLED = "statestore.store.Throttled"
 
 MOST_THROTTLED = 0.1
 """A batch with a larger share of throttled requests makes the job degraded."""
@@ -402,7 +401,9 @@ def outage_of(failure: Exception, work: str) -> Outage | None:
 
 def error_line(failure: Exception) -> str:
     """A failure in one line: the error that a Python worker raised, or the first line of Spark's message."""
-    return re.sub(r"^(processor|registry|statestore)[.]errors[.][A-Za-z]+: ", "", _raised_line(failure))
+    return re.sub(
+        r"^(processor[.]errors|registry[.]errors|statestore[.]store)[.][A-Za-z]+: ", "", _raised_line(failure)
+    )
 
 
 def _raised_line(failure: Exception) -> str:

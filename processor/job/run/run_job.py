@@ -51,12 +51,12 @@ from processor.job.run.outages import (
     places,
     stops_cleanly,
 )
-from processor.job.run.source_topics import ANSWER_SECONDS, check_topics
+from processor.job.run.topics import ANSWER_SECONDS, check_topics
 from processor.job.run.worker import lease_lost
 from processor.values.dead_letters import DeadLetter
 from registry.errors import LeaseLost, RegistryError, RegistryMissing
 from registry.model import How
-from statestore.errors import FencedWrite, StoreError
+from statestore.store import FencedWrite, StoreError
 
 LOST = (Fenced, LeaseLost, FencedWrite)
 

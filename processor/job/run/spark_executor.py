@@ -5,18 +5,20 @@ work needs one task: this task publishes, too. Only when it finds many roots, a 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from pyspark import RDD
 from pyspark.sql import DataFrame, SparkSession
 
+from processor.engine.plan.plan import Plan
 from processor.engine.protocol.epochs import Epochs
 from processor.engine.protocol.segments import SegmentGroup
 from processor.engine.rounds.round import SMALL, LaneResult, Round, Stage, StageResult, size_of
 from processor.environment.settings.settings import Settings
 from processor.job.run.worker import (
+    NO_PLAN,
     ReadPieces,
     Task,
     hand_over,
@@ -45,14 +47,17 @@ SparkWork = BatchFrame | Sequence[Sequence[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkExecutor:
-    """Runs stages on a Spark session. `fence`: the right of the run to write to the table. `sent`: the broadcasts of the open
-    changes, by the number of the group: Spark sends a worker those that it lacks."""
+    """Runs stages on a Spark session. Spark sends a worker each broadcast once."""
 
     spark: SparkSession
     settings: Settings
     lease: Lease
     fence: FencingToken | None = None
+    """The right of the run to write to the table."""
     sent: dict[int, Any] = field(default_factory=dict)
+    """The broadcasts of the open changes, by the number of the group."""
+    plans: list[tuple[Plan, Any]] = field(default_factory=list)
+    """The plan of the last round, with its broadcast: the plan of a thousand products would cost each task half a second."""
 
     def start_workers(self, letter_bytes: int | None) -> None:
         """Starts Spark's Python workers and their clients while the driver works, so that the first round need not wait for
@@ -95,9 +100,19 @@ class SparkExecutor:
             if number not in self.sent:
                 self.sent[number] = self.spark.sparkContext.broadcast(group)
 
+    def _send_plan(self, plan: Plan) -> Any:
+        """The broadcast of a plan; drops that of another one. An edit makes another plan; the rounds between two edits share
+        one."""
+        if not self.plans or self.plans[0][0] is not plan:
+            for _, earlier in self.plans:
+                earlier.destroy()
+            self.plans[:] = [(plan, self.spark.sparkContext.broadcast(plan))]
+        return self.plans[0][1]
+
     def _task(self, round_: Round, overlay: tuple[Any, ...], publishers: int) -> Task:
         return Task(
-            round=round_,
+            facts=replace(round_, plan=NO_PLAN),
+            plan=self._send_plan(round_.plan),
             settings=self.settings,
             lease=self.lease,
             overlay=overlay,

@@ -18,6 +18,7 @@ from time import perf_counter, time
 from typing import Any
 from zipimport import zipimporter
 
+from processor.engine.plan.plan import Plan
 from processor.engine.plan.step import Root
 from processor.engine.protocol.epochs import Epochs
 from processor.engine.protocol.segments import Overlay, Segment, SegmentGroup
@@ -50,22 +51,34 @@ def _keep(_: zipimporter) -> None:
     """Keeps what the importer knows."""
 
 
+NO_PLAN = Plan(version=0, entities={}, products={})
+"""Takes the place of a plan that travels as a broadcast."""
+
 ReadPieces = Callable[[Iterable[Any]], Iterable[Any]]
 """Turns the elements of a Spark partition into pieces of work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """The data that a task gets: the round, and how to reach the outside. `overlay`: the groups of the
-    driver's open changes, each as a broadcast. `publishers`: the number of tasks that share the lanes. `fence`: the right of the
-    run to write to the table."""
+    """The data that a task gets: the round, and how to reach the outside."""
 
-    round: Round
+    facts: Round
+    """The round, with `NO_PLAN`."""
+    plan: Any
+    """The round's plan, as a broadcast."""
     settings: Settings
     lease: Lease
     overlay: tuple[Any, ...]
+    """The groups of the driver's open changes, each as a broadcast."""
     publishers: int = 1
+    """The number of tasks that share the lanes."""
     fence: FencingToken | None = None
+    """The right of the run to write to the table."""
+
+    @property
+    def round(self) -> Round:
+        """The round, with its plan."""
+        return replace(self.facts, plan=self.plan.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +136,8 @@ def make_clients(
 
 def run_stage(elements: Iterable[Any], stage: Stage, read: ReadPieces, task: Task) -> StageResult:
     """A task of a first stage over one Spark partition, with its requests counted."""
-    mine = clients(task.settings, task.round.setup.letter_bytes, task.fence)
+    round_ = task.round
+    mine = clients(task.settings, round_.setup.letter_bytes, task.fence)
     runner = StepRunner(
         store=mine.store,
         outbox=mine.rejects,
@@ -132,7 +146,7 @@ def run_stage(elements: Iterable[Any], stage: Stage, read: ReadPieces, task: Tas
         schemas=open_schemas(task.settings.schema_registry),
     )
     before, began = spending(mine.store), perf_counter()
-    result = hold_back(stage(read(elements), task.round, runner), task.round, mine.store)
+    result = hold_back(stage(read(elements), round_, runner), round_, mine.store)
     tally = result.tally + (spending(mine.store) - before) + stage_time("write", began)
     return replace(result, sights=runner.sights(), tally=tally)
 
@@ -176,7 +190,8 @@ def publish(handovers: Iterable[tuple[int, Handover]], task: Task) -> list[LaneR
 def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> LaneResult:
     """The publish stage of one lane. Each attempt first takes the lane at the broker, then checks the lease. So either a
     run that took over has fenced this producer, or the check notices that run."""
-    mine, settings = clients(task.settings, task.round.setup.letter_bytes, task.fence), task.settings
+    round_, settings = task.round, task.settings
+    mine = clients(settings, round_.setup.letter_bytes, task.fence)
     overlays = (*_overlays(task), opened)
 
     def next_attempt(attempted: Round) -> tuple[int, StepRunner]:
@@ -187,13 +202,13 @@ def _publish_lane(lane: int, roots: RootTimes, opened: Overlay, task: Task) -> L
             seconds=settings.transaction_seconds,
             batch_bytes=attempted.setup.smallest_limit,
         )
-        attempt = begin_attempt(mine.registry, task.lease, lane, task.round.number)
+        attempt = begin_attempt(mine.registry, task.lease, lane, round_.number)
         return attempt, replace(runner, outbox=outbox)
 
     runner = StepRunner(store=mine.store, overlays=overlays, open_writer=open_avro_writer)
     before, began = spending(mine.store), perf_counter()
     try:
-        result = publish_lane(lane, roots, task.round, next_attempt, partial(ask_limit, settings))
+        result = publish_lane(lane, roots, round_, next_attempt, partial(ask_limit, settings))
     except TransactionTimedOut:
         if not mine.registry.holds(task.lease):  # an old transaction that another run fenced
             raise lease_lost(task.lease) from None

@@ -23,8 +23,7 @@ from processor.language.product.product import (
     members_below,
 )
 from processor.values import canonical_json
-from processor.values.entity import ComputedColumn, Entity
-from processor.values.placeholders import PLACEHOLDER
+from processor.values.entity import PLACEHOLDER, ComputedColumn, Entity
 
 
 def write_expression(expression: Expression) -> str:
@@ -145,6 +144,7 @@ def _selection(selection: Selection) -> dict[str, Any]:
 
 def _joins(joins: tuple[Join, ...]) -> dict[str, Any]:
     """The joins of a level, each under its word."""
+    joins = tuple(join for join in joins if join.level < 2)
     members = [*members_below(joins)]
     names = {path: (join.name,) for path, join in members}
     hidden = {join.name: _join(join, names.get(path[:-1], path[:-1])) for path, join in members if not join.shown}
@@ -175,6 +175,10 @@ def _join(join: Join, above: Path) -> dict[str, Any]:
         described["distinct"] = True
     if join.key is not None:
         described["key"] = write_expression(join.key)
+    if join.recursive:
+        described["recursive"] = join.recursive
+    if join.as_list:
+        described["as_list"] = True
     return described | _selection(join.selection) | _joins(join.joins)
 
 

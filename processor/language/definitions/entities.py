@@ -25,6 +25,7 @@ from processor.language.definitions.shape import (
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
 from processor.language.product.join_fields import parse_compared, parse_element, write_computed
 from processor.values.entity import (
+    PLACEHOLDER,
     AbsentChoice,
     ColumnType,
     Compare,
@@ -36,11 +37,11 @@ from processor.values.entity import (
     KeepChoice,
     TruncateChoice,
     parse_type,
+    placeholder_of,
     united,
 )
 from processor.values.envelopes.delete_flags import flag_text
 from processor.values.envelopes.kinds import FORMATS
-from processor.values.placeholders import PLACEHOLDER, placeholder_of
 from registry.fields import computed_column
 from statestore.values import MAX_COLUMNS
 

@@ -48,6 +48,7 @@ from processor.language.product.expressions.expression import (
     Call,
     Column,
     Computed,
+    Depth,
     Expression,
     ExpressionNode,
     Literal,
@@ -241,10 +242,18 @@ class _Reader:
                 raise WrongDefinition(what, f"remove `{word}`, or write one of {', '.join(AGGREGATES)}")
             case ParsedCall(name=name, args=args) if name in _BUILDERS:
                 return self._built(name, args)
+            case ParsedCall(name="depth", args=()):
+                return self._depth()
             case ParsedCall(name="to timestamp", args=args):
                 return apply_overload("without zone(timestamp)", self._call("to timestamp", args))
             case ParsedCall(name=name, args=args):
                 return self._call(_ALIASES.get(name, name), args)
+
+    def _depth(self) -> TypedNode:
+        if not self.scope.level:
+            what = "`depth()` is the level of a row in a recursive join, and this is none"
+            raise WrongDefinition(what, "use it in a join with `recursive`, or remove it")
+        return TypedNode(Depth(level=self.scope.level), "int")
 
     def _name(self, parts: Path) -> TypedNode:
         is_rows = bool(self.over) and self.scope.physical(parts) == self.over
@@ -498,6 +507,9 @@ class _Reader:
         if any(over != longest[: len(over)] for over in found):
             names = " and ".join(f"`{'.'.join(over)}`" for over in found)
             raise WrongDefinition(f"`{call.name}` aggregates {names} at once", "write one aggregate for each of them")
+        if longest and any(join.gathers for join in self._joins(longest)):
+            what = f"`{'.'.join(longest)}` is the rows of several levels"
+            raise WrongDefinition(what, f"write the aggregate as the `value` of `{longest[-1]}`")
         arg = call.args[0]
         is_rows = (
             isinstance(arg, ParsedName) and self.scope.physical(tuple(p for p in arg.parts if p != "*")) == longest

@@ -20,6 +20,7 @@ from processor.language.definitions.names import NameScope, parse_path, read_own
 from processor.language.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
 from processor.language.definitions.shape import (
     JOIN,
+    MAX_LEVELS,
     MAX_LIMIT,
     THROUGH,
     as_count,
@@ -587,6 +588,10 @@ class _JoinsReader:
         assert isinstance(on, Map)
         pairs = {key: (node, _own(value)) for key, (node, value) in on.entries.items()}
         entries = {**body.entries, "on": (body.key_node("on"), replace(on, entries=pairs))}
+        if "recursive" in entries:
+            what = f"`{name}` is recursive, and joins the rows of another join"
+            self.problems.add(body.key_node("recursive"), what, f"write it as a join of `{via[-1]}`")
+            return
         if name in scope.joins:
             what = f"`{name}` joins the rows of `{'.'.join(via)}`, which has a join of this name"
             self.problems.add(written.name, what, "rename one of them")
@@ -627,14 +632,23 @@ def _own(node: YamlNode) -> YamlNode:
     return replace(node, value=name, text=name)
 
 
-def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems) -> Join | None:
+def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems, level: int = 1) -> Join | None:
+    """A join. `level`: of a recursive one, whose next levels the same words make."""
     before = len(problems)
     body, name = written.body, written.name.text
     check_keys(body, f"the join `{name}`", JOIN, problems)
     entity, many = _read_entity(written, above, problems)
     if entity is None:
         return None
-    child = NameScope(entities=above.entities, entity=entity, above=above, many=many, reads=above.reads)
+    recursive = _read_recursive(written, entity, above, problems)
+    child = NameScope(
+        entities=above.entities,
+        entity=entity,
+        above=above,
+        many=many,
+        level=level if recursive else 0,
+        reads=above.reads,
+    )
     on = read_on(body.get("on"), written.name, child, above, problems)
     if array_of(tuple(parent for _, parent in on)) is not None:
         _check_list_join(body, name, problems)
@@ -644,7 +658,7 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems) -> J
     where = read_where(body.get("where"), scope, problems)
     order_by = read_order(body.get("order_by"), scope, problems)
     limit, key = _read_limit(body, many, problems), _read_key(body, scope, problems)
-    distinct = as_flag(body, "distinct", problems)
+    distinct, as_list = as_flag(body, "distinct", problems), as_flag(body, "as_list", problems)
     required, total, strong = (as_flag(body, word, problems) for word in ("required", "total", "strong"))
     check_members(body, selection, joins, scope, problems)
     if len(problems) > before:
@@ -666,10 +680,76 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems) -> J
         compare=read_compares(on, child, above),
         distinct=distinct,
         key=key,
+        level=child.level,
+        recursive=recursive - level + 1 if recursive else 0,
+        as_list=as_list,
         written=_written_pairs(body.get("on"), on),
     )
     _check_combinations(join, body, problems)
+    if recursive:
+        _check_recursive(join, body, scope, problems)
+    elif as_list:
+        what = f"`as_list` makes one list of the levels of a recursive join, and `{name}` has one level"
+        problems.add(body.key_node("as_list"), what, "add `recursive`, or remove `as_list`")
+    if level < recursive and len(problems) == before:
+        join = _with_next_level(join, written, scope, problems)
     return join if len(problems) == before else None
+
+
+def _read_recursive(written: _WrittenJoin, entity: str, above: NameScope, problems: Problems) -> int:
+    """The number of levels of a recursive join; 0 for a join of one level."""
+    node, name = written.body.get("recursive"), written.name.text
+    if node is None:
+        return 0
+    location = written.body.key_node("recursive")
+    if entity != above.entity:
+        what = f"`{name}` is recursive, but joins rows of `{entity}` to rows of `{above.entity}`"
+        problems.add(location, what, f"join rows of `{above.entity}`, or remove `recursive`")
+    levels = as_count(node, "`recursive`", MAX_LEVELS, problems)
+    if levels == 1:
+        problems.add(node, "`recursive` is one level", "write a number of levels above 1, or remove `recursive`")
+    return levels or 0
+
+
+def _check_recursive(join: Join, body: Map, scope: NameScope, problems: Problems) -> None:
+    """Adds a problem for each word that has no meaning for the rows of several levels."""
+    name, location = join.name, body.key_node("recursive")
+    if join.listed:
+        problems.add(location, f"`{name}` looks up an array, which has one level", "remove `recursive`")
+    if join.required:
+        what = f"`{name}` is recursive and `required`, so the rows of its last level would never count"
+        problems.add(body.key_node("required"), what, "remove one of them")
+    if join.as_list and (not join.many or join.aggregated):
+        what = f"`as_list` makes a list, and `{name}` is {'one value' if join.many else 'a `one`'}"
+        cure = "remove `as_list`: an aggregate reads all levels" if join.many else "write `many`, or remove `as_list`"
+        problems.add(body.key_node("as_list"), what, cure)
+    if join.aggregated and join.joins:
+        what = (
+            f"`{name}` aggregates the rows of several levels, which need joins of their own for `{join.joins[0].name}`"
+        )
+        problems.add(location, what, "aggregate columns of the rows alone, or write `as_list: true` for one list")
+    if not join.gathers and isinstance(join.selection, BareValue):
+        what = f"`{name}` is recursive, and `value` has no place for the rows of its next level"
+        problems.add(body.key_node("value"), what, "use `fields`, or `as_list: true` for one list")
+    members = dict(join.selection.members) if isinstance(join.selection, Fields) else scope.columns or {}
+    if not join.gathers and name in members:
+        what = f"the member `{name}` of a row and the next level of the join have the same name"
+        problems.add(location, what, "rename one of them, or select the other columns with `fields`")
+    if any(below.name == name for below in join.joins):
+        problems.add(location, f"`{name}` has a join of its own name below it", "rename one of them")
+
+
+def _with_next_level(join: Join, written: _WrittenJoin, scope: NameScope, problems: Problems) -> Join:
+    """The join with its next levels below it, which the same words make."""
+    deeper = replace(written, shown=written.shown and not join.gathers)
+    found = Problems(stored=problems.stored)
+    below = _read_join(deeper, scope, found, join.level + 1)
+    if below is None:
+        what = f"`{written.name.text}` is recursive, and at its second level {found.first}"
+        cure = "there the row above is one of the join itself: of `parent`, name only columns of the entity"
+        problems.add(written.body.key_node("recursive"), what, cure)
+        return join
+    return replace(join, joins=(*join.joins, below))
 
 
 def _written_pairs(node: YamlNode | None, on: JoinPairs) -> JoinPairs:
@@ -681,7 +761,7 @@ def _written_pairs(node: YamlNode | None, on: JoinPairs) -> JoinPairs:
 
 def _check_combinations(join: Join, body: Map, problems: Problems) -> None:
     """Adds a problem for `total` without `limit`, for aggregates with `limit`, and for aggregates with an `embed` below."""
-    if join.total and (join.limit is None or not join.shown):
+    if join.total and join.level < 2 and (join.limit is None or not join.shown):
         what = f"`total` of `{join.name}` counts the rows before `limit`, so it needs an `embed` with a `limit`"
         problems.add(body.key_node("total"), what, "add `limit` to an `embed`, or count with `value: count(*)`")
     if join.aggregated and join.limit is not None:

@@ -23,14 +23,15 @@ PARENT = "parent"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameScope:
     """The names that expressions of one level can use: the columns of its entity, its joins, and the columns of the levels
-    `above`. A join with problems has None. `many`: the level has many rows, so aggregates can read them. `reads`: collects the
-    computed columns that the product reads, each with its entity."""
+    `above`. A join with problems has None. `many`: the level has many rows, so aggregates can read them. `level`: of a recursive
+    join, else 0. `reads`: collects the computed columns that the product reads, each with its entity."""
 
     entities: Mapping[str, Entity | None]
     entity: str
     joins: Mapping[str, Join | None] = field(default_factory=dict)
     above: "NameScope | None" = None
     many: bool = False
+    level: int = 0
     reads: set[tuple[str, str]] = field(default_factory=set)
 
     @property

@@ -30,6 +30,7 @@ from processor.language.product.expressions.expression import (
     Built,
     Call,
     Column,
+    Depth,
     ExpressionNode,
     Literal,
     Path,
@@ -509,6 +510,8 @@ def _fixed_scale(node: ExpressionNode, scope: NameScope) -> int | None:
             return 0 if node.type == "int" else _scale_of_call(node, scope)
         case Built():
             return None
+        case Depth():
+            return 0
 
 
 def _scale_of_call(call: Call, scope: NameScope) -> int | None:

@@ -66,6 +66,11 @@ class Problems:
     def __len__(self) -> int:
         return len(self._found)
 
+    @property
+    def first(self) -> str:
+        """What the first problem is."""
+        return next(iter(self._found)).what
+
     def add(self, location: Location, what: str, cure: str) -> None:
         """Add a problem, unless it is there already: readers read a YAML alias again at each use."""
         self._found[Problem(file=location.file, line=location.line, what=what, cure=cure)] = None

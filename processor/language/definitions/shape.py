@@ -44,6 +44,8 @@ TOPIC = re.compile(r"(?!\.\.?$)[A-Za-z0-9._-]{1,249}")
 DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?) ?(ms|s|min|h)")
 MOST_SHARDS: Final = 100
 MAX_LIMIT: Final = 2**31 - 1
+MAX_LEVELS: Final = 32
+"""Of a recursive join. Each level is a join of its own in the plan, and a document of more levels is hard to read."""
 
 
 def _one_of(choices: Iterable[str | None], **more: Any) -> JsonSchema:
@@ -285,6 +287,12 @@ JOIN: Final[Members] = {
     "key": Word(
         "A column or an expression: the list is an object by its text. Of rows with one key the first.", EXPRESSION
     ),
+    "recursive": Word(
+        "The most levels of a join between rows of one entity: each row shows the join again, down a tree or up to its top. A "
+        "row that is above itself is left out.",
+        {"type": "integer", "minimum": 2, "maximum": MAX_LEVELS},
+    ),
+    "as_list": Word("true: the rows of all levels are one list; `depth()` is the level, 1 for the first.", _IS),
     **_SHOWN,
 }
 THROUGH: Final[Members] = {

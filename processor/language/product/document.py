@@ -84,12 +84,13 @@ class CountedRows:
     """The rows of a join that count, for each row above. `place`: where `Match.found` has the rows that the join found. `level`:
     what products share at the level of these rows."""
 
-    __slots__ = ("_complete", "_key", "_many", "_order", "level", "place", "tally", "where")
+    __slots__ = ("_complete", "_key", "_levels", "_many", "_order", "level", "place", "tally", "where")
 
     def __init__(self, join: Join, place: object, above: Entity, entity: Entity, tally: Counter[str]) -> None:
         self.level = SharedLevel()
         self.place, self.tally = place, tally
         self._many, self._key = join.many, _key_rank(entity)
+        self._levels = join.level
 
     def compile(self, join: Join, level: CountingLevel, entities: Entities) -> None:
         """Compiles the conditions and the order of the join, at the level of its rows."""
@@ -110,17 +111,23 @@ class CountedRows:
 
     def ordered(self, scopes: list[Scope]) -> list[Scope]:
         """The rows with the rows above them, in the order of the join; equal ones in the given order."""
+        return [scope for _, scope in self.ordered_levels([(self, scope) for scope in scopes])]
+
+    def ordered_levels(self, found: list["Gathered"]) -> list["Gathered"]:
+        """Rows of several levels of a join, in its order; equal ones in the given order."""
         key = self._key
-        scopes = sorted(scopes, key=lambda scope: key(scope[0]))
-        for evaluate, rank, descending in self._order:
-            values = [(evaluate(one), one) for one in scopes]
+        found = sorted(found, key=lambda one: key(one[1][0]))
+        for n, (_, rank, descending) in enumerate(self._order):
+            values = [(rows._order[n][0](scope), (rows, scope)) for rows, scope in found]
             ranked = [(rank(value), one) for value, one in values if value is not None]
             ranked.sort(key=itemgetter(0), reverse=descending)
-            scopes = [one for _, one in ranked] + [one for value, one in values if value is None]
-        return scopes
+            found = [one for _, one in ranked] + [one for value, one in values if value is None]
+        return found
 
     def _count(self, scope: Scope) -> list[Match]:
         rows: list[Match] = scope[0].found[self.place]
+        if self._levels and rows:
+            rows = self._without_cycles(rows, scope)
         if self._complete is not None:
             rows = [row for row in rows if self._complete((row, scope))]
         if self.where is not None:
@@ -131,6 +138,28 @@ class CountedRows:
                 self.tally[Count.AMBIGUOUS] += 1
                 del rows[1:]
         return rows
+
+    def _without_cycles(self, rows: list[Match], scope: Scope) -> list[Match]:
+        """The rows of a recursive join that are not above themselves."""
+        above = self._keys_above(scope)
+        kept = [row for row in rows if self._key(row) not in above]
+        self.tally[Count.CYCLES] += len(rows) - len(kept)
+        return kept
+
+    def _keys_above(self, scope: Scope) -> set[Any]:
+        above = set()
+        for _ in range(self._levels):
+            above.add(self._key(scope[0]))
+            scope = scope[1]
+        return above
+
+    def is_above_itself(self, scope: Scope) -> bool:
+        """Whether a row of a recursive join is also above itself."""
+        return self._levels > 0 and self._key(scope[0]) in self._keys_above(scope[1])
+
+
+Gathered = tuple[CountedRows, Scope]
+"""A row of one of several levels of a join, with the rows of its level."""
 
 
 class CountedElements(CountedRows):
@@ -168,7 +197,7 @@ def counting(join: Join) -> Join:
     own = join.where is None and all(isinstance(term.by, Column) and not term.by.path for term in join.order_by)
     below = tuple(one for one in join.joins if one.required) if own else join.joins
     plain = replace(join, name="", shown=False, limit=None, total=False, required=False, lift=0, place=0)
-    plain = replace(plain, distinct=False, key=None)
+    plain = replace(plain, distinct=False, key=None, recursive=0, as_list=False)
     return replace(plain, selection=WholeRow(), joins=below)
 
 
@@ -186,7 +215,7 @@ def _key_rank(entity: Entity) -> Callable[[Match], Any]:
     columns, ranks = itemgetter(*entity.key), [(c, _rank(entity.columns[c].name)) for c in entity.key]
     if all(rank is _itself for _, rank in ranks):
         return lambda row: columns(row.columns)
-    return lambda row: [rank(row.columns[c]) for c, rank in ranks]
+    return lambda row: tuple([rank(row.columns[c]) for c, rank in ranks])
 
 
 def _type_of(expression: Expression, join: Join, entities: Entities) -> Type:
@@ -333,11 +362,10 @@ class _Compiler:
         if counted is None:
             rows.compile(join, level, self.entities)
             shared.rows[key] = rows
-        made = (
-            CompiledListJoin(join, rows, level, entity)
-            if isinstance(rows, CountedElements)
-            else CompiledJoin(join, rows, level)
-        )
+        if isinstance(rows, CountedElements):
+            made: CompiledJoin = CompiledListJoin(join, rows, level, entity)
+        else:
+            made = (CompiledLevels if join.gathers and join.level == 1 else CompiledJoin)(join, rows, level)
         shared.embeds[place, join] = made
         return made
 
@@ -518,22 +546,29 @@ class CompiledJoin:
             return scopes
         first: dict[Any, Scope] = {}
         for one in scopes:
-            first.setdefault(_comparable(self.level.render(one)), one)
+            first.setdefault(_comparable(self._of_level(one).level.render(one)), one)
         return list(first.values())
 
     def _collected(self, scopes: list[Scope], form: _Form) -> Any:
         """The list of the rows, or the object of them by their keys; of rows with one key the first."""
-        render, key = form.render(self.level), self._key
         scopes = self._once(scopes)
         if self.join.limit is not None and len(scopes) > self.join.limit:
             self.rows.tally[Count.CUT] += 1
             scopes = scopes[: self.join.limit]
-        if key is None:
-            return form.array([render(one) for one in scopes])
+        if self._key is None:
+            return form.array([self._rendered(one, form) for one in scopes])
         first: dict[Any, Scope] = {}
         for one in scopes:
-            first.setdefault(key(one), one)
-        return form.object({name: render(one) for name, one in first.items() if name is not None})
+            if key := self._of_level(one)._key:
+                first.setdefault(key(one), one)
+        return form.object({name: self._rendered(one, form) for name, one in first.items() if name is not None})
+
+    def _rendered(self, scope: Scope, form: _Form) -> Any:
+        return form.render(self._of_level(scope).level)(scope)
+
+    def _of_level(self, scope: Scope) -> "CompiledJoin":
+        """The join that found a row of the list."""
+        return self
 
 
 class CompiledFlatJoin(CompiledJoin):
@@ -557,6 +592,37 @@ class CompiledFlatJoin(CompiledJoin):
 
     def _found(self, scope: Scope) -> list[Scope]:
         return self._scopes(scope)
+
+
+class CompiledLevels(CompiledJoin):
+    """A recursive join, whose rows of all levels are one list or one group."""
+
+    __slots__ = ("_levels",)
+
+    def __init__(self, join: Join, rows: CountedRows, level: CompiledLevel) -> None:
+        super().__init__(join, rows, level)
+        self._levels: list[CompiledJoin] = [self]
+        while below := self._levels[-1].level.joins.get(join.name):
+            self._levels.append(below)
+
+    def _of_level(self, scope: Scope) -> CompiledJoin:
+        return self._levels[scope[0].depth - 1]
+
+    def _gathered(self, scope: Scope) -> list[Gathered]:
+        found, scopes = list[Gathered](), [scope]
+        for depth, joined in enumerate(self._levels, 1):
+            rows = [(row, above) for above in scopes for row in joined.rows.of(above)]
+            scopes = [(Match(row.columns, row.more, row.found, depth), above) for row, above in rows]
+            found += [(joined.rows, one) for one in scopes]
+        return self.rows.ordered_levels(found)
+
+    def _made(self, scope: Scope, form: _Form) -> Any:
+        if not self._aggregated:
+            return self._collected(self._found(scope), form)
+        return form.render(self.level)((Match(columns={}, more={}, found={GROUP: self._found(scope)}), scope))
+
+    def _found(self, scope: Scope) -> list[Scope]:
+        return [one for _, one in self._gathered(scope)]
 
 
 class CompiledListJoin(CompiledJoin):

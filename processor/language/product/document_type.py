@@ -22,6 +22,7 @@ from processor.language.product.expressions.expression import (
     Built,
     Column,
     Computed,
+    Depth,
     Expression,
     Literal,
     Path,
@@ -164,7 +165,7 @@ class _TypeReader:
         counted = isinstance(node, Aggregate) and node.function == "count"
         return ValueType(
             column=None if node.type is None else ColumnType(name=node.type),
-            nullable=not (counted or isinstance(node, Literal)),
+            nullable=not (counted or isinstance(node, Literal | Depth)),
         )
 
     def _built(self, node: Built, level: _TypedLevel) -> DocumentType:

@@ -100,6 +100,8 @@ class Join:
     lift: how many levels above its own the join belongs to, for a join to the rows of another join of its level: the rows of all
     joins between are one list. place: of a shown one among the members that the joins of that level make. distinct: each element
     is in the list once. key: the text that is the key of an element, in a list that is an object.
+    level: of a recursive join, 1 for the first level, 2 for the join of the same name below it, and so on; else 0. recursive: the
+    number of levels from this one on. as_list: the rows of all levels are one list.
     """
 
     name: str
@@ -120,6 +122,9 @@ class Join:
     place: int = 0
     distinct: bool = False
     key: Expression | None = None
+    level: int = 0
+    recursive: int = 0
+    as_list: bool = False
     written: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property
@@ -147,6 +152,16 @@ class Join:
     def aggregated(self) -> bool:
         """Whether aggregates make one value or object of all rows."""
         return any(True for e in expressions(self.selection) for _ in aggregates(node_of(e)))
+
+    @property
+    def gathers(self) -> bool:
+        """Whether the rows of all levels of a recursive join are one list, or one group."""
+        return self.level > 0 and (self.as_list or self.aggregated)
+
+    @property
+    def next_level(self) -> "Join | None":
+        """The next level of a recursive join."""
+        return next((join for join in self.joins if join.level > 1), None) if self.level else None
 
 
 def lifted(joins: Sequence[Join], at: tuple[str, ...] = ()) -> Iterator[tuple[Path, Join]]:
@@ -288,7 +303,9 @@ def _read_columns(product: Product, *, compared: bool = False) -> tuple[Mapping[
         found[at[:-1]].update(chain.from_iterable(map(columns_of, join.parent_columns)))
         read(at, (*(() if join.where is None else (join.where,)), *(term.by for term in join.order_by)))
         read(at, () if join.key is None else (join.key,))
-    for at in shown:  # `shown` grows: an expression may show another join
+    for at in shown:  # `shown` grows: an expression may show another join, and a gathering one shows its next level
+        if at and joins[at].gathers and (deeper := joins[at].next_level) and (*at, deeper.name) not in shown:
+            shown.append((*at, deeper.name))
         every = isinstance(selections[at], BareValue) or not compared
         read(at, (one for one in expressions(selections[at]) if every or isinstance(one, Computed)))
     return found, {at for at in shown if isinstance(selections[at], WholeRow)}

@@ -34,6 +34,7 @@ from processor.language.product.expressions.expression import (
     Call,
     Column,
     Computed,
+    Depth,
     Expression,
     ExpressionNode,
     Literal,
@@ -178,6 +179,8 @@ def write_expression(node: ExpressionNode, names: SqlNames) -> str:
             return names.built(node)
         case Shown():
             return names.shown(node)
+        case Depth(level=level):
+            return f"{level}::numeric"
 
 
 def computed_as_json(node: ExpressionNode, written: str, type_: Type) -> str:
@@ -565,7 +568,11 @@ class _QueryWriter:
             elements = f"e{next(self._numbers)}"
             tables += f"\nCROSS JOIN {unnest_elements(join, above, elements)}"
             order.insert(0, f"{elements}.n")
-        conditions = (join_condition(join, row, above, elements), *self._conditions(join.where, row))
+        conditions = (
+            join_condition(join, row, above, elements),
+            *_not_above(row, above, join.level),
+            *self._conditions(join.where, row),
+        )
         return _Rows(row=row, tables=tables, conditions=conditions, order=", ".join(order))
 
     def _at(self, path: Path, above: SqlRow, selected: Iterable[ExpressionNode]) -> _Rows:
@@ -607,13 +614,14 @@ class _QueryWriter:
             return self._one(path, above, lambda names: self._value(join.selection, names.row, names))
         if join.listed and not join.required:
             return self._list_join(join, above)
-        rows = self._at(path, above, map(node_of, expressions(join.selection)))
-        value = self._value(join.selection, rows.row)
         limit = "" if join.limit is None else f"\nLIMIT {join.limit}"
-        numbered = f"row_number() OVER (ORDER BY {rows.order}) AS n"
-        if join.key is not None:
-            numbered += f",\n  {self._sql(join.key, _RowNames(writer=self, row=rows.row))} AS k"
-        below = f"SELECT {value} AS v,\n  {numbered}\n{rows.text}"
+
+        def columns(join: Join, rows: _Rows) -> Iterator[str]:
+            yield f"{self._value(join.selection, rows.row)} AS v"
+            if join.key is not None:
+                yield f"{self._sql(join.key, _RowNames(writer=self, row=rows.row))} AS k"
+
+        below = self._numbered(path, above, lambda one: map(node_of, expressions(one.selection)), columns)
         if join.distinct:
             below = f"SELECT DISTINCT ON (d.v::jsonb) d.v, d.n\nFROM {subquery(below)} AS d\nORDER BY d.v::jsonb, d.n"
             below = f"SELECT o.v, o.n\nFROM {subquery(below)} AS o"
@@ -622,6 +630,40 @@ class _QueryWriter:
             pairs = "jsonb_object_agg(r.k, r.v ORDER BY r.n DESC) FILTER (WHERE r.k IS NOT NULL)"
             return subquery(f"SELECT coalesce({pairs}, '{{}}')\nFROM {subquery(below)} AS r")
         return subquery(f"SELECT coalesce(json_agg(r.v ORDER BY r.n), '[]')\nFROM {subquery(below)} AS r")
+
+    def _numbered(
+        self,
+        path: Path,
+        above: SqlRow,
+        selected: Callable[[Join], Iterable[ExpressionNode]],
+        columns: Callable[[Join, _Rows], Iterable[str]],
+    ) -> str:
+        """A query of the rows of a join, of all its levels, with the columns that `columns` names, and their place `n` in its
+        order. `selected`: the nodes that these columns evaluate."""
+        join = above.join(path)
+        if not join.gathers:
+            rows = self._at(path, above, selected(join))
+            named = ",\n  ".join([*columns(join, rows), f"row_number() OVER (ORDER BY {rows.order}) AS n"])
+            return f"SELECT {named}\n{rows.text}"
+        levels: list[str] = []
+        at: Join | None = join
+        while at is not None:
+            rows = self._at(path, above, selected(at))
+            terms = [f"{by} AS s{n}" for n, (by, _) in enumerate(self._sorted_by(at, rows.row))]
+            place = f"row_number() OVER (ORDER BY {rows.order}) AS p"
+            levels.append(
+                f"SELECT {', '.join([*columns(at, rows), *terms, f'{at.level} AS level', place])}\n{rows.text}"
+            )
+            at, path = at.next_level, (*path, join.name)
+        directions = [direction for _, direction in self._sorted_by(join, rows.row)]
+        order = ", ".join([f"u.s{n}{direction}" for n, direction in enumerate(directions)] + ["u.level", "u.p"])
+        union = subquery("\nUNION ALL\n".join(levels))
+        return f"SELECT u.*, row_number() OVER (ORDER BY {order}) AS n\nFROM {union} AS u"
+
+    def _sorted_by(self, join: Join, row: SqlRow) -> list[tuple[str, str]]:
+        """The terms of a join's order and of its row's key, each with its direction."""
+        terms = self._sort_terms(join.order_by, row)
+        return [*terms, *((key, "") for key in _key_order(row))]
 
     def _list_join(self, join: Join, above: SqlRow) -> str:
         """A list join as json: for each element of the array above, in its order, the rows found, or the value without a row."""
@@ -667,11 +709,16 @@ class _QueryWriter:
     def _total(self, path: Path, row: SqlRow) -> str:
         """The number of elements before the limit."""
         join = row.join(path)
-        if not join.distinct:
+        if not join.distinct and not join.gathers:
             return subquery(f"SELECT count(*)\n{self._at(path, row, ()).text}")
-        rows = self._at(path, row, map(node_of, expressions(join.selection)))
-        elements = subquery(f"SELECT {self._value(join.selection, rows.row)} AS v\n{rows.text}")
-        return subquery(f"SELECT count(DISTINCT r.v::jsonb)\nFROM {elements} AS r")
+        elements = self._numbered(
+            path,
+            row,
+            lambda one: map(node_of, expressions(one.selection)),
+            lambda one, rows: [f"{self._value(one.selection, rows.row)} AS v"],
+        )
+        counted = "count(DISTINCT r.v::jsonb)" if join.distinct else "count(*)"
+        return subquery(f"SELECT {counted}\nFROM {subquery(elements)} AS r")
 
     def _one(self, path: Path, above: SqlRow, make: Callable[[_RowNames], str]) -> str:
         """A subquery: `make` writes the value of the one row of a join, or of all rows if they are aggregated."""
@@ -686,18 +733,30 @@ class _QueryWriter:
     def _group(self, path: Path, above: SqlRow, wanted: Sequence[Aggregate], make: Callable[[_RowNames], str]) -> str:
         """A subquery: `make` writes the value of aggregates over the rows of a join. The rows are selected first, so that an
         aggregate always runs over exactly them."""
-        wanted = list(dict.fromkeys(wanted))
-        rows = self._at(path, above, [node for a in wanted for node in a.read])
-        names, alias = _RowNames(writer=self, row=rows.row), f"g{next(self._numbers)}"
-        columns = [f"{written} AS {name}" for n, a in enumerate(wanted) for name, written in self._read(a, n, names)]
-        if any(map(_needs_order, wanted)):
-            columns.append(f"row_number() OVER (ORDER BY {rows.order}) AS n")
+        wanted, join = list(dict.fromkeys(wanted)), above.join(path)
+        if join.gathers:
+            row = self._row(join.entity, join.joins, above)
+            selected = self._numbered(path, above, _aggregate_nodes, self._aggregate_columns)
+        else:
+            rows = self._at(path, above, [node for a in wanted for node in a.read])
+            row, columns = rows.row, list(self._columns_of(wanted, rows))
+            if any(map(_needs_order, wanted)):
+                columns.append(f"row_number() OVER (ORDER BY {rows.order}) AS n")
+            selected = f"SELECT {', '.join(columns) or 1}\n{rows.text}"
+        names, alias = _RowNames(writer=self, row=row), f"g{next(self._numbers)}"
         totals = [f"{write_aggregate(a, partial(_group_column, n))} AS a{n}" for n, a in enumerate(wanted)]
-        selected = subquery(f"SELECT {', '.join(columns) or 1}\n{rows.text}")
-        inner = f"SELECT {', '.join(totals)}\nFROM {selected} AS r"
+        inner = f"SELECT {', '.join(totals)}\nFROM {subquery(selected)} AS r"
         group = {a: bound_aggregate(a, f"{alias}.a{n}") for n, a in enumerate(wanted)}
         value = make(replace(names, group=group))
         return subquery(f"SELECT {value}\nFROM {subquery(inner)} AS {alias}")
+
+    def _aggregate_columns(self, join: Join, rows: _Rows) -> Iterator[str]:
+        return self._columns_of(_aggregates_of(join), rows)
+
+    def _columns_of(self, wanted: Sequence[Aggregate], rows: _Rows) -> Iterator[str]:
+        """The columns that aggregates read of the rows."""
+        names = _RowNames(writer=self, row=rows.row)
+        return (f"{written} AS {name}" for n, a in enumerate(wanted) for name, written in self._read(a, n, names))
 
     def _read(self, aggregate: Aggregate, n: int, names: _RowNames) -> Iterator[tuple[str, str]]:
         """The columns that the n-th aggregate reads of each row, by their names."""
@@ -748,10 +807,13 @@ class _QueryWriter:
         return computed_as_json(node, write_expression(node, names), node.type)
 
     def _terms(self, order_by: Iterable[OrderTerm], row: SqlRow) -> Iterator[str]:
+        return (f"{by}{direction}" for by, direction in self._sort_terms(order_by, row))
+
+    def _sort_terms(self, order_by: Iterable[OrderTerm], row: SqlRow) -> Iterator[tuple[str, str]]:
         names = _RowNames(writer=self, row=row)
         for term in order_by:
             by = sortable(*row.find_column(term.by)) if isinstance(term.by, Column) else self._sortable(term.by, names)
-            yield f"{by} {'DESC' if term.descending else 'ASC'} NULLS LAST"
+            yield by, f" {'DESC' if term.descending else 'ASC'} NULLS LAST"
 
     def _sortable(self, expression: Computed, names: _RowNames) -> str:
         """A computed term, in a cast: PostgreSQL would read a bare number in ORDER BY as a position."""
@@ -762,6 +824,24 @@ class _QueryWriter:
 def _null_without_row(above: SqlRow, path: Path, value: str) -> str:
     """The value of a join below a `one`. If the `one` found no row, the value is null, and not the 0 of a count."""
     return f"CASE WHEN {above.column(above.entity.key[0])} IS NOT NULL THEN {value} END" if path[1:] else value
+
+
+def _aggregates_of(join: Join) -> list[Aggregate]:
+    return list(dict.fromkeys(a for e in expressions(join.selection) for a in aggregates(node_of(e))))
+
+
+def _aggregate_nodes(join: Join) -> list[ExpressionNode]:
+    return [node for aggregate in _aggregates_of(join) for node in aggregate.read]
+
+
+def _not_above(row: SqlRow, above: SqlRow, levels: int) -> Iterator[str]:
+    """The conditions that a row of a recursive join is none of the rows above it."""
+    for _ in range(levels):
+        keys = [", ".join(one.column(name) for name in one.entity.key) for one in (row, above)]
+        yield f"({keys[0]}) <> ({keys[1]})"
+        if above.above is None:
+            return
+        above = above.above
 
 
 def _group_column(n: int, name: str) -> str:

@@ -19,11 +19,11 @@ from processor.environment.settings.settings import PASSWORDS, Settings
 from processor.environment.stores.kind import StoreKind
 from processor.errors import PartError, StatestoreError
 from processor.finding import DoctorCheck, Finding, NothingToCheck, failure, skipped
-from processor.tools.doctor import context, kafka, machine, records, registry
+from processor.tools.doctor import context, kafka, machine, records, table
 from processor.tools.doctor.context import CheckContext
 from processor.tools.doctor.table import table_checks
 from registry.errors import RegistryError
-from statestore.errors import StoreError
+from statestore.store import StoreError
 
 OF_REGISTRY = "postgres"
 """The check that comes before all others of the registry."""
@@ -39,7 +39,7 @@ def all_checks(kind: StoreKind[Any]) -> tuple[DoctorCheck, ...]:
         *machine.MACHINE,
         *kind.checks.way,
         *context.WAYS,
-        *registry.CHECKS,
+        *table.CHECKS,
         *table_checks(kind),
         *kafka.READ,
         *records.CHECKS,

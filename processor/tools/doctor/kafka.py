@@ -13,7 +13,7 @@ from processor.errors import BoundaryError
 from processor.finding import Checks, Finding, NothingToCheck, failure, is_this_machine, ok, warning
 from processor.job.kafka.schemas import avro_products, open_client
 from processor.tools.doctor.context import KAFKA, CheckContext, shown_address, unreachable
-from processor.tools.doctor.registry import existing_registry
+from processor.tools.doctor.table import existing_registry
 from processor.values.dead_letters import SMALLEST_LIMIT
 from processor.values.record import MAX_MESSAGE_BYTES
 
@@ -103,7 +103,7 @@ def check_dead_letters(around: CheckContext) -> Iterator[Finding]:
 @WRITTEN.check("landings", "the processes of `land`", cure=KAFKA, needs=("kafka login", "registry"))
 def check_landings(around: CheckContext) -> Iterator[Finding]:
     """The landings of documents."""
-    from processor.job.landing.states import PREFIX, landings_of
+    from processor.job.landing.landing import PREFIX, landings_of
 
     existing_registry(around)
     found = landings_of(around.registry.landings.all(), around.kafka.groups(PREFIX))
@@ -156,7 +156,7 @@ def _missing_source(around: CheckContext, name: str, entity: str) -> Finding:
 def _changed(around: CheckContext, name: str, entity: str, topic: "TopicState") -> list[Finding]:
     """The finding of a topic that is not the recorded one."""
     from processor.job.kafka.admin import TopicDescription
-    from processor.job.run.source_topics import new_boundaries
+    from processor.job.run.topics import new_boundaries
 
     if not topic.partitions:  # a topic that this user may not see
         return []

@@ -13,7 +13,7 @@ from processor.engine.protocol.identity import IDENTITY, IDENTITY_FILE, TRACES, 
 from processor.environment.settings.settings import mistyped_variables
 from processor.finding import Checks, Finding, NothingToCheck, failure, ok, warning
 from processor.tools.doctor.context import CheckContext
-from processor.tools.doctor.registry import existing_registry
+from processor.tools.doctor.table import existing_registry
 from registry.model import Binding
 
 MACHINE = Checks()

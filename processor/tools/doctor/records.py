@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from processor.engine.plan.plan import EntityPlan
 from processor.engine.protocol.decode import decode
-from processor.engine.protocol.form_notes import PARTITION, read_form
+from processor.engine.rounds.decoding import FORMS, read_form
 from processor.finding import Checks, Finding, failure, ok, warning
 from processor.tools.doctor.context import KAFKA, CheckContext
-from processor.tools.doctor.registry import existing_registry
+from processor.tools.doctor.table import existing_registry
 from processor.values import canonical_json
 from processor.values.decimal_forms import (
     NO_FORMS,
@@ -31,7 +31,7 @@ from processor.values.framing import is_framed
 from processor.values.reasons import REASONS, ReasonCode
 from processor.values.record import Record, Rejected
 from processor.values.values import DEBEZIUM
-from statestore.errors import StoreError
+from statestore.store import StoreError
 
 if TYPE_CHECKING:
     from processor.job.kafka.admin import TopicState
@@ -83,7 +83,7 @@ def check_records(around: CheckContext) -> Iterator[Finding]:
 def _settled_forms(around: CheckContext) -> Forms:
     """The forms that the table has; none without a table. Other checks name the failure of a table."""
     try:
-        return with_notes({}, map(read_form, around.store.partition(PARTITION))) if around.table_state else {}
+        return with_notes({}, map(read_form, around.store.partition(FORMS))) if around.table_state else {}
     except StoreError:
         return {}
 

@@ -1,13 +1,19 @@
 """The registry as verbs and screens show it: the slots board as JSON values, and lines about the work that waits. Pure.
 
 The board has, for each entity, the columns of its slots and the joins that they serve, then the jobs and the walks.
+
+Changes of the registry are text, too: what an apply adds or changes, with the differences of definitions, and the history.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
-from typing import Any
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import groupby, zip_longest
+from typing import Any, Literal
 
-from registry.edits.edit import path_text, served_joins
+from processor.text import shortened
+from registry.edits.edit import Edit, find_product, path_text, served_joins
+from registry.edits.operations import WHY
 from registry.fields import shown_fields
 from registry.model import (
     KEY,
@@ -15,6 +21,7 @@ from registry.model import (
     Assignment,
     AssignmentState,
     Direction,
+    HistoryEntry,
     How,
     JobStatus,
     JoinAccess,
@@ -161,3 +168,160 @@ def joined_by(access: JoinAccess[AssignedPath]) -> str:
 def shown_value(found: JoinStatistics) -> str:
     """The value that most rows hold."""
     return "an erased value" if found.value is None and found.most else repr(found.value)
+
+
+LONGEST = 60
+"""Characters of a value in a line."""
+
+
+def definition_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """The lines, such as `embed.stars.limit: 10 -> 20`. Both definitions as `describe_entity` and `describe_product` write them.
+    No line: the definitions are the same."""
+    yield from _changes("", old, new)
+
+
+def _changes(place: str, old: Any, new: Any) -> Iterator[str]:
+    one, other = _members(place, old), _members(place, new)
+    if one is None or other is None:
+        if old != new:
+            yield f"{place}: {_text(old)} -> {_text(new)}"
+        return
+    for name in {**one, **other}:
+        at = f"{place}.{name}" if place else name
+        if name not in one:
+            yield f"{at}: added, {_text(other[name])}"
+        elif name not in other:
+            yield f"{at}: removed, was {_text(one[name])}"
+        else:
+            yield from _changes(at, one[name], other[name])
+    kept = zip_longest((name for name in one if name in other), (name for name in other if name in one))
+    if place and any(before != after for before, after in kept):
+        yield f"{place}: in another order"
+
+
+def _members(place: str, value: Any) -> Mapping[str, Any] | None:
+    """The members of a mapping, and of a list of `fields`, in which each column has its own name; None for other values."""
+    if isinstance(value, list | tuple) and place.rpartition(".")[2] == "fields":
+        return {name: name for name in value}
+    return value if isinstance(value, Mapping) else None
+
+
+def _text(value: Any) -> str:
+    return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), LONGEST)
+
+
+EntryAction = Literal["add", "change", "withdraw"]
+"""`withdraw`: a version that waits is dropped, because the definition is that of the live version again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedEntry:
+    """An entity or a product of an apply. `version`: of the product, 0 for an entity; `waits`: it goes live once its slots are
+    full; `details`: what changes, of a changed entry."""
+
+    kind: Literal["entity", "product"]
+    name: str
+    action: EntryAction
+    version: int = 0
+    waits: bool = False
+    details: tuple[str, ...] = ()
+
+
+def planned_entries(stored: Snapshot, change: Edit) -> Iterator[PlannedEntry]:
+    """The entries of an edit that `registry.edits.apply` made, entities first."""
+    known = {entity.name: entity for entity in stored.entities}
+    for entity in change.entities:
+        if old := known.get(entity.name):
+            details = tuple(definition_changes(old.definition, entity.definition))
+            yield PlannedEntry(kind="entity", name=entity.name, action="change", details=details)
+        else:
+            yield PlannedEntry(kind="entity", name=entity.name, action="add")
+    for product in change.products:
+        yield _product(stored, product, waits=False)
+    for product in change.waiting:
+        yield _product(stored, product, waits=True)
+    put = {product.name for product in change.products}
+    for one in stored.waiting:
+        if one.name in change.withdrawn and one.name not in put:
+            yield PlannedEntry(kind="product", name=one.name, action="withdraw", version=one.version)
+
+
+def _product(stored: Snapshot, product: ProductEntry, *, waits: bool) -> PlannedEntry:
+    old = find_product(stored.products, product.name) or find_product(stored.waiting, product.name)
+    if old is None:
+        return PlannedEntry(kind="product", name=product.name, action="add", version=product.version, waits=waits)
+    details = tuple(definition_changes(old.definition, product.definition))
+    if details and old.version == product.version:
+        details = (*details, "the version stays, and no document goes out again")
+    if old.retracted:
+        details = (*details, f"version {old.version} is retracted")
+    return PlannedEntry(
+        kind="product",
+        name=product.name,
+        action="change",
+        version=product.version,
+        waits=waits,
+        details=details or ("the entry of the registry differs from its definition",),
+    )
+
+
+LONGEST_OLD = 40
+"""Characters of an old or a new value in a line."""
+OF_DATABASE = {"changed_version", "created_version"}
+"""Columns that only triggers write."""
+
+
+def history_lines(entries: Collection[HistoryEntry]) -> Iterator[str]:
+    """The entries as text: a line for each version, and below it a line for each entry."""
+    for one in versions_of(entries):
+        yield f"version {one['version']}, {one['at']}, {one['who']}: {one['why'] or 'no reason given'}"
+        yield from (f"  {line}" for line in one["lines"])
+
+
+def versions_of(entries: Iterable[HistoryEntry]) -> Iterator[dict[str, Any]]:
+    """The versions of these entries as JSON values: when, who, why, and a line for each entry."""
+    for version, changed in groupby(entries, key=lambda entry: entry.version):
+        first, *others = changed
+        yield {
+            "version": version,
+            "at": f"{first.at:%Y-%m-%d %H:%M:%S %Z}",
+            "who": first.who,
+            "why": first.why or "",
+            "of_job": first.why == WHY,
+            "lines": [entry_line(entry) for entry in (first, *others)],
+        }
+
+
+def entry_line(entry: HistoryEntry) -> str:
+    """A changed entry in a line."""
+    old, new = entry.old or {}, entry.new or {}
+    line = f"{entry.entry} {_name(entry.entry, new or old)}".rstrip()
+    if entry.operation != "update":
+        return f"{line}: {entry.operation}"
+    changed = [name for name in new if name not in OF_DATABASE and old.get(name) != new[name]]
+    return f"{line}: " + ", ".join(f"{name} {_short(old.get(name))} -> {_short(new[name])}" for name in changed)
+
+
+def _name(entry: str, row: Mapping[str, Any]) -> str:
+    match entry:
+        case "assignments":
+            return f"{row['entity']} GSI_{row['slot']} {shown_fields(row['columns'])}"
+        case "joins":
+            child, parent = (f"{row[side]}({', '.join(row[f'{side}_columns'])})" for side in ("child", "parent"))
+            return f"{row['id']}, {child} = {parent}"
+        case "access_paths":
+            return f"of join {row['join_id']} {row['direction']}"
+        case "product_joins" | "waiting_joins":
+            return f"{row['product']}, join {row['join_id']}"
+        case "epochs":
+            return f"of {row['topic']}/{row['partition']}, epoch {row['epoch']} from offset {row['from_offset']}"
+        case "replay_requests":
+            return f"{row['id']}, a repair from the source"
+        case "slots":
+            return f"GSI_{row['slot']}"
+    return str(row.get("name", ""))
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return shortened(text, LONGEST_OLD)

@@ -57,7 +57,8 @@ class AccessPath:
 class ExplainedJoin:
     """A join. `down`: the path from a row above to its rows here; `up`: the path from a row here to the rows above; `together`:
     the siblings that the same request answers; `shared_with`: the other products of the root that have the same join, and so read
-    and check its rows once for all. `lift`: how many levels further up its rows are one list."""
+    and check its rows once for all. `lift`: how many levels further up its rows are one list.
+    `levels`: of a recursive join, else 0; all have the same requests."""
 
     name: str
     kind: str
@@ -72,6 +73,7 @@ class ExplainedJoin:
     below: tuple["ExplainedJoin", ...]
     shared_with: tuple[str, ...] = ()
     lift: int = 0
+    levels: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +133,8 @@ def _join_lines(join: ExplainedJoin, margin: str) -> Iterator[str]:
     together = f"; the same request answers {', '.join(join.together)}" if join.together else ""
     yield f"{margin}  down  {_path_text(join.down)}{together}"
     yield f"{margin}  up    {_path_text(join.up)}"
+    if join.levels:
+        yield f"{margin}  {join.levels} levels, each below the one before by the same requests, while rows are found"
     if join.shared_with:
         yield f"{margin}  read once with {product_names(join.shared_with)}"
     for below in join.below:
@@ -168,9 +172,10 @@ def _joins(plan: Plan, product: ProductPlan, level: Sequence[int]) -> tuple[Expl
             down=_access_path(plan, node.join.entity, node.down, node.above, node.parent_columns),
             up=_path_up(plan, node),
             together=tuple(n.join.name for n in nodes if n is not node and _request_key(n) == _request_key(node)),
-            below=_joins(plan, product, node.below),
+            below=_joins(plan, product, [i for i in node.below if product.nodes[i].join.level < 2]),
             shared_with=shared,
             lift=node.join.lift,
+            levels=node.join.recursive,
         )
         for node, shared in zip(nodes, users, strict=True)
     )
@@ -249,11 +254,11 @@ def _below(product: ProductPlan, above: str, nodes: Sequence[int]) -> Iterator[s
     for index in nodes:
         node = product.nodes[index]
         join = node.join
-        kind = "many" if join.many else "one"
+        kind = ("many" if join.many else "one") + (f", {join.recursive} levels" if join.recursive else "")
         on = ", ".join(join.equalities(node.above))
         arrow = "-->" if join.shown else "-.->"
         yield f"    {above} {arrow}|{_label(f'{join.name}: {kind}')}| n{index}[{_label(join.entity, on)}]"
-        yield from _below(product, f"n{index}", node.below)
+        yield from _below(product, f"n{index}", [i for i in node.below if product.nodes[i].join.level < 2])
 
 
 def _label(*lines: str) -> str:
@@ -282,9 +287,13 @@ def why_row_is_left_out(joined: CompiledJoin, place: int | None, scope: Scope) -
     """Why a join leaves a found row out; empty where the document shows it. `place`: of the row among those that count, None
     where it does not count."""
     join = joined.join
+    if place is None and joined.rows.is_above_itself(scope):
+        return "the row is above itself, so the levels end before it"
     if place is None:
         return why_left_out(joined.level, joined.rows.where, join.where, scope) or "a `one` shows the first row only"
     most = join.limit if join.many else 1
+    if join.gathers and join.many:
+        return "" if most is None else f"the list of all levels has at most {most} rows"
     if most is None or place < most:
         return ""
     return f"`limit: {join.limit}` ends the list before it" if join.many else "a `one` shows the first row only"

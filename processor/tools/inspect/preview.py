@@ -24,8 +24,7 @@ from processor.errors import PlanError
 from processor.language.definitions.problems import DefinitionError
 from processor.language.product.join_fields import type_of
 from processor.language.product.product import Definitions
-from processor.tools.inspect.board import board_json, joined_by, shown_value
-from processor.tools.inspect.changes import PlannedEntry, planned_entries
+from processor.tools.inspect.board import PlannedEntry, board_json, joined_by, planned_entries, shown_value
 from processor.tools.inspect.estimate import Estimate, StatisticsIndex, estimate_events, index_statistics
 from processor.tools.inspect.price import UNREAD, Cost, GatePrice, columns_of, price_events, price_gates
 from processor.tools.inspect.prices import Prices
@@ -430,6 +429,7 @@ def _warnings(plan: Plan, slots: tuple[SlotPreview, ...]) -> Iterator[str]:
                 node.join.shown
                 and node.join.many
                 and node.join.limit is None
+                and node.join.level < 2
                 and not (node.join.aggregated or node.join.listed)
             ):
                 yield f"{name}.{path}: a `many` without `limit` grows with its rows, and a message has a largest size; add one"

@@ -36,7 +36,7 @@ from processor.engine.protocol.gate_items import Held, ReleaseNotes, SeenPlace, 
 from processor.engine.protocol.gates import tables_of, topics_of
 from processor.engine.protocol.ledger import Mark
 from processor.engine.protocol.publish import invalidate
-from processor.engine.rounds.clock import VirtualClock
+from processor.engine.rounds.events import VirtualClock
 from processor.engine.rounds.round_counts import RowReads, UpdateCounts
 from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.trial import MemoryOutbox, Trial

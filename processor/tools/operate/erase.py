@@ -45,11 +45,11 @@ from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import TRANSACTION_SECONDS, KafkaOutbox
 from processor.job.kafka.reader import read_topic
 from processor.job.kafka.schemas import open_schemas
-from processor.job.landing.states import LandingState, landing_states
+from processor.job.landing.landing import LandingState, landing_states
 from processor.job.run.job import Job
 from processor.job.run.outages import is_stop
 from processor.job.run.run_job import failure_reason, finish_background_work, keep_last_progress
-from processor.job.run.source_topics import check_topics
+from processor.job.run.topics import check_topics
 from processor.values import canonical_json
 from processor.values.dead_letters import rejected_record
 from processor.values.decimal_forms import NO_FORMS, ColumnForms

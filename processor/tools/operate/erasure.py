@@ -20,7 +20,7 @@ from processor.values.record import Record, Value
 from statestore import keys
 
 if TYPE_CHECKING:
-    from processor.job.landing.states import LandingState
+    from processor.job.landing.landing import LandingState
     from processor.tools.operate.erase import ErasureReport
 
 

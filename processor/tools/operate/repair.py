@@ -14,8 +14,8 @@ from functools import partial
 
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.ledger import Run
-from processor.engine.rounds.clock import SystemClock
 from processor.engine.rounds.driver import Driver, make_driver
+from processor.engine.rounds.events import SystemClock
 from processor.engine.rounds.follow_up_stages import RootToRepair
 from processor.engine.rounds.round import Round
 from processor.engine.rounds.round_runner import InProcessExecutor
@@ -28,7 +28,7 @@ from processor.job.kafka.schemas import SchemaRegistration, open_avro_writer
 from processor.job.run.binding import Parts, fence_other_jobs, find_lost_writes
 from processor.job.run.dead_letters import letter_bytes
 from processor.job.run.lease import LeaseRenewal, lease_check, take_table
-from processor.job.run.product_topics import PublishPreparation
+from processor.job.run.topics import PublishPreparation
 from processor.job.run.worker import begin_attempt, transactional_id
 from registry.model import Lease
 from registry.repository import Registry

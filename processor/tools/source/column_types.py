@@ -12,9 +12,8 @@ from typing import Any, Final, Literal, NamedTuple
 from processor.tools.source.draft import DraftColumn
 from processor.values import canonical_json
 from processor.values.connect_schema import DECIMAL, NAMED_TYPES
-from processor.values.entity import MAX_DIGITS, ColumnType
-from processor.values.numbers import NUMERIC
-from processor.values.placeholders import PLACEHOLDER, placeholder_of
+from processor.values.decimal_forms import NUMERIC
+from processor.values.entity import MAX_DIGITS, PLACEHOLDER, ColumnType, placeholder_of
 from processor.values.record import Value
 from processor.values.values import ANY_TEXT, PLAIN, Reading, canonical_value
 

@@ -28,7 +28,7 @@ from processor.tools.source.compared_table import ComparedTable, comparable_valu
 from processor.values import canonical_json
 from processor.values.canonical_json import equal
 from processor.values.dead_letters import REPAIR, repair_record
-from processor.values.placeholders import PLACEHOLDER
+from processor.values.entity import PLACEHOLDER
 from processor.values.record import Rejected, Value
 from statestore.items import Row
 from statestore.store import Store

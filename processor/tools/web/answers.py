@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 from processor.errors import Outage, PlanError, StatestoreError
 from processor.text import visible
 from registry.errors import RegistryError
-from statestore.errors import StoreError
+from statestore.store import StoreError
 
 
 class LookUpProblem(StatestoreError):

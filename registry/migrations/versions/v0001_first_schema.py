@@ -12,7 +12,7 @@ from registry.migrations.first_rules import FIRST_RULES
 revision = "0001_first_schema"  # without the v: alembic would take v0001, of development, for a short form of this
 down_revision = None
 readable_by: tuple[str, ...] = ()
-"""The last revisions of earlier releases that work with this schema too (`registry.repository.schema`)."""
+"""The last revisions of earlier releases that work with this schema too (`registry.repository.connection`)."""
 
 EDIT_VERSION = """
 CREATE FUNCTION edit_version() RETURNS bigint LANGUAGE plpgsql SET search_path FROM CURRENT AS $$

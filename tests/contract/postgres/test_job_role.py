@@ -8,10 +8,9 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 
-from statestore.errors import Terminal
 from statestore.keys import Key
 from statestore.postgres import PostgresStore
-from statestore.store import Delete, Done, FencingToken, Query, Write
+from statestore.store import Delete, Done, FencingToken, Query, Terminal, Write
 from tests.contract.conftest import SLOTS
 from tests.contract.postgres.conftest import MakeStore
 from tests.contract.postgres_servers import execute

@@ -5,8 +5,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
-from statestore.errors import StoreError
 from statestore.postgres import PostgresStore
+from statestore.store import StoreError
 from tests.secured.broker import Authority
 from tests.secured.postgres import tls_before
 

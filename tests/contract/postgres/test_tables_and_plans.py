@@ -7,12 +7,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from statestore.errors import Terminal, Transient
 from statestore.items import Image, read_row
 from statestore.keys import Key
 from statestore.postgres import PostgresStore
 from statestore.postgres.store import bound_columns, item_columns, key_columns
-from statestore.store import Query, Read, Write
+from statestore.store import Query, Read, Terminal, Transient, Write
 from statestore.writes import keep_indexed, merge_image, write_image
 from tests.contract.postgres.conftest import MakeStore
 from tests.contract.postgres_servers import execute

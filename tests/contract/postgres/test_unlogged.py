@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from statestore.errors import FencedWrite, Terminal
 from statestore.keys import Key
 from statestore.postgres import PostgresStore
-from statestore.store import FencingToken, Query, Write
+from statestore.store import FencedWrite, FencingToken, Query, Terminal, Write
 from tests.contract.conftest import SLOTS
 from tests.contract.postgres_servers import crashing_postgres, execute
 

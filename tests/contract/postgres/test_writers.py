@@ -7,10 +7,9 @@ from threading import Barrier
 
 import pytest
 
-from statestore.errors import FencedWrite, Transient
 from statestore.keys import Key
 from statestore.postgres import PostgresStore
-from statestore.store import Absent, Delete, Done, Equals, FencingToken, Query, Refused, Write
+from statestore.store import Absent, Delete, Done, Equals, FencedWrite, FencingToken, Query, Refused, Transient, Write
 from tests.contract.postgres.conftest import MakeStore
 from tests.contract.postgres_servers import execute
 

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 )
 
 from processor.job.kafka.admin import Admin
-from processor.job.run.source_topics import check_topics
+from processor.job.run.topics import check_topics
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.slow

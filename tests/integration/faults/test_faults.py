@@ -11,7 +11,7 @@ import pytest
 from processor.cli.printing.output import to_records
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.segments import open_items
-from processor.engine.rounds.clock import VirtualClock
+from processor.engine.rounds.events import VirtualClock
 from processor.engine.rounds.trial import Trial, batches
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load, read_directory
@@ -22,7 +22,7 @@ from processor.values import canonical_json
 from processor.values.recorded_topics import read_records
 from statestore.dynamodb.retries import Patience
 from statestore.dynamodb.store import DynamoStore
-from statestore.errors import Transient
+from statestore.store import Transient
 from tests.faulty.faults import ALL, Faults
 from tests.faulty.indexes import LateIndexes, Pages
 from tests.faulty.proxy import proxy

@@ -16,6 +16,7 @@ from unittest.mock import patch
 
 import processor.job.run.job as job_module
 import processor.job.run.open_job as open_module
+from processor.engine.plan.plan import Plan
 from processor.engine.protocol.epochs import Partition
 from processor.engine.protocol.segments import SegmentGroup
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
@@ -135,6 +136,9 @@ class PlainExecutor(SparkExecutor):
 
     def start_workers(self, letter_bytes: int | None) -> None:
         """This process has its clients at the first task."""
+
+    def _send_plan(self, plan: Plan) -> Any:
+        return SimpleNamespace(value=plan)
 
     def run_round(
         self, stage: Stage, work: SparkWork, round_: Round, overlay: Mapping[int, SegmentGroup]

@@ -23,9 +23,8 @@ from processor.tools.operate.registry import copy_state
 from registry.errors import LeaseHeld
 from registry.model import Lease
 from statestore.copy_items import CopyCounts, CopyStep
-from statestore.errors import Terminal
 from statestore.keys import Key
-from statestore.store import Write
+from statestore.store import Terminal, Write
 from tests.contract.postgres_servers import execute
 
 Scene = Any  # conftest's

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from processor.engine.rounds.replay_stage import CUT
+from processor.engine.rounds.follow_up_stages import CUT
 from processor.errors import KafkaError
 from processor.values.record import MAX_MESSAGE_BYTES
 

@@ -7,7 +7,7 @@ import pytest
 
 from processor.errors import TooManyRejects
 from processor.job.kafka.admin import Admin
-from processor.job.run.source_topics import record_boundary
+from processor.job.run.topics import record_boundary
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # PySpark's own, of each collect

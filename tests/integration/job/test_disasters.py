@@ -16,7 +16,7 @@ from processor.environment.settings.resolve import open_registry
 from processor.environment.stores.kinds import open_store
 from processor.errors import OwnedByAnother
 from processor.job.run.run_job import run_job
-from processor.job.run.source_topics import record_boundary
+from processor.job.run.topics import record_boundary
 from processor.language.definitions.load import load
 from processor.tools.operate.registry import rebuild_registry
 from registry.edits import operations

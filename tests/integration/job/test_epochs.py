@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from processor.engine.protocol.walks import PARTITION as WALKS
 from processor.errors import BoundaryError
-from processor.job.run.source_topics import record_boundary
+from processor.job.run.topics import record_boundary
 from tests.integration.job.plain_client import plain_client
 from tests.support.sampled import sampled
 

@@ -22,7 +22,7 @@ from processor.engine.protocol.segments import unpack
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import setting_flags
 from processor.environment.stores.kinds import open_store
-from processor.job.run.source_topics import record_boundary
+from processor.job.run.topics import record_boundary
 from processor.language.definitions.load import load
 from processor.tools.operate.registry import rebuild_registry
 from registry.repository.registry import no_check

@@ -8,7 +8,7 @@ import pytest
 
 from processor.engine.plan.planning import requirements_of
 from processor.job.metrics.status import wrong_lines
-from processor.job.run import source_topics
+from processor.job.run import topics
 from processor.language.definitions.load import load
 from tests.integration.job.profile_definitions import profile_definitions
 from tests.integration.job.running_job import running, wait_until
@@ -38,7 +38,7 @@ def wrong(scene: Scene) -> list[str]:
 def test_a_job_without_any_topic_is_wrong_after_a_while_and_right_once_the_names_are(
     scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_topics, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(topics, "GRACE_SECONDS", 0.0)
     right = scene.settings.job
     scene.produce(rows.user(1, "ada"))
     name_topics(scene, f"typo{right}")

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from processor.engine.plan.planning import plan_of, requirements_of
 from processor.errors import CheckpointError
-from processor.job.run.source_topics import record_boundary
+from processor.job.run.topics import record_boundary
 from processor.language.definitions.load import load
 from tests.support.sampled import sampled
 

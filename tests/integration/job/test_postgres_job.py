@@ -20,9 +20,8 @@ from processor.environment.settings.settings import Settings
 from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
 from processor.job.run.binding import Parts
-from statestore.errors import FencedWrite
 from statestore.keys import Key
-from statestore.store import FencingToken, Write
+from statestore.store import FencedWrite, FencingToken, Write
 from tests.contract.postgres_servers import execute
 
 Scene = Any  # conftest's

@@ -226,7 +226,7 @@ def test_a_job_that_runs_reads_the_topic_of_a_new_entity(scene: Scene, rows: Sim
 def test_a_topic_that_is_missing_stops_nothing(
     scene: Scene, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("processor.job.run.source_topics.LOOK_SECONDS", 0.5)
+    monkeypatch.setattr("processor.job.run.topics.LOOK_SECONDS", 0.5)
     scene.produce(rows.user(1, "ada"))
     lines: list[str] = []
     with running(scene, report=lambda event: lines.append(event.text)) as job:

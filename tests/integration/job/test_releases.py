@@ -14,9 +14,9 @@ from processor.environment.settings.resolve import open_registry
 from processor.environment.stores.kinds import open_store
 from processor.language.definitions.load import load
 from statestore.dynamodb.store import DynamoStore
-from statestore.errors import Terminal
 from statestore.items import FORMAT
 from statestore.keys import Key
+from statestore.store import Terminal
 from tests.releases.release import DEFINITIONS, RELEASES, SETTINGS
 from tests.releases.restore import restore
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from processor.values.placeholders import PLACEHOLDER as LEFT_OUT
+from processor.values.entity import PLACEHOLDER as LEFT_OUT
 
 Scene = Any  # conftest's
 pytestmark = pytest.mark.plain

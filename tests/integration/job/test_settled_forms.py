@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from processor.engine.protocol.form_notes import PARTITION, read_form
+from processor.engine.rounds.decoding import FORMS, read_form
 from processor.values.decimal_forms import FormNote, LearnedForm
 
 Scene = Any  # conftest's
@@ -45,7 +45,7 @@ def test_no_run_and_no_lost_checkpoint_reads_a_column_by_two_forms(scene: Scene,
     with scene.opened() as job:
         settled = LearnedForm("text", scene.topic("item"), 0, 1, 1)
         assert job.driver.progress.forms == {"item": {"price": settled}}
-        assert list(map(read_form, job.driver.store.partition(PARTITION))) == [FormNote("item", "price", settled)]
+        assert list(map(read_form, job.driver.store.partition(FORMS))) == [FormNote("item", "price", settled)]
     scene.run()
     assert prices(scene) == {2: 12.34, 4: 1000, 6: 2000}
     assert since in reasons(scene)[4]

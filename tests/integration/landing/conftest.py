@@ -19,13 +19,11 @@ from processor.engine.rounds.events import JobEvent, Troubles
 from processor.environment.programs.servers import start_kafka, start_opensearch
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import GroupReader, read_topic
-from processor.job.landing.compare import LandingComparison, compare_landing
-from processor.job.landing.landing import Landing
+from processor.job.landing.landing import Landing, group_of
 from processor.job.landing.postgres import PostgresTarget
 from processor.job.landing.search import SearchClient, SearchTarget
 from processor.job.landing.sinks import POSTGRES, SEARCH, SINKS
-from processor.job.landing.states import group_of
-from processor.job.landing.target import LandedTopic, Opened, Target, read_messages
+from processor.job.landing.target import LandedTopic, LandingComparison, Opened, Target, compare_landing, read_messages
 from processor.values.record import MAX_MESSAGE_BYTES
 
 PRODUCT = "person"

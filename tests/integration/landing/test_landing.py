@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import make_url
 
 from processor.job.kafka.admin import Admin
+from processor.job.landing.landing import landing_states
 from processor.job.landing.postgres import PostgresTarget
-from processor.job.landing.states import landing_states
 from processor.job.landing.target import LandingError
 from registry.model import KnownLanding
 from tests.integration.landing.conftest import PRODUCT, LandingScene

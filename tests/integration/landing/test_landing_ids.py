@@ -14,8 +14,7 @@ import pytest
 
 from processor.cli.main import main
 from processor.engine.plan.planning import requirements_of
-from processor.job.landing.landing import Landing
-from processor.job.landing.states import group_of, landing_states
+from processor.job.landing.landing import Landing, group_of, landing_states
 from processor.job.landing.target import LandingError
 from processor.language.definitions.load import load
 from registry.repository import Registry

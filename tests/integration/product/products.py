@@ -107,9 +107,13 @@ class Author:
             names[type_].append(prefix + column)
         return names
 
+    def joined(self, above: str) -> str:
+        """The entity of a join."""
+        return self.rng.choice(list(ENTITIES))
+
     def join(self, name: str, above: str, higher: Sequence[str], depth: int, names: Names) -> dict[str, Any]:
         """A join below `above`. Adds the names that the join makes available to `names`."""
-        entity = self.rng.choice(list(ENTITIES))
+        entity = self.joined(above)
         many, grouped = self.may(0.6), False
         if many:
             grouped = self.may(0.3)
@@ -362,6 +366,47 @@ class ListAuthor(Author):
             f"first({some(type_)} {order}) {where}", f"last({some(type_)} {order})", f"sum(distinct {some('decimal')}) {where}",
             f"sum({some('float')} {order}) {where}", f"json_build_object('n', count(*), 'all', array_agg({some(type_)}))",
         ])  # fmt: skip
+
+
+class TreeAuthor(ListAuthor):
+    """Writes one product with recursive joins: nested, as one list, and as one group."""
+
+    def joined(self, above: str) -> str:
+        return above if self.may(0.6) else super().joined(above)
+
+    def join(self, name: str, above: str, higher: Sequence[str], depth: int, names: Names) -> dict[str, Any]:
+        mine: Names = {type_: [] for type_ in DRAWN}
+        join = super().join(name, above, higher, depth, mine)
+        if join.get("one", join.get("many")) == above and "[]" not in str(list(join["on"].values())) and self.may(0.8):
+            join["recursive"] = self.rng.choice([2, 3, 4])
+            join.pop("required", None)
+            if (join.get("many") and self.may(0.5)) or "value" in join:
+                join["as_list"] = True
+                if isinstance(join.get("fields"), dict):
+                    join["fields"]["depth"] = "depth()"
+                if "order_by" in join and self.may(0.5):
+                    join["order_by"].insert(0, self.rng.choice(["depth()", "-depth()"]))
+            mine = {type_: [n for n in named if "one" in join] for type_, named in mine.items()}
+        for type_, named in mine.items():
+            names[type_] += named
+        return join
+
+    def reshape(self, join: dict[str, Any], names: Names, grouped: bool) -> None:
+        if "recursive" not in join or "as_list" in join:
+            super().reshape(join, names, grouped)
+
+
+def draw_tree_definitions(rng: Random) -> Definitions:
+    """The four tables, and one product with a recursive join."""
+    while True:
+        product = TreeAuthor(rng).product()
+        product.pop("grouped", None)
+        text = json.dumps(product, ensure_ascii=False)
+        try:
+            if '"recursive"' in text:
+                return load({"entities.yaml": json.dumps(ENTITIES), "p.json": text})
+        except DefinitionError:
+            continue
 
 
 def draw_list_definitions(rng: Random) -> Definitions:

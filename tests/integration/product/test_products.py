@@ -27,6 +27,7 @@ from tests.integration.product.products import (
     draw_definitions,
     draw_history,
     draw_list_definitions,
+    draw_tree_definitions,
     respell,
 )
 from tests.integration.product.published import last_documents, plain
@@ -66,6 +67,13 @@ def test_any_product_over_columns_that_compare_in_their_own_way_ends_in_the_docu
 @given(rng=st.randoms(use_true_random=False))
 def test_any_product_with_the_words_of_lists_ends_in_the_documents_of_postgres(tables: Oracle, rng: Random) -> None:
     compare_histories(tables, rng, draw_list_definitions(rng), draw_history(rng, rng.choice([10, 25, 40])))
+
+
+@pytest.mark.rest
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(rng=st.randoms(use_true_random=False))
+def test_any_product_with_recursive_joins_ends_in_the_documents_of_postgres(tables: Oracle, rng: Random) -> None:
+    compare_histories(tables, rng, draw_tree_definitions(rng), draw_history(rng, rng.choice([10, 25, 40])))
 
 
 @pytest.mark.rest

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
-from processor.tools.inspect.changes import history_lines
+from processor.tools.inspect.board import history_lines
 from registry.errors import EpochConflict
 from registry.model import EpochBoundary
 from registry.repository import Registry

@@ -11,7 +11,7 @@ from registry.edits import operations
 from registry.edits.edit import Signature
 from registry.errors import UnknownRevision
 from registry.repository import Registry
-from registry.repository import schema as schema_module
+from registry.repository import connection as schema_module
 
 HEAD = "0008_computed_fields"
 NEXT = """

@@ -11,7 +11,7 @@ from registry.edits.edit import Signature
 from registry.errors import LeaseLost, RegistryError
 from registry.model import EpochBoundary, LetterOutcome, LetterPosition, Progress, Requirements, WaitingLetters
 from registry.repository import Registry
-from registry.repository.schema import ROLES
+from registry.repository.connection import ROLES
 
 
 @pytest.fixture

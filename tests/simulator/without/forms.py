@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from processor.engine.protocol.form_notes import write_form
-from processor.engine.rounds.decoding import SettledDecode
+from processor.engine.rounds.decoding import SettledDecode, write_form
 from processor.engine.rounds.run_progress import RunProgress
 from processor.values.decimal_forms import FormNote, with_notes
 from tests.simulator.without.switch import replacing

@@ -8,10 +8,10 @@ from typing import Any
 import processor.engine.plan.planning as planning
 import processor.engine.protocol.replays as replays
 import processor.engine.protocol.settle as settle
-import processor.engine.protocol.walk_steps as walk_steps
 import processor.engine.protocol.write_state as write_state
 import processor.engine.rounds.write_stage as write_stage
 import tests.simulator.world as world
+from processor.engine.protocol import walks
 from processor.engine.protocol.segments import OpenChange, SegmentGroup
 from processor.engine.rounds.round_runner import RoundRunner
 from statestore.items import Row, key_of_item, read_columns
@@ -62,7 +62,7 @@ def _without_version(write_image: Any) -> Any:
 
 
 truncate_keeps_version = replacing(
-    (walk_steps, "write_image", _without_version), (walk_steps, "written_row", _row_of_kept_version)
+    (walks, "write_image", _without_version), (walks, "written_row", _row_of_kept_version)
 )
 """The marker of a truncate leaves the version in the indexes as it was."""
 
@@ -154,7 +154,7 @@ def evidence_by_content() -> Iterator[None]:
 
 columns_not_filled = replacing(
     (
-        walk_steps,
+        walks,
         "layout_image",
         lambda make: lambda plan, seen: make(plan, seen) if seen.layout < plan.layout else None,
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import processor.engine.protocol.replays as step
-import processor.engine.rounds.replay_stage as stage
+import processor.engine.rounds.follow_up_stages as stage
 from processor.engine.rounds.operators import LiveReplays
 from statestore.store import Done
 from tests.simulator.without.switch import always, replacing

@@ -1,7 +1,7 @@
 """Switches for what operators do while the job runs: replays of dead letters, erasures, and moves to other topics."""
 
 import processor.engine.protocol.epochs as epochs
-import processor.engine.protocol.erase as erase
+import processor.engine.protocol.erasures as erase
 import processor.engine.protocol.publish as publish
 import processor.engine.protocol.replays as replays
 import processor.engine.rounds.operators as operators

@@ -1,7 +1,7 @@
 """Switches for records of several rows (rule 2)."""
 
 import processor.engine.protocol.decode as decode
-import processor.engine.rounds.replay_stage as replay_stage
+from processor.engine.rounds import follow_up_stages
 from processor.values.record import Change
 from tests.simulator.without.switch import replacing
 
@@ -15,5 +15,5 @@ all_changes = replacing((decode, "one_change", lambda _: _each_change))
 """A record keeps each change of a row, and all of them have its version."""
 
 
-one_note = replacing((replay_stage, "note_key", lambda note_key: lambda place, index=0: note_key(place)))
+one_note = replacing((follow_up_stages, "note_key", lambda note_key: lambda place, index=0: note_key(place)))
 """The rows of a dead letter share one note."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import processor.engine.plan.row_image as images
 import processor.engine.protocol.replays as step
-import processor.engine.rounds.replay_stage as stage
+import processor.engine.rounds.follow_up_stages as stage
 from statestore.items import encode_version
 from tests.simulator.without.switch import replacing
 

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import processor.engine.protocol.walk_steps as walk_steps
 import processor.engine.rounds.follow_up_stages as follow_up_stages
-import processor.engine.rounds.replay_stage as replay_stage
 import processor.engine.rounds.write_stage as write_stage
+from processor.engine.protocol import walks
 from processor.engine.protocol.pending import Request
 from processor.engine.protocol.walks import NEVER, TruncateGoal, Walks, walk_key
 from processor.engine.rounds.round_runner import RoundRunner
@@ -50,7 +49,7 @@ def _without_version(write: Any) -> Any:
 
 
 marker_without_version = replacing((TableClient, "write", _without_version))
-marker_overwrites = replacing((walk_steps, "Equals", always(None)))
+marker_overwrites = replacing((walks, "Equals", always(None)))
 
 
 def _at_its_end(keep: Any) -> Any:
@@ -121,4 +120,4 @@ def _once(step: Any) -> Any:
 
 markers_not_touched_again = replacing((follow_up_stages, "truncate_row", _once))
 deleted_rows_not_open = replacing((follow_up_stages, "open_touched", always({})))
-older_letters_come_back = replacing((replay_stage, "_older_than_truncate", always(None)))
+older_letters_come_back = replacing((follow_up_stages, "_older_than_truncate", always(None)))

@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any
 
 import processor.engine.protocol.publish as publish
-import processor.engine.protocol.walk_steps as walk_steps
-import processor.engine.protocol.walks as walks
 import processor.engine.rounds.follow_up_stages as follow_up_stages
 from processor.engine.plan.plan import Plan
+from processor.engine.protocol import walks
 from processor.engine.protocol.ledger import NO_DOCUMENT, LedgerEntry
 from processor.engine.protocol.walks import Walks
 from processor.engine.rounds.round import Stage
@@ -90,7 +89,7 @@ def _resumed_in_the_middle(adopt: Any) -> Any:
 pause_keeps_the_walk = replacing((Walks, "adopt", _resumed_in_the_middle))
 
 fill_overwrites = replacing(
-    (walk_steps, "merge_image", lambda make: lambda *args, **kw: make(*args, **kw)._replace(when=None))
+    (walks, "merge_image", lambda make: lambda *args, **kw: make(*args, **kw)._replace(when=None))
 )
 
 

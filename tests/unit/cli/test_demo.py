@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from processor.cli import demo
-from processor.cli.demo import DemoRun, kept_parts, print_step
+from processor.cli import machine
+from processor.cli.machine import DemoRun, kept_parts, print_step
 from processor.cli.main import main
 from processor.environment.programs.downloads import ShowProgress
 from processor.tools.demo import live
@@ -41,7 +41,7 @@ def test_the_runs_on_both_stores_must_publish_the_same_bytes_and_the_sql_answer(
         "postgres": DemoRun(documents={b"1": b"{}"}, wrong=[], lines=["of Postgres"]),
         "dynamodb": DemoRun(documents=documents, wrong=wrong, lines=["of moto"]),
     }
-    monkeypatch.setattr(demo, "_run_on", lambda store, recorded, parts, follow: made[store])
+    monkeypatch.setattr(machine, "_run_on", lambda store, recorded, parts, follow: made[store])
     assert main(["demo"]) == status
     shown = capsys.readouterr()
     assert shown.out.splitlines()[:5] == ["", "of Postgres", "", "of moto", says]
@@ -51,7 +51,7 @@ def test_the_runs_on_both_stores_must_publish_the_same_bytes_and_the_sql_answer(
 
 def test_the_demo_on_one_store_compares_no_runs(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     made = DemoRun(documents={b"1": b"{}"}, wrong=[], lines=["of moto"])
-    monkeypatch.setattr(demo, "_run_on", lambda store, recorded, parts, follow: {"dynamodb": made}[store])
+    monkeypatch.setattr(machine, "_run_on", lambda store, recorded, parts, follow: {"dynamodb": made}[store])
     assert main(["demo", "--store", "dynamodb"]) == 0
     assert "both runs" not in capsys.readouterr().out
 
@@ -65,8 +65,8 @@ def test_a_demo_with_the_console_keeps_its_parts_and_says_how_to_remove_them(
         opened.append((store, parts))
         return DemoRun(documents={b"1": b"{}"}, wrong=[], lines=["of Postgres"])
 
-    monkeypatch.setattr(demo, "_run_on", run_on)
-    monkeypatch.setattr(demo, "start_kept_console", lambda store: f"http://127.0.0.1:8290/of/{store}")
+    monkeypatch.setattr(machine, "_run_on", run_on)
+    monkeypatch.setattr(machine, "start_kept_console", lambda store: f"http://127.0.0.1:8290/of/{store}")
     assert main(["demo", "--console"]) == 0
     assert opened == [("postgres", kept_parts)]
     said = capsys.readouterr().out

@@ -11,9 +11,9 @@ import pytest
 from processor.cli import dead_letters
 from processor.cli.main import main
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.form_notes import write_form
 from processor.engine.protocol.replays import PARTITION, ReplayReport, refuse_replay, refused_replays, replay_key
-from processor.engine.rounds.clock import VirtualClock
+from processor.engine.rounds.decoding import write_form
+from processor.engine.rounds.events import VirtualClock
 from processor.errors import KafkaError
 from processor.job.run import dead_letters as job_letters
 from processor.language.definitions.load import load

@@ -19,7 +19,7 @@ from processor.values.record import Record, Rejected
 from registry.errors import RegistryError
 from registry.repository import Registry
 from statestore.dynamodb.store import DynamoStore
-from statestore.errors import Terminal
+from statestore.store import Terminal
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "github"
 NOWHERE = "127.0.0.1:1"

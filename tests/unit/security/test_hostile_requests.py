@@ -3,9 +3,8 @@
 import pytest
 
 from statestore.dynamodb import requests
-from statestore.errors import Terminal
 from statestore.keys import Key
-from statestore.store import Equals, Write
+from statestore.store import Equals, Terminal, Write
 from statestore.table import table_name
 
 HOSTILE = [

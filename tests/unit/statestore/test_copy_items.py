@@ -6,10 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from statestore.copy_items import COMPARE, COPY, PAGE, CopyCounts, CopyStep, copy_items
-from statestore.errors import Terminal
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.store import Delete, Item, Page, Query, Write, WriteOutcome
+from statestore.store import Delete, Item, Page, Query, Terminal, Write, WriteOutcome
 
 NAME = Key("IDENTITY", "table")
 ROWS = PAGE + 3

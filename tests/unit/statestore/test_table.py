@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from statestore import table
-from statestore.errors import Terminal
-from statestore.store import TableDescription
+from statestore.store import TableDescription, Terminal
 
 
 def described(slots: int, **changed: Any) -> dict[str, Any]:

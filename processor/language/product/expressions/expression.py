@@ -107,7 +107,15 @@ class Built:
     type: Type = "json"
 
 
-ExpressionNode = Column | Literal | Call | Aggregate | Shown | Built
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depth:
+    """The level of a row in a recursive join. `level`: of the join that has the expression."""
+
+    level: int
+    type: Type = "int"
+
+
+ExpressionNode = Column | Literal | Call | Aggregate | Shown | Built | Depth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +123,7 @@ class Computed:
     """An expression other than a bare column: the author's text, its meaning, and how its text compares."""
 
     text: str
-    node: Literal | Call | Aggregate | Shown | Built
+    node: Literal | Call | Aggregate | Shown | Built | Depth
     compare: Compare = ()
 
 
@@ -189,11 +197,13 @@ def outside_aggregates(node: ExpressionNode) -> Iterator[Column]:
 @dataclass(slots=True)
 class Match:
     """A row in documents. `columns`: the declared columns; `more`: the undeclared ones. `found`: the rows of each join below, by
-    its name or by its number in the tree; and what products share of them, by the part that made it."""
+    its name or by its number in the tree; and what products share of them, by the part that made it. `depth`: the level of a row
+    in a group of several levels, else 0."""
 
     columns: Mapping[str, Value]
     more: Mapping[str, Value]
     found: dict[Any, Any] = field(default_factory=dict)
+    depth: int = 0
 
 
 Scope = tuple[Match, Any]
@@ -279,6 +289,8 @@ def _compile_node(node: ExpressionNode, level: RowLevel) -> Evaluate:
             return _compile_shown(node, level)
         case Built():
             return _compile_built(node, level)
+        case Depth(level=own):
+            return lambda scope: scope[0].depth or own
 
 
 def _compile_column(column: Column, level: RowLevel) -> Evaluate:

@@ -34,7 +34,7 @@ from processor.language.product.expressions.expression import (
 )
 from processor.language.product.product import BareValue, Definitions, Fields, Join, Note, Product, WholeRow, embeds
 from processor.text import shortened
-from processor.tools.inspect.changes import PlannedEntry
+from processor.tools.inspect.board import PlannedEntry
 from registry.fields import shown_field
 from registry.model import HistoryEntry, Snapshot
 

@@ -16,11 +16,10 @@ from functools import partial
 from typing import Any, Final
 
 from processor.engine.plan.planning import plan_of
-from processor.tools.inspect.board import board_json, pending_lines
-from processor.tools.inspect.changes import OF_DATABASE, entry_line, history_lines, versions_of
+from processor.tools.inspect.board import OF_DATABASE, board_json, entry_line, history_lines, pending_lines, versions_of
 from processor.tools.inspect.estimate import index_statistics
 from processor.tools.inspect.preview import backfill_text, row_effects
-from processor.tools.operate.undo import UndoPlan, plan_undo, undo
+from processor.tools.operate.registry import UndoPlan, plan_undo, undo
 from processor.tools.web.answers import LookUpProblem
 from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, Screen, Visit, diff_rows, time_of
 from registry.edits import operations

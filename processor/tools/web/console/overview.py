@@ -9,7 +9,7 @@ from typing import Any, Final
 from processor.engine.rounds.events import degraded_lines
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError, SettingError
-from processor.job.landing.states import LandingState, landing_states, landings_of
+from processor.job.landing.landing import LandingState, landing_states, landings_of
 from processor.job.metrics.status import (
     failed_text,
     freshness_text,

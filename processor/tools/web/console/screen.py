@@ -11,7 +11,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from processor.environment.settings.settings import Settings
-from processor.job.landing.states import LandingState
+from processor.job.landing.landing import LandingState
 from processor.job.run.binding import look_up_stores, widen_table
 from processor.job.run.dead_letters import LetterFate
 from processor.text import shortened

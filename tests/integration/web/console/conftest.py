@@ -27,7 +27,7 @@ from processor.tools.web.server import Guard, GuardRules
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Record, Rejected
 from registry.repository import Registry
-from registry.repository.schema import ROLES
+from registry.repository.connection import ROLES
 from statestore.store import Store
 from tests.unit.cli.job_state import STATE
 

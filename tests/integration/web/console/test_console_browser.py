@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from processor.job.landing.states import LandingState
+from processor.job.landing.landing import LandingState
 from processor.tools.web.console.app import OwnUser
 from processor.tools.web.console.overview import LandingCache
 from processor.tools.web.console.screen import KnownLandings

@@ -8,7 +8,7 @@ import pytest
 from processor.engine.plan.planning import plan_of
 from processor.engine.protocol.segments import make_segments, open_change
 from processor.engine.rounds.trial import Trial
-from processor.job.landing.states import LandingState
+from processor.job.landing.landing import LandingState
 from processor.tools.web.console import documents
 from processor.tools.web.console.overview import LandingCache
 from processor.tools.web.console.screen import KnownLandings

@@ -9,7 +9,7 @@ from processor.cli.choices import empty_registry
 from processor.cli.printing.plan import served_joins
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
-from processor.engine.rounds.clock import VirtualClock
+from processor.engine.rounds.events import VirtualClock
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load

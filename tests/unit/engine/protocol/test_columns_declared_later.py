@@ -12,7 +12,7 @@ from processor.engine.plan.planning import plan_alone
 from processor.language.definitions.load import load
 from processor.language.product.product import Product
 from processor.tools.inspect.verification import Mirror
-from processor.values.placeholders import PLACEHOLDER
+from processor.values.entity import PLACEHOLDER
 from tests.unit.engine.protocol.edited_job import EditedJob
 
 ROW = {"id": 1, "name": "ada", "age": 36, "born": 18262, "price": 1.5, "at": "2020-01-01T00:00:00+01:00", "tags": ["x"]}

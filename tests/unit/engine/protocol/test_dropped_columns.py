@@ -7,7 +7,7 @@ import pytest
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.row_image import declared_row, layout_image
-from processor.values.placeholders import PLACEHOLDER
+from processor.values.entity import PLACEHOLDER
 from processor.values.record import Record
 from statestore.keys import Key
 from statestore.writes import merge_image

@@ -9,7 +9,7 @@ from processor.engine.plan.plan import EntityPlan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.plan.row_image import image_of
 from processor.engine.plan.step import OVERSIZED, Lookup, Touch
-from processor.engine.protocol.walk_steps import FilledRow, fill, fill_again
+from processor.engine.protocol.walks import FilledRow, fill, fill_again
 from processor.engine.protocol.write_state import write_state
 from processor.language.definitions.load import load
 from processor.values.record import Change, Record

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from processor.engine.protocol.form_notes import PARTITION, forget_form, read_form, write_form
+from processor.engine.rounds.decoding import FORMS, forget_form, read_form, write_form
 from processor.values.decimal_forms import FormNote, LearnedForm, obsolete_notes, with_notes, without_notes
 from statestore.memory import MemoryStore
 from statestore.store import Refused
@@ -21,11 +21,11 @@ def test_the_first_note_of_a_column_wins_and_a_later_one_learns_it() -> None:
     assert later.current is not None
     assert read_form(later.current) == DIGITS
     store.write(write_form(OTHER))
-    assert with_notes({}, map(read_form, store.partition(PARTITION))) == {
+    assert with_notes({}, map(read_form, store.partition(FORMS))) == {
         "item": {"price#1": DIGITS.settled, "tax": OTHER.settled}
     }
     store.delete(forget_form(DIGITS))
-    assert [read_form(item) for item in store.partition(PARTITION)] == [OTHER]
+    assert [read_form(item) for item in store.partition(FORMS)] == [OTHER]
 
 
 def test_a_note_holds_names_and_positions_and_nothing_else() -> None:

@@ -8,11 +8,11 @@ import pytest
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.plan.row_image import declared_columns, declared_row
-from processor.engine.protocol.walk_steps import fill
+from processor.engine.protocol.walks import fill
 from processor.engine.rounds.step_runner import StepRunner
 from processor.language.definitions.load import load
 from processor.tools.inspect.rows import row_object
-from processor.values.placeholders import PLACEHOLDER
+from processor.values.entity import PLACEHOLDER
 from statestore.keys import Key
 from statestore.store import Item
 from tests.unit.engine.protocol.edited_job import EditedJob

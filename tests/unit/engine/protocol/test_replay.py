@@ -7,7 +7,7 @@ import pytest
 from processor.engine.protocol.epochs import NOTHING
 from processor.engine.protocol.replays import end_replay, ended_replays, replay_key
 from processor.engine.protocol.segments import open_items
-from processor.values.placeholders import PLACEHOLDER
+from processor.values.entity import PLACEHOLDER
 from tests.unit.engine.protocol.replay_world import World, outcomes
 
 

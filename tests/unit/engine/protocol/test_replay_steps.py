@@ -10,7 +10,7 @@ from processor.engine.protocol.decode import decode
 from processor.engine.protocol.epochs import NOTHING
 from processor.engine.protocol.replays import ReplayedChange, end_replay, noted_keys, replay, replay_key
 from processor.engine.protocol.segments import changes_key, read_changes
-from processor.values.placeholders import PLACEHOLDER
+from processor.values.entity import PLACEHOLDER
 from processor.values.record import Record
 from statestore.items import encode_version
 from statestore.store import MAX_ITEM_BYTES, Delete, Done, Refused, TooLarge, Write

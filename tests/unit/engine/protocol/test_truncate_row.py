@@ -5,16 +5,14 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.walk_steps import truncate_row
-from processor.engine.protocol.walks import TruncateGoal
+from processor.engine.protocol.walks import TruncateGoal, truncate_row
 from processor.engine.protocol.write_state import write_state
 from processor.language.definitions.load import load
 from processor.values.record import Change, Record
-from statestore.errors import Terminal
 from statestore.items import encode_version, read_row
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.store import Item, Refused, TooLarge
+from statestore.store import Item, Refused, Terminal, TooLarge
 from tests.support.published_rows import published_below
 from tests.unit.engine.protocol.dialogue import crash_step, run_step
 

@@ -16,8 +16,7 @@ from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.tools.source.session import ALWAYS, unsent_as_null
-from processor.values.entity import Entity
-from processor.values.placeholders import PLACEHOLDER, name_uuid, placeholder_of
+from processor.values.entity import PLACEHOLDER, Entity, name_uuid, placeholder_of
 from processor.values.record import UNAVAILABLE, AbsentColumns, Change
 from processor.values.recorded_topics import read_records
 from tests.unit.engine.protocol.decoding import change, decoded, entity, envelope, reason, with_schema

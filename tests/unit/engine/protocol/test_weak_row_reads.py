@@ -7,7 +7,7 @@ import pytest
 
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
-from processor.values.placeholders import PLACEHOLDER
+from processor.values.entity import PLACEHOLDER
 from statestore.items import read_row
 from statestore.keys import Key
 from statestore.memory import MemoryStore

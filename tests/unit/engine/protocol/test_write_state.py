@@ -11,7 +11,7 @@ from processor.engine.protocol.epochs import Committed
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
-from processor.values.placeholders import PLACEHOLDER
+from processor.values.entity import PLACEHOLDER
 from processor.values.record import Record
 from statestore.items import read_row
 

@@ -10,8 +10,8 @@ from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.open_changes import OpenChanges, SettledSegment
 from processor.engine.protocol.pending import FanOut
 from processor.engine.protocol.segments import OpenChange, Segment, changes_key, make_segment
-from processor.engine.rounds.clock import VirtualClock
 from processor.engine.rounds.driver import make_driver
+from processor.engine.rounds.events import VirtualClock
 from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load

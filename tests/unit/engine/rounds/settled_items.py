@@ -6,7 +6,7 @@ from typing import Any
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.form_notes import PARTITION, read_form
+from processor.engine.rounds.decoding import FORMS, read_form
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
@@ -61,4 +61,4 @@ def letters(trial: Trial) -> Any:
 
 
 def settled(trial: Trial) -> dict[str, LearnedForm]:
-    return {note.column: note.settled for note in map(read_form, trial.store.partition(PARTITION))}
+    return {note.column: note.settled for note in map(read_form, trial.store.partition(FORMS))}

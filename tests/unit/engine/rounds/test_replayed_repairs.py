@@ -7,7 +7,7 @@ import pytest
 
 from processor.engine.protocol.replays import ReplayReport
 from processor.values.dead_letters import REPAIR, DeadLetter, reject_message, rejected_record, repair_record
-from processor.values.placeholders import PLACEHOLDER
+from processor.values.entity import PLACEHOLDER
 from processor.values.record import Rejected
 from statestore.items import next_fill
 from tests.unit.engine.protocol.replay_world import NARROW, World

@@ -16,9 +16,8 @@ from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.language.product.document import Gone, Match, Renderer
 from processor.values.record import Record
-from statestore.errors import Transient
 from statestore.keys import Key
-from statestore.store import Delete
+from statestore.store import Delete, Transient
 
 DEFINITIONS = {
     "entities.yaml": json.dumps({"user": {"key": ["id"], "columns": {"id": "int", "name": "string"}}}),

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from processor.job.landing.compare import LOOKS, missed_partitions
+from processor.job.landing.target import LOOKS, missed_partitions
 
 
 class Offsets:

@@ -11,7 +11,7 @@ from processor.job.run import run_job
 from processor.job.run.outages import OUTAGES, error_line, outage_of
 from processor.job.run.run_job import full_disk
 from registry.errors import LeaseLost, RegistryMissing, RegistryUnreachable
-from statestore.errors import Terminal
+from statestore.store import Terminal
 
 
 class JvmError(Exception):
@@ -46,7 +46,7 @@ def test_the_line_is_the_last_error_of_a_chain() -> None:
     chain = (
         "Traceback (most recent call last):\n  File x\nbotocore.exceptions.ClientError: broke\n\nThe cause of ...\n\n"
     )
-    text = f"{chain}Traceback (most recent call last):\n  File y\nstatestore.errors.Transient: table t: try again\n"
+    text = f"{chain}Traceback (most recent call last):\n  File y\nstatestore.store.Transient: table t: try again\n"
     assert error_line(RuntimeError(text)) == "table t: try again"
 
 
@@ -73,8 +73,8 @@ TASK = "Job aborted\nTraceback (most recent call last):\n  File x, line 1, in y\
             "registry",
         ),
         ("registry.errors.RegistryBusy: another edit holds the registry", "registry"),
-        ("statestore.errors.Transient: table t: writing: connection refused", "store"),
-        ("statestore.errors.Throttled: table t: writing: throttled", "store"),
+        ("statestore.store.Transient: table t: writing: connection refused", "store"),
+        ("statestore.store.Throttled: table t: writing: throttled", "store"),
         ("processor.errors.SchemaRegistryAway: the schema registry http://h does not answer", "schema registry"),
         ("processor.errors.KafkaError: the transaction failed: Timed out", "broker"),
     ],
@@ -93,7 +93,7 @@ def test_the_same_failure_of_the_driver_is_an_outage() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    ["processor.errors.Fenced: generation 1 lost its lease", "statestore.errors.Terminal: no table", "ValueError: x"],
+    ["processor.errors.Fenced: generation 1 lost its lease", "statestore.store.Terminal: no table", "ValueError: x"],
 )
 def test_a_failure_that_lasts_is_no_outage(error: str) -> None:
     assert outage_of(RuntimeError(TASK.format(error)), "the batch") is None

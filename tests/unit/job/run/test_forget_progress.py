@@ -1,8 +1,8 @@
 """A table forgets what its job remembers, but not that the source emptied a table, nor how it read decimals."""
 
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.form_notes import PARTITION, read_form, write_form
 from processor.engine.protocol.walks import FillGoal, TruncateGoal, Walk, read_walk, write_walk
+from processor.engine.rounds.decoding import FORMS, read_form, write_form
 from processor.job.run.binding import forget_progress
 from processor.values.decimal_forms import FormNote, LearnedForm
 from statestore.keys import Key
@@ -27,4 +27,4 @@ def test_the_form_of_decimals_stays_because_the_rows_were_read_by_it() -> None:
     note = FormNote("star", "price", LearnedForm("text", "star", 0, 1, 5))
     store.write(write_form(note))
     forget_progress(Plan(version=1, entities={}, products={}), store, lambda _: ())
-    assert [read_form(item) for item in store.partition(PARTITION)] == [note]
+    assert [read_form(item) for item in store.partition(FORMS)] == [note]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-import processor.job.run.product_topics as preparation
+import processor.job.run.topics as preparation
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.identity import SEQUENCES
@@ -14,7 +14,7 @@ from processor.engine.protocol.ledger import LedgerEntry, Mark, group_key, read_
 from processor.engine.rounds.events import JobEvent
 from processor.environment.settings.settings import Settings
 from processor.errors import OwnedByAnother
-from processor.job.run.product_topics import earlier_sequences
+from processor.job.run.topics import earlier_sequences
 from processor.language.definitions.load import load
 from statestore.memory import MemoryStore
 

@@ -18,7 +18,7 @@ from processor.job.run.open_job import RunRequest
 from processor.job.run.run_job import run_again, run_to_end
 from registry.errors import LeaseLost, RegistryUnreachable
 from registry.model import Lease
-from statestore.errors import Terminal, Transient
+from statestore.store import Terminal, Transient
 
 
 class Runs:

@@ -10,7 +10,7 @@ from processor.errors import BoundaryError, Fenced, Stopped
 from processor.job.run import run_job as module
 from processor.job.run.run_job import noted_end
 from registry.errors import RegistryMissing, RegistryUnreachable
-from statestore.errors import FencedWrite, Transient
+from statestore.store import FencedWrite, Transient
 
 
 class Notes:

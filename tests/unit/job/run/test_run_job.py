@@ -15,7 +15,7 @@ from processor.job.run import run_job as module
 from processor.job.run.job import Job
 from processor.job.run.run_job import run_job
 from processor.job.run.source import OffsetRanges
-from processor.job.run.source_topics import LOOK_SECONDS
+from processor.job.run.topics import LOOK_SECONDS
 from registry.errors import RegistryUnreachable
 from registry.model import Lease
 

@@ -16,7 +16,7 @@ from processor.job.run import outages
 from processor.job.run.monitor import StateKeeper
 from processor.job.run.outages import REGISTRY, SCHEMA_REGISTRY, STORE, SilentParts, places
 from registry.errors import RegistryMissing
-from statestore.errors import Terminal, Throttled, Transient
+from statestore.store import Terminal, Throttled, Transient
 
 SETTINGS = Settings(
     store="postgres",

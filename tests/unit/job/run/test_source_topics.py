@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from processor.errors import BoundaryError, KafkaError
-from processor.job.run.source_topics import GRACE_SECONDS, LOOK_SECONDS, SourceTopics
+from processor.job.run.topics import GRACE_SECONDS, LOOK_SECONDS, SourceTopics
 from registry.model import EpochBoundary
 
 USER = {"users": "user"}

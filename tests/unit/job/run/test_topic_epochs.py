@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from processor.job.kafka.admin import TopicDescription
-from processor.job.run.source_topics import record_boundary
+from processor.job.run.topics import record_boundary
 from registry.model import EpochBoundary
 
 

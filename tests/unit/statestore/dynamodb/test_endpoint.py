@@ -19,8 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from statestore.dynamodb.connections import Endpoint
 from statestore.dynamodb.retries import Patience
 from statestore.dynamodb.store import DynamoStore
-from statestore.errors import Transient
-from statestore.store import Query
+from statestore.store import Query, Transient
 
 QUERY = Query(slot="GSI_1", value="a")
 HASTY = Patience(attempts=2, connect_s=5.0, read_s=5.0, backoff_s=0.001)

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statestore.dynamodb import requests
-from statestore.errors import Terminal
 from statestore.items import FORMAT, Image, PendingKey, Row
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.store import Absent, AbsentOrBelow, Delete, Equals, Query, Write
+from statestore.store import Absent, AbsentOrBelow, Delete, Equals, Query, Terminal, Write
 from statestore.values import MAX_COLUMNS, decode
 from statestore.writes import merge_image, write_image
 

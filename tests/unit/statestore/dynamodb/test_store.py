@@ -13,9 +13,8 @@ import pytest
 
 from statestore.dynamodb.retries import Patience
 from statestore.dynamodb.store import DynamoStore
-from statestore.errors import Terminal, Throttled, Transient
 from statestore.keys import Key
-from statestore.store import Absent, Query, Refused, Write
+from statestore.store import Absent, Query, Refused, Terminal, Throttled, Transient, Write
 
 USER = Key("TABLE#user", "octocat")
 OTHER = Key("TABLE#user", "hubot")

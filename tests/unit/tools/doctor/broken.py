@@ -11,10 +11,9 @@ from processor.engine.protocol.identity import write_identity
 from processor.errors import PartError, PlanError
 from registry.errors import RegistryUnreachable
 from registry.model import JobStatus
-from statestore.errors import Terminal
 from statestore.keys import row_key
 from statestore.memory import MemoryStore
-from statestore.store import Write
+from statestore.store import Terminal, Write
 from tests.unit.tools.doctor.healthy import DURABLE, NOW, REGISTRY, TABLE, TIME, Healthy, fail
 
 REFUSED = ConnectionRefusedError(111, "Connection refused")

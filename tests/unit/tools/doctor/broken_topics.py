@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from processor.engine.protocol.form_notes import write_form
 from processor.engine.protocol.identity import replace_identity
+from processor.engine.rounds.decoding import write_form
 from processor.errors import SettingError
 from processor.job.kafka.admin import HIDDEN
 from processor.values.decimal_forms import FormNote, LearnedForm

@@ -11,7 +11,7 @@ from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.identity import write_identity
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.admin import ClusterState, GroupState, TopicState
-from processor.job.landing.states import landing_note
+from processor.job.landing.landing import landing_note
 from processor.language.definitions.load import load, read_directory
 from processor.values.record import Record
 from registry.model import Binding, EpochBoundary, JobStatus, KnownLanding, RegistryState, Snapshot

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from processor.tools.inspect.changes import history_lines
+from processor.tools.inspect.board import history_lines
 from registry.model import HistoryEntry
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

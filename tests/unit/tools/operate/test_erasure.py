@@ -11,7 +11,7 @@ import pytest
 from processor.cli.erase import erase_command
 from processor.cli.main import main
 from processor.environment.settings.settings import Settings
-from processor.job.landing.states import LandingState
+from processor.job.landing.landing import LandingState
 from processor.tools.inspect.rows import Reference
 from processor.tools.operate.erase import ErasureReport, Leftovers, RemovedLetters
 from processor.tools.operate.erasure import ErasureContext, certificate_lines, make_certificate

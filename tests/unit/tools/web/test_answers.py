@@ -10,7 +10,7 @@ import pytest
 
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError
-from processor.job.landing.states import LandingState
+from processor.job.landing.landing import LandingState
 from processor.tools.web import answers
 from processor.tools.web.answers import Cached, LookUpProblem
 from processor.tools.web.console import overview

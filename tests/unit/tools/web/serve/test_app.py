@@ -15,10 +15,9 @@ from processor.tools.web.serve import reader as look_ups
 from processor.tools.web.serve.app import document_app
 from processor.tools.web.serve.reader import StorePool
 from processor.tools.web.server import GuardRules
-from statestore.errors import Transient
 from statestore.keys import Key
 from statestore.memory import MemoryStore
-from statestore.store import Item
+from statestore.store import Item, Transient
 from tests.unit.tools.web.serve.scene import PRODUCTS, ServedState
 
 LOCAL = "http://127.0.0.1"
