@@ -152,6 +152,7 @@ def poison_few(night: Night) -> Moments:
 def poison_slow(night: Night) -> Moments:
     night.source.bad = 0.7
     yield Moment(name="70 % are bad, 4 a second", act="yes", words=(f"{night.name}.user",), within=240)
+    yield Moment(name="the share is above its limit", act="yes", words=("max_reject_share",), within=240)
     night.source.bad = 0.0
     yield from _started_after_poison(night)
 
@@ -173,7 +174,8 @@ def _started_after_poison(night: Night) -> Moments:
 
 
 def _dropped(night: Night) -> Moments:
-    """The end of an event with dead letters: a person gives them up."""
+    """The end of an event with dead letters: a person gives them up, once the job has read its topics."""
+    wait_until(night.up_to_date, START_SECONDS, "the job does not catch up")
     night.give("dead-letters", "drop", "--why", "the producer was wrong")
     yield WELL
 

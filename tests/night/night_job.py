@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import subprocess
+import urllib.request
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from typing import Any
 
 import psycopg
 
-from processor.environment.programs.program import free_port
+from processor.environment.programs.program import LOOPBACK, free_port
 from processor.environment.settings.settings import Settings, setting_flags
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.outbox import KafkaOutbox
@@ -35,6 +36,8 @@ END_SECONDS = 60.0
 START_AGAIN_SECONDS = 5.0
 RATE = 4.0
 """Records a second."""
+FEW = 40
+"""A lag of fewer records is none: they came in the last seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +69,7 @@ class JobProcess:
     arguments: list[str]
     port: int
     file: Path
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=lambda: {"STATESTORE_REJECT_WINDOW_SECONDS": "60"})
     again: bool = False
     asked: bool = False
     lines: list[LogLine] = field(default_factory=list)
@@ -236,12 +239,22 @@ class Night:
         self.job.start(*more)
         wait_until(lambda: self.job.said("open", began), START_SECONDS, "the job does not run again")
 
+    def up_to_date(self) -> bool:
+        """Whether the job has read its topics but for a few records, by its page."""
+        try:
+            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.job.port}/status.json", timeout=5) as answer:
+                report = json.load(answer)
+        except OSError:
+            return False
+        lags = [lag["records"] for lag in report["topics"].values()] if report and report["looked"] else [None]
+        return all(lag is not None and lag < FEW for lag in lags)
+
     def end(self) -> None:
         """Ends the records and the job."""
         self.source.ended.set()
         self.job.kill()
 
-    def run_verb(self, *words: str, seconds: float = 120.0) -> "subprocess.CompletedProcess[str]":
+    def run_verb(self, *words: str, seconds: float = 600.0) -> "subprocess.CompletedProcess[str]":
         """Runs a verb with the settings of the job."""
         command = [STATESTORE, *words, "--settings", str(self.file)]
         return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)

@@ -27,7 +27,8 @@ the cure.
 - **act** says what is right at the moment: yes, no, or well, where all voices must be green.
 - **after** is how long all five needed to agree. A moment that lasts shows its worst reading.
 - Times of Prometheus are shorter than those that ship: its windows and limits in seconds by {scale}, the ten minutes in which
-  it counts restarts by {restarts}. The lease lasts 6 s in place of 30 s, and `--outage-seconds` is a tenth of its default.
+  it counts restarts by {restarts}. The lease lasts 6 s in place of 30 s, and `--outage-seconds` and
+  the minutes in which bad records of a topic add up are a tenth of their defaults.
 
 Of {moments} moments, {faults} have a voice that is wrong.
 """
@@ -44,13 +45,13 @@ class Seen:
     faults: tuple[str, ...]
 
 
-def night_page(before: str, seen: Sequence[Seen], source: str, private: Sequence[str]) -> str:
-    """The page, with the sections of the page before it for events that were not played. `source`: the day and the commit;
+def night_page(before: str, seen: Sequence[Seen], day: str, private: Sequence[str]) -> str:
+    """The page, with the sections of the page before it for events that were not played. `day`: of the scene;
     `private`: texts of this machine that the page leaves out, such as the folder of the run."""
     sections = _sections(before)
     for event, moments in groupby(seen, lambda one: one.event):
         scaled = f" Here: {EVENTS[event].scaled}." if EVENTS[event].scaled else ""
-        lines = [f"Seen on {source}.{scaled}", "", *_table(list(moments), private)]
+        lines = [f"Seen on {day}.{scaled}", "", *_table(list(moments), private)]
         sections[_heading(event)] = "\n".join(lines)
     known = {heading: sections[heading] for heading in map(_heading, EVENTS) if heading in sections}
     head = INTRODUCTION.format(
@@ -88,14 +89,17 @@ def _cell(seen: Seen, reading: Reading | None, private: Sequence[str]) -> str:
         return ""
     if reading.colour == "green" and not seen.faults:
         return MARKS["green"]
-    return f"{MARKS[reading.colour]}: {shown_words(reading.words, private)}"
+    return f"{MARKS[reading.colour]}: {shown_words(reading.words, private, seen.moment.words)}"
 
 
-def shown_words(words: str, private: Sequence[str] = ()) -> str:
-    """The words as the page has them: without what is of this machine, and short."""
+def shown_words(words: str, private: Sequence[str] = (), cure: Sequence[str] = ()) -> str:
+    """The words as the page has them: without what is of this machine, and short. `cure`: what a short text must keep."""
     for text in private:
         words = words.replace(text, "")
     words = words.replace(f"{socket.gethostname()}:", "host:")
     words = re.sub(r"\b20\d\d-\d\d-\d\d (\d\d:\d\d:\d\d)", r"\1", words)
     words = " ".join(re.sub(r"([|<>*_\[\]])", r"\\\1", words.replace("`", "'")).split())
-    return words if len(words) <= MOST else f"{words[:MOST].rsplit(' ', 1)[0]} …"
+    if len(words) <= MOST:
+        return words
+    first = words[:MOST].rsplit(" ", 1)[0]
+    return " … ".join([first, *(word for word in cure if word in words and word not in first)]) + " …"

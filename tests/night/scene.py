@@ -9,7 +9,6 @@ that ship, with shorter times (`voices.scaled_rules`). Exit status 1 if a voice 
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import traceback
@@ -182,14 +181,8 @@ def required(name: str, cure: str) -> str:
 def write_page(page: Path, seen: Sequence[Seen], private: Sequence[str]) -> None:
     """Puts these moments into the page."""
     before = page.read_text(encoding="utf-8") if page.exists() else ""
-    source = f"{datetime.now(UTC):%Y-%m-%d}, commit {_commit()}"
-    page.write_text(night_page(before, seen, source, private), encoding="utf-8")
-
-
-def _commit() -> str:
-    """The commit of the checkout."""
-    words = ["git", "rev-parse", "--short", "HEAD"]
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    day = f"{datetime.now(UTC):%Y-%m-%d}"
+    page.write_text(night_page(before, seen, day, private), encoding="utf-8")
 
 
 def main() -> int:

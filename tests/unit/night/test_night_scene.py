@@ -53,8 +53,9 @@ def test_the_page_has_each_moment_and_nothing_of_this_machine() -> None:
     event = next(iter(EVENTS))
     moment = Moment(name="away", act="no")
     seen = Seen(event=event, moment=moment, readings=_readings("red"), seconds=3.0, faults=("a fault",))
-    page = night_page("", [seen], "2026-11-27, commit abc", ["/tmp/folder"])
+    page = night_page("", [seen], "2026-11-27", ["/tmp/folder"])
     assert "Of 1 moments, 1 have a voice that is wrong" in page
     assert "| away (**wrong**) | no | 3 s | **red**: start it again |" in page
     assert night_page(page, [], "another day", []) == page
     assert shown_words("at /tmp/folder: `a` | b", ["/tmp/folder"]) == r"at : 'a' \| b"
+    assert shown_words(f"{'a ' * 60}start it again", cure=["start it again"]).endswith("a … start it again …")
