@@ -86,13 +86,25 @@ class ColumnUsed(RegistryError):
         )
 
 
+class MovedToShared(RegistryError):
+    """An entity would leave its topic for one that several entities share."""
+
+    def __init__(self, entry: str, topic: str) -> None:
+        super().__init__(
+            f"{entry}: its rows have versions of another topic, and entities share the topic `{topic}`: keep its topic, or "
+            "declare a new entity with another name"
+        )
+
+
 class TopicTaken(RegistryError):
-    """Two entries would have one topic: entities and products of the whole registry share no topic."""
+    """Two entries would have one topic: of the whole registry, only entities that name their tables share one."""
 
     def __init__(self, entry: str, topic: str, owner: str, *, stored: bool, renamed: bool) -> None:
         cure = f"give {entry} another `topic`"
         if renamed:
             cure += f"; if this is a new name for {owner}, keep the old name: a registry entry has one name for ever"
+        elif {entry.split()[0], owner.split()[0]} == {"entity"}:
+            cure += "; if the topic has several tables, write `table` in each of its entities"
         super().__init__(
             f"{entry}: {owner}{' of the registry' if stored else ''} already has the topic `{topic}`; {cure}"
         )

@@ -83,7 +83,6 @@ entities = Table(
     ),
     Column("definition", JSON, nullable=False),
     Column("created_version", BigInteger, nullable=False, server_default=text("edit_version()")),
-    UniqueConstraint("topic", deferrable=True, initially="DEFERRED"),
     CheckConstraint("cardinality(key) > 0", name="entities_has_key_ck"),
     CheckConstraint("shards > 0", name="entities_has_shards_ck"),
 )
@@ -267,7 +266,11 @@ epochs = Table(
     Column("epoch", BigInteger, primary_key=True, autoincrement=False),
     Column("recorded_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column(
-        "entity", Text, nullable=False, server_default="", comment="the entity that read the topic then; empty: none"
+        "entity",
+        Text,
+        primary_key=True,
+        server_default="",
+        comment="the entity that read the topic then; empty: none",
     ),
     Column(
         "at_end",

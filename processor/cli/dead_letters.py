@@ -18,7 +18,7 @@ from processor.cli.stored_letters import ask, is_at, living_job, positions, read
 from processor.cli.verb import OPERATORS, WHY, FlagGroup, flag, natural, verb_with_actions
 from processor.counts import Count
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.decode import compare_columns
+from processor.engine.protocol.decode import TopicEntities, compare_columns
 from processor.engine.protocol.replays import DROPPED, ReplayReport, drop
 from processor.engine.rounds.decoding import FORMS, read_form
 from processor.environment.settings.resolve import open_registry
@@ -317,7 +317,7 @@ def full_text(letter: "DeadLetter", whole: Rejected, outcome: str, plan: Plan, f
 def _columns(rejected: Rejected, plan: Plan, forms: "Forms") -> Sequence[str]:
     """How the row differs from the declared columns; nothing where no entity reads the topic, or no row can be read."""
     record = rejected.record
-    entity = next((one.entity for one in plan.entities.values() if one.entity.topic == record.topic), None)
+    entity = TopicEntities(one.entity for one in plan.entities.values()).of_letter(rejected)
     if entity is None or rejected.cut is not None:
         return []
     compared = compare_columns(record, entity, forms.get(entity.name, NO_FORMS))

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import get_args
 
 from processor.cli.options import KAFKA, load_settings, reachable_settings
+from processor.cli.printing.output import row_lines
 from processor.cli.printing.terminal import warn
 from processor.cli.verb import AUTHORS, flag, natural, verb
-from processor.environment.settings.resolve import database_address
+from processor.environment.settings.resolve import database_address, resolve_schema_registry
 from processor.errors import SettingError, StatestoreError
+from processor.job.kafka.schemas import open_schemas
 from processor.language.definitions.json_schemas import schema_line, write_schemas
-from processor.language.definitions.load import ENTITIES, load_directory
-from processor.text import nearest, visible, visible_line
+from processor.language.definitions.load import ENTITIES, load, load_directory
+from processor.text import nearest, visible, visible_line, visible_lines
 from processor.tools.source.column_types import ConnectorModes, DecimalMode, TimeMode
 from processor.tools.source.draft import DraftEntity, drift_lines, entities_text, product_name, product_text
 from processor.tools.source.topics import kafka_entities, recorded_entities
@@ -57,11 +59,24 @@ def init(options: argparse.Namespace) -> int:
             return 1 if differences else 0
     else:
         header = [schema_line("entities"), "# Drafted by `statestore init`.", GUESSES]
-        _write(directory / ENTITIES, entities_text(found, header))
+        text = entities_text(found, header)
+        _write(directory / ENTITIES, text)
+        _show_rows(found, text, options)
     write_schemas(directory)
     if product is not None:
         _write(directory / f"{product_name(options.root)}.yaml", product)
     return 0
+
+
+def _show_rows(found: Sequence[DraftEntity], text: str, options: argparse.Namespace) -> None:
+    """Prints how the job reads some records of each topic by the drafted file."""
+    entities = load({ENTITIES: text}).entities
+    known = [draft for draft in found if draft.samples and draft.name in entities]
+    if known:
+        print("Records as the job reads them:")
+        schemas = open_schemas(resolve_schema_registry(load_settings(options).schema_registry))
+        for draft in known:
+            print(visible_lines(row_lines(draft.samples, entities, schemas)))
 
 
 def _draft(options: argparse.Namespace) -> Sequence[DraftEntity]:

@@ -25,6 +25,7 @@ from processor.cli.stored_letters import follow, living_job, read_stored_letters
 from processor.cli.verb import flag, positive, seconds, source_flags
 from processor.engine.plan.plan import EntityPlan, Plan
 from processor.engine.plan.row_image import declared_columns
+from processor.engine.protocol.decode import TopicEntities
 from processor.engine.protocol.replays import letter_position
 from processor.engine.rounds.decoding import shown_keys
 from processor.environment.settings.resolve import open_registry
@@ -263,11 +264,11 @@ def _letters(
 
 def _waiting(settings: Settings, plan: Plan) -> dict[tuple[str, str], str]:
     """(entity, encoded key) of the dead letters that wait -> the position of the record."""
-    entities = {entity.entity.topic: entity.entity for entity in plan.entities.values()}
+    entities = TopicEntities(entity.entity for entity in plan.entities.values())
     found: dict[tuple[str, str], str] = {}
     for letter, outcome in read_stored_letters(settings):
         record = letter.rejected.record
-        entity = entities.get(record.topic)
+        entity = entities.of_letter(letter.rejected)
         if entity is not None and not outcome:
             at = f"{record.topic}/{record.partition}/{record.offset}"
             found |= {(entity.name, keys.encode(key) or ""): at for key in shown_keys(record, entity)}
@@ -313,6 +314,8 @@ def source_lines(found: ComparedEntity, shown: int) -> Iterator[str]:
             f"  the table has no column {name}, so documents show null or an old value: correct `columns` of the entity"
         )
         yield visible_line(text)
+    if table.nulled:
+        yield visible_line(f"  a value that its type cannot hold compares as null: {', '.join(table.nulled)}")
     if table.left_out:
         reasons = ", ".join(f"{name} ({why})" for name, why in table.left_out.items())
         yield visible_line(f"  not compared: {reasons}")
@@ -329,6 +332,7 @@ def source_json(found: ComparedEntity, shown: int) -> dict[str, Any]:
         "moving": len(found.moving),
         "missing_columns": list(found.table.gone),
         "not_compared": dict(found.table.left_out),
+        "compared_as_null": list(found.table.nulled),
     }
 
 

@@ -35,6 +35,7 @@ from processor.job.metrics.status import (
     gate_lines,
     missing_text,
     moment,
+    nulled_lines,
     oldest_text,
     pause_text,
     requests_json,
@@ -166,6 +167,7 @@ def _open_lines(state: Mapping[str, Any]) -> Iterator[str]:
     if state["walks"]:
         yield f"  walks: {', '.join(state['walks'])}"
     yield from (f"  {one['text']}" for one in state.get("absent_columns", {}).values() if not one["loud"])
+    yield from (f"  {line}" for line in nulled_lines(state.get("counts", {})))
     letters = f"  {state['dead_letters']:,} dead letters in this run"
     yield letters + (f", the last: {state['last_dead_letter']}" if state["last_dead_letter"] else "")
     oldest = state["oldest_unpublished"]

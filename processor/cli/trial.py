@@ -14,6 +14,7 @@ from processor.cli.printing.output import (
     check_outputs,
     dead_letters_path,
     report_stopped_products,
+    row_lines,
     summary,
     to_records,
     write_dead_letters,
@@ -23,6 +24,7 @@ from processor.cli.printing.terminal import coloured, warn
 from processor.cli.verb import AUTHORS, DEAD_LETTER_FILE, DEFINITIONS, WITH_TESTS, flag, positive, seconds, verb
 from processor.counts import Count
 from processor.engine.plan.planning import plan_alone
+from processor.engine.protocol.epochs import topic_readers
 from processor.engine.protocol.gates import followed_topics
 from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.trial import Failure, Trial, batches, run_case
@@ -30,6 +32,7 @@ from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import read_settings
 from processor.errors import StatestoreError
 from processor.job.kafka.schemas import open_schemas
+from processor.job.metrics.status import nulled_lines
 from processor.language.definitions.load import files_below, load_directory, read_tests
 from processor.language.definitions.product_tests import Case, read_cases
 from processor.text import nearest_topic
@@ -52,6 +55,7 @@ SHOWN = 5
     flag("--batch", "records in a batch (default: all in one)", "N", type=positive),
     flag("--lag", "delay of every index, in seconds (default 0)", "K", type=seconds, default=0.0),
     flag("--settings", "settings file, for its table [schema_registry]", "FILE"),
+    flag("--show-rows", "print how each record reads, in a line"),
     flag("--strict", "exit with 1 at a dead letter or an unknown topic"),
     flag("--json", "print one JSON object: messages (unless --to), dead letters, unknown topics, counts"),
     epilog=COUNTS,
@@ -70,13 +74,15 @@ def try_topics(options: argparse.Namespace) -> int:
         schemas=open_schemas(resolve_schema_registry(settings.schema_registry)),
     )
     unknown: Counter[str] = Counter()
-    known = {entity.topic: name for name, entity in definitions.entities.items()}
+    known = topic_readers({name: entity.topic for name, entity in definitions.entities.items()})
     ends = followed_topics(trial.plan)
     expected = {*known, *ends, *(entity.transactions for entity in definitions.entities.values())}
     seen: set[str] = set()
     letters: list[Rejected] = []
     try:
         for chunk in batches(_counted(read_records(options.source), expected, unknown, seen), options.batch):
+            if options.show_rows:
+                warn(*row_lines(chunk, definitions.entities, trial.schemas))
             trial.batch(chunk)
             trial.background_work()
         trial.finish()
@@ -84,7 +90,7 @@ def try_topics(options: argparse.Namespace) -> int:
         letters += map(rejected_record, trial.rejects.messages)
         write_dead_letters(letters, dead_letters_path(options.dead_letters, options.to))
         unseen = {topic: name for topic, name in known.items() if topic not in seen}
-        warn(*_complaints(letters, unknown, unseen), *_part_lines(trial.tally, ends - seen))
+        warn(*_complaints(letters, unknown, unseen), *nulled_lines(trial.tally), *_part_lines(trial.tally, ends - seen))
     published = list(to_records(trial.published.messages))
     if options.to or not options.json:
         write_published(published, options.to or "-")

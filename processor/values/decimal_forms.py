@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from processor.finding import Finding, ok, warning
 from processor.values.entity import MAX_DIGITS, ColumnType, DecimalForm, Entity
-from processor.values.reasons import beyond, unexpected
+from processor.values.reasons import Mismatch, beyond, unexpected
 from processor.values.record import Record, Value
 
 NUMERIC: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -49,7 +49,7 @@ def to_int(value: Any, column_type: ColumnType) -> int:
     if type(value) is float:
         value = _from_float(value, column_type)
     if type(value) is not Decimal or not value.is_finite():
-        raise unexpected(column_type, value, _cure(value))
+        raise _no_number(column_type, value)
     if value.adjusted() >= MAX_DIGITS:
         raise beyond(column_type, value, _LIMIT)
     if value != value.to_integral_value():
@@ -101,7 +101,7 @@ def to_number(value: Any, column_type: ColumnType) -> int | Decimal:
                 raise beyond(column_type, value, _LIMIT) from None
         case {"scale": int(scale), "value": str(text), **rest} if not rest and abs(scale) <= _MAX_SCALE:
             return decode_decimal(text, scale, column_type, stated=True)
-    raise unexpected(column_type, value, _cure(value))
+    raise _no_number(column_type, value)
 
 
 def decode_decimal(value: str, scale: int | None, column_type: ColumnType, *, stated: bool = False) -> Decimal:
@@ -116,13 +116,15 @@ def decode_decimal(value: str, scale: int | None, column_type: ColumnType, *, st
     return Decimal(unscaled).scaleb(-scale, _EXACT)
 
 
-def _cure(value: Any) -> str:
-    """What to do about text that is not read as a number here. A word of letters is hardly ever bytes."""
+def _no_number(column_type: ColumnType, value: Any) -> Mismatch:
+    """The error of a value that is not read as a number here. A word of letters is hardly ever bytes."""
+    if isinstance(value, Decimal):
+        return unexpected(column_type, value, unrepresentable=not value.is_finite())
     if not isinstance(value, str) or NUMERIC.fullmatch(value):
-        return ""
+        return unexpected(column_type, value)
     if ENDLESS.fullmatch(value):
-        return _INFINITE
-    return _BYTES if not value.isalpha() and unscaled_of(value) is not None else ""
+        return unexpected(column_type, value, _INFINITE, unrepresentable=True)
+    return unexpected(column_type, value, _BYTES if not value.isalpha() and unscaled_of(value) is not None else "")
 
 
 def unscaled_of(text: str) -> int | None:
@@ -141,7 +143,7 @@ def unscaled_of(text: str) -> int | None:
 def _from_float(number: float, column_type: ColumnType, value: Any = None) -> Decimal:
     result = Decimal(repr(number))
     if not result.is_finite():
-        raise unexpected(column_type, number if value is None else value, code="column-range")
+        raise beyond(column_type, number if value is None else value, "")
     return result
 
 

@@ -113,6 +113,7 @@ DEBEZIUM_FORMATS: Final = (None, "debezium", "flattened", "cloudevents")
 TruncateChoice = Literal["refuse", "ignore", "delete"]
 KeepChoice = Literal["all", "declared"]
 AbsentChoice = Literal["null", "keep"]
+UnrepresentableChoice = Literal["refuse", "null"]
 CompareWord = Literal["ci", "trimmed"]
 Compare = tuple[CompareWord, ...]
 """How text compares, where not by its code points. `ci`: upper and lower case are one. `trimmed`: spaces at the end do not
@@ -204,6 +205,9 @@ class Entity:
     absent: AbsentChoice | Mapping[str, AbsentChoice] | None = None
     """What declared columns, or some of them, have where a record lacks them: null, or the stored value. None: null, and `doctor`
     names them."""
+    unrepresentable: UnrepresentableChoice | Mapping[str, UnrepresentableChoice] | None = None
+    """What becomes of a value of the source that the declared type cannot hold, in all columns or in some: the record is a dead
+    letter (`refuse`, the default), or the value is null."""
     not_null: frozenset[str] = frozenset()
     """The columns in which the source has no null: null there means a value that the source did not send."""
     table: str = ""
@@ -225,6 +229,12 @@ class Entity:
     def absent_choice(self, column: str) -> AbsentChoice | None:
         """What the entity says of a column that a record lacks."""
         return self.absent.get(column) if isinstance(self.absent, Mapping) else self.absent
+
+    def nulls(self, column: str) -> bool:
+        """Whether a value that the column's type cannot hold becomes null. Never in a column of the key."""
+        said = self.unrepresentable
+        choice = said.get(column) if isinstance(said, Mapping) else said
+        return choice == "null" and column not in self.key
 
     def learns(self, column: str) -> bool:
         """Whether a record settles the form of text in a column: the column has a scale, so bytes can be read, and the entity

@@ -1,19 +1,25 @@
-"""The framing of records whose schema a Confluent-compatible schema registry keeps, and who reads them.
+"""The framings of records whose schema a registry keeps, one for each kind of registry, and who reads them.
 
-    byte 0      the magic byte 0; no JSON text begins with it
-    bytes 1-4   the id of the schema, big-endian
-    the rest    the body: Avro, JSON, or Protobuf after the indexes of its message
+    kind        framing
+    confluent   byte 0, an id of 4 bytes (big-endian), the body
+    apicurio    the same, or an id of 8 bytes, whose first 4 are 0; or the id in the header `apicurio.value.globalId` or
+                `apicurio.value.contentId` (8 bytes, `key` for the key), and the bare body
+    glue        byte 3, a byte for the compression (0: none, 5: zlib), the 16 bytes of the schema version's UUID, the body
 
-Other registries frame their records otherwise, and statestore reads none of these:
+A body is Avro, JSON or Protobuf. No JSON text begins with byte 0 or 3. Before a message of Protobuf, Confluent writes the indexes
+of its type in the file, AWS Glue the place of its full name among the sorted ones, and Apicurio a small message with its name.
 
-    AWS Glue        byte 3, a byte for the compression (0, or 5 for zlib), and the 16 bytes of the schema version's UUID
-    Apicurio        byte 0 and an id of 8 bytes, whose first 4 are 0: no id of Confluent is 0
-    in headers      of Apicurio (`apicurio.value.globalId`), Confluent (`__value_schema_id`), Azure (`content-type`)
+Two framings have no kind: nobody reads Confluent's ids in headers (`__value_schema_id`), nor those of Azure (`content-type`).
+
+Sources, read on 2026-11-27: github.com/Apicurio/apicurio-registry (serdes: DefaultHeadersHandler, OptimisticFallbackIdHandler,
+ProtobufSerializer), github.com/awslabs/aws-glue-schema-registry (MessageIndexFinder, ProtobufWireFormatEncoder),
+docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop.
 
 This module fetches nothing and knows no format. `processor.job.kafka` has the reader that asks a registry.
 """
 
-from collections.abc import Iterable
+import zlib
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple, Protocol
 from uuid import UUID
 
@@ -22,7 +28,7 @@ from processor.values.reasons import Mismatch
 from processor.values.record import Record, Value
 
 HEAD: Final = 5
-"""Bytes of the magic byte and the id."""
+"""Bytes of Confluent's magic byte and id."""
 
 
 class SchemedValue(NamedTuple):
@@ -36,43 +42,157 @@ class SchemedValue(NamedTuple):
 
 Part = Literal["key", "value"]
 """A part of a record."""
-_GLUE: Final = b"\x03"
-_GLUE_HEAD: Final = 18
+SchemaId = int | str
+"""Of a schema in its registry: a number, `globalId 13`, `contentId 13`, or a UUID."""
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class Framed(NamedTuple):
+    """The framing of one part of a record. `id`: None where the data ends before it; `head`: bytes before the body; `zipped`:
+    whether zlib compressed the body; `header`: the header that names the schema; `json`: whether a header says that
+    the body is Avro in its JSON encoding."""
+
+    id: SchemaId | None
+    head: int
+    zipped: bool = False
+    header: str = ""
+    json: bool = False
+
+    @property
+    def says(self) -> str:
+        """How the framing shows the schema, for people."""
+        if self.header:
+            return f"the id of its schema is in the header {self.header}"
+        zipped = ", compressed by zlib" if self.zipped else ""
+        return "it ends before the id of its schema" if self.id is None else f"schema {self.id}{zipped}"
+
+
+class Framing(NamedTuple):
+    """How a registry's clients frame records. `kind`: the word of `kind` in [schema_registry] that reads them, empty where no job
+    does. `message`: how the body of Protobuf names its message."""
+
+    kind: str
+    registry: str
+    in_bytes: Callable[[bytes], Framed | None]
+    in_headers: Callable[[Headers, Part], Framed | None] | None = None
+    message: Literal["path", "place", "name"] = "path"
+
+    def find(self, data: bytes, headers: Headers, part: Part) -> Framed | None:
+        """The framing of this part of a record; None where it has another one, or none."""
+        if headers and self.in_headers is not None and (framed := self.in_headers(headers, part)) is not None:
+            return framed
+        return self.in_bytes(data)
+
+
 _LONG_HEAD: Final = 9
 """Bytes of the magic byte and an id of 8 bytes."""
-_COMPRESSIONS: Final = {0: "not compressed", 5: "compressed by zlib"}
-_ID_HEADERS: Final = (
-    ("apicurio.{}.globalId", "the Apicurio Registry"),
-    ("apicurio.{}.contentId", "the Apicurio Registry"),
-    ("apicurio.{}.contentHash", "the Apicurio Registry"),
-    ("apicurio.{}.artifactId", "the Apicurio Registry"),
-    ("__{}_schema_id", "Confluent's registry, with ids in headers"),
+_GLUE_HEAD: Final = 18
+_COMPRESSIONS: Final = {0: False, 5: True}
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Of a body that was compressed."""
+
+
+def _confluent(data: bytes) -> Framed | None:
+    if data[:1] != b"\0":
+        return None
+    number = int.from_bytes(data[1:HEAD], "big")
+    if len(data) < HEAD:
+        return Framed(None, len(data))
+    return Framed(number, HEAD) if number else None  # no id of Confluent is 0
+
+
+def _apicurio(data: bytes) -> Framed | None:
+    if data[:1] != b"\0":
+        return None
+    for head in (HEAD, _LONG_HEAD):  # ids are above 0, and fit in 4 bytes
+        if len(data) >= head and (number := int.from_bytes(data[1:head], "big")):
+            return Framed(number, head)
+    return Framed(None, len(data))
+
+
+def _apicurio_headers(headers: Headers, part: Part) -> Framed | None:
+    for name, value in reversed(headers):
+        if name.startswith("apicurio.") and name in _APICURIO_IDS[part]:
+            number = int.from_bytes(value or b"", "big") if len(value or b"") == 8 else 0
+            encoded = (f"apicurio.{part}.encoding", b"JSON") in headers
+            return Framed(f"{name.rpartition('.')[2]} {number}" if number else None, 0, header=name, json=encoded)
+    for name, _ in headers:
+        if name in (f"apicurio.{part}.contentHash", f"apicurio.{part}.artifactId"):
+            return Framed(None, 0, header=name)
+    return None
+
+
+_APICURIO_IDS: Final = {part: (f"apicurio.{part}.globalId", f"apicurio.{part}.contentId") for part in ("key", "value")}
+
+
+def _glue(data: bytes) -> Framed | None:
+    if data[:1] != b"\3" or (len(data) >= 2 and data[1] not in _COMPRESSIONS):
+        return None
+    if len(data) < _GLUE_HEAD:
+        return Framed(None, len(data))
+    return Framed(str(UUID(bytes=data[2:_GLUE_HEAD])), _GLUE_HEAD, _COMPRESSIONS[data[1]])
+
+
+def _none(data: bytes) -> None:
+    return None
+
+
+def _confluent_headers(headers: Headers, part: Part) -> Framed | None:
+    name = f"__{part}_schema_id"
+    return Framed(None, 0, header=name) if any(name == found for found, _ in headers) else None
+
+
+def _azure_headers(headers: Headers, part: Part) -> Framed | None:
+    kind = dict(headers).get("content-type") or b""
+    found = part == "value" and kind.startswith(b"avro/binary") and b"+" in kind
+    return Framed(None, 0, header="content-type") if found else None
+
+
+CONFLUENT: Final = Framing("confluent", "a registry with Confluent's API", _confluent)
+FRAMINGS: Final = {
+    framing.kind: framing
+    for framing in (
+        CONFLUENT,
+        Framing("apicurio", "the Apicurio Registry", _apicurio, _apicurio_headers, message="name"),
+        Framing("glue", "the AWS Glue Schema Registry", _glue, message="place"),
+    )
+}
+"""The framings that a job reads, by the kind of their registry."""
+_UNREAD: Final = (
+    Framing("", "Confluent's registry, with ids in headers", _none, _confluent_headers),
+    Framing("", "the registry of Azure Event Hubs", _none, _azure_headers),
 )
-"""Headers with the id of a schema, and the registries that keep it. Each has the part of the record in its name."""
 
 
 class FramedReader(Protocol):
-    """Reads framed data by schemas that it holds."""
+    """Reads the framed parts of records by schemas that it holds. `framing`: that of its registry."""
 
-    def fetch(self, ids: Iterable[int]) -> None:
-        """Asks the registry for the schemas that the reader does not hold yet. Raises SchemaRegistryAway when the registry
-        does not answer, and SettingError when it refuses the settings."""
+    @property
+    def framing(self) -> Framing: ...
 
-    def read(self, data: bytes) -> SchemedValue:
-        """The value of framed data whose schema was fetched. Asks nobody. Raises ValueError with the reason why there is
+    def fetch(self, record: Record) -> None:
+        """Asks the registry for the schemas of a record that the reader does not hold yet. Raises SchemaRegistryAway when the
+        registry does not answer, and SettingError when it refuses the settings."""
+
+    def read(self, record: Record, part: Part) -> SchemedValue:
+        """The value of a framed part whose schema was fetched. Asks nobody. Raises ValueError with the reason why there is
         none."""
 
 
 class NoSchemas:
-    """The reader of a job without a schema registry: it refuses framed data."""
+    """The reader of a job without a schema registry: it refuses framed data. `framing`: of the registry that the settings name,
+    if nobody asks it."""
 
-    def fetch(self, ids: Iterable[int]) -> None:
+    def __init__(self, framing: Framing = CONFLUENT) -> None:
+        self.framing = framing
+
+    def fetch(self, record: Record) -> None:
         """Nothing to ask."""
 
-    def read(self, data: bytes) -> SchemedValue:
-        refuse_long_id(data)
-        number = framed_id(data)
-        schema = "without a whole schema id" if number is None else f"with schema {number}"
+    def read(self, record: Record, part: Part) -> SchemedValue:
+        refuse_headers(record, part, self.framing)
+        framed = self.framing.find(_data(record, part), record.headers, part)
+        schema = "without a whole schema id" if framed is None or framed.id is None else f"with schema {framed.id}"
         raise Mismatch(
             f"framed for a schema registry, {schema}, and the settings name no registry: give [schema_registry] in the "
             "settings file",
@@ -84,45 +204,70 @@ NO_SCHEMAS: Final = NoSchemas()
 
 
 def is_framed(data: bytes | None) -> bool:
-    """Whether data begins with the magic byte."""
-    return data is not None and data[:1] == b"\0"
+    """Whether data begins with the magic byte of a registry."""
+    return data is not None and data[:1] in (b"\0", b"\3")
 
 
-def framed_id(data: bytes) -> int | None:
-    """The schema id of framed data. None where the data ends before."""
-    return int.from_bytes(data[1:HEAD], "big") if len(data) >= HEAD else None
+def _data(record: Record, part: Part) -> bytes:
+    return (record.key if part == "key" else record.value) or b""
 
 
-def refuse_long_id(data: bytes) -> None:
-    """Raises Mismatch for framed data whose id has 8 bytes."""
-    if framed_id(data) == 0:
-        number = int.from_bytes(data[1:_LONG_HEAD], "big") if len(data) >= _LONG_HEAD else 0
-        shown = f"its id {number} has 8 bytes" if number else "its id is 0"
-        raise _other_registry(
-            "the Apicurio Registry", shown, "let the producer use Apicurio's `Legacy4ByteIdHandler`, or write JSON"
+def body_of(data: bytes, framed: Framed) -> bytes:
+    """The body behind a framing. Raises ValueError where it cannot be decompressed."""
+    if not framed.zipped:
+        return data[framed.head :]
+    unzip = zlib.decompressobj()
+    try:
+        body = unzip.decompress(data[framed.head :], MOST_BYTES)
+    except zlib.error as error:
+        raise ValueError(f"the body is not compressed by zlib: {error}") from None
+    if not unzip.eof or unzip.unused_data:
+        raise ValueError("the compressed body ends early, has bytes after its end, or is larger than 64 MiB")
+    return body
+
+
+def any_framing(record: Record, part: Part) -> Framed | None:
+    """The framing of a part of a record, whatever registry its schema has. None where it shows none."""
+    found = (framing.find(_data(record, part), record.headers, part) for framing in FRAMINGS.values())
+    return next((framed for framed in found if framed is not None), None)
+
+
+def bare_body(record: Record, part: Part) -> bytes:
+    """The body of a part behind any framing; the whole part where it has none, or cannot be decompressed."""
+    data, framed = _data(record, part), any_framing(record, part)
+    try:
+        return data if framed is None else body_of(data, framed)
+    except ValueError:
+        return data
+
+
+def refuse_headers(record: Record, part: Part, own: Framing) -> None:
+    """Raises Mismatch for a part of a record whose headers name a schema of another registry than that of `own`."""
+    for framing in (*FRAMINGS.values(), *_UNREAD) if record.headers else ():
+        if framing.kind == own.kind or framing.in_headers is None:
+            continue
+        if (framed := framing.in_headers(record.headers, part)) is not None:
+            raise _other_registry(framing, framed, own)
+
+
+def refuse_other_registry(record: Record, part: Part, own: Framing) -> None:
+    """Raises Mismatch for a part of a record that another registry frames than that of `own`. For parts that are no JSON."""
+    refuse_headers(record, part, own)
+    for framing in FRAMINGS.values():
+        if framing.kind != own.kind and (framed := framing.in_bytes(_data(record, part))) is not None:
+            raise _other_registry(framing, framed, own)
+
+
+def _other_registry(framing: Framing, framed: Framed, own: Framing) -> Mismatch:
+    """The error of a record that another registry frames."""
+    cure = "let the producer write JSON, or the framing of a kind that statestore reads"
+    if framing.kind:
+        cure = (
+            f'write kind = "{framing.kind}" in [schema_registry] of the settings file, or let the producer write JSON'
         )
-
-
-def refuse_other_registry(record: Record, part: Part) -> None:
-    """Raises Mismatch for a part of a record that another registry frames. For parts that are framed, or no JSON."""
-    data, names = (record.key if part == "key" else record.value) or b"", dict(record.headers)
-    for pattern, registry in _ID_HEADERS:
-        if (name := pattern.format(part)) in names:
-            raise _other_registry(registry, f"the id of its schema is in the header {name}")
-    if part == "value" and b"+" in (kind := names.get("content-type") or b"") and kind.startswith(b"avro/binary"):
-        raise _other_registry("the registry of Azure Event Hubs", "the header content-type names its schema")
-    if data[:1] == _GLUE and len(data) >= _GLUE_HEAD and data[1] in _COMPRESSIONS:
-        version = UUID(bytes=data[2:_GLUE_HEAD])
-        raise _other_registry("the AWS Glue Schema Registry", f"schema version {version}, {_COMPRESSIONS[data[1]]}")
-
-
-def _other_registry(registry: str, what: str, cure: str = "") -> Mismatch:
-    """The error of a record that nobody reads here."""
-    cure = cure or "let the producer write JSON, or Confluent's framing"
+    plain = f"framed for {framing.registry}, and the job reads the framing of {own.registry}: {cure}"
     return Mismatch(
-        f"framed for {registry}: {what}; statestore reads Confluent's framing, with ids of 4 bytes: {cure}",
-        "other-registry",
-        f"framed for {registry}; statestore reads Confluent's framing, with ids of 4 bytes: {cure}",
+        f"framed for {framing.registry}: {framed.says}; {plain.partition(', and ')[2]}", "other-registry", plain
     )
 
 
@@ -131,20 +276,15 @@ def framed(number: int, body: bytes) -> bytes:
     return b"\0" + number.to_bytes(HEAD - 1, "big") + body
 
 
-def schema_ids(record: Record) -> set[int]:
-    """The ids of the schemas that a record needs: of its key, and of its value."""
-    needed = [data for data in (record.key, record.value) if data is not None and is_framed(data)]
-    return {number for number in map(framed_id, needed) if number} if needed else set()
-
-
 def bare_value(record: Record, schemas: FramedReader) -> Any:
     """The value of a record without its schema; None where nobody can read it. Raises SchemaRegistryAway."""
+    data = record.value
     try:
-        if is_framed(record.value):
-            schemas.fetch(schema_ids(record))
-            value: Any = schemas.read(record.value or b"")
+        if data is not None and schemas.framing.find(data, record.headers, "value") is not None:
+            schemas.fetch(record)
+            value: Any = schemas.read(record, "value")
         else:
-            value = None if record.value is None else canonical_json.loads(record.value)
+            value = None if data is None else canonical_json.loads(data)
     except ValueError:
         return None
     if type(value) is SchemedValue:

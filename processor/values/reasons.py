@@ -35,8 +35,9 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
         f"let the producer write by the schema that it names; {SEND_AGAIN}",
     ),
     "other-registry": RejectReason(
-        "the record is framed for AWS Glue's, Apicurio's or another registry, which statestore does not read",
-        f"let the producer write JSON, or Confluent's framing with ids of 4 bytes; {SEND_AGAIN}",
+        "the record is framed for a registry of another kind than [schema_registry] names, or of none that statestore reads",
+        "write the `kind` that the reason names into [schema_registry], then replay; else let the producer write JSON; "
+        f"{SEND_AGAIN}",
     ),
     "not-utf8": RejectReason(
         "the key or the value is not text in UTF-8", f"let the producer write UTF-8; {SEND_AGAIN}"
@@ -61,8 +62,9 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
         f"correct `topic` or the columns of the entity, then replay; else let a transform write rows; {SEND_AGAIN}",
     ),
     "other-table": RejectReason(
-        "the record is of another table than the entity: it has no declared column outside the key",
-        "write `table` in the entity, then replay: the job ignores the records of other tables",
+        "the record is of another table than the entity: it has no declared column outside the key; or it names no table, and "
+        "the entity has `table`",
+        "write `table` in the entity, and `format` if null values are refused, then replay",
     ),
     "delete-unsaid": RejectReason(
         "a member of the row may say that the row is deleted, and the entity does not explain it",
@@ -82,7 +84,8 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
     ),
     "column-range": RejectReason(
         "a number or a time is beyond the range of its column",
-        f"declare `json` for an `int`, then replay; else correct the value at the source; {SEND_AGAIN}",
+        "declare `unrepresentable` of the column, or `json` for an `int`, then replay; else correct the value at the source; "
+        f"{SEND_AGAIN}",
     ),
     "not-sent": RejectReason(
         "a value holds the placeholder of Debezium inside, or an update of the key lacks columns: a part of the row was not sent",
@@ -153,33 +156,46 @@ _READABLE_BITS: Final = 4096
 
 
 class Mismatch(ValueError):
-    """A value does not fit. `plain`: the reason without the value; `code`: its kind."""
+    """A value does not fit. `plain`: the reason without the value; `code`: its kind; `unrepresentable`: whether the source may
+    hold the value, and no value of the declared type is equal to it, such as infinity."""
 
-    def __init__(self, reason: str, code: ReasonCode, plain: str | None = None) -> None:
+    def __init__(
+        self, reason: str, code: ReasonCode, plain: str | None = None, *, unrepresentable: bool = False
+    ) -> None:
         super().__init__(reason)
         self.plain, self.code = reason if plain is None else plain, code
+        self.unrepresentable = unrepresentable
 
 
-def unexpected(expected: object, value: Any, why: str = "", code: ReasonCode = "column-type") -> Mismatch:
+def unexpected(
+    expected: object, value: Any, why: str = "", code: ReasonCode = "column-type", *, unrepresentable: bool = False
+) -> Mismatch:
     """The error `expected int, found text 'abc'`, followed by `why` in parentheses."""
     found, kind = describe_value(value), _kind(value)
     end = f" ({why})" if why else ""
-    return Mismatch(f"expected {expected}, found {found}{end}", code, f"expected {expected}, found {kind}{end}")
+    plain = f"expected {expected}, found {kind}{end}"
+    return Mismatch(f"expected {expected}, found {found}{end}", code, plain, unrepresentable=unrepresentable)
 
 
 def beyond(expected: object, value: Any, limit: str) -> Mismatch:
     """The same error for a number or a time that its column cannot hold."""
-    return unexpected(expected, value, limit, "column-range")
+    return unexpected(expected, value, limit, "column-range", unrepresentable=True)
 
 
 def within(place: str, error: ValueError, code: ReasonCode | None = None) -> Mismatch:
     """The error, with the place of the value before it, and with another code if given."""
-    return Mismatch(f"{place}: {error}", code or reason_code(error), f"{place}: {plain_reason(error)}")
+    plain = f"{place}: {plain_reason(error)}"
+    return Mismatch(f"{place}: {error}", code or reason_code(error), plain, unrepresentable=is_unrepresentable(error))
 
 
 def reason_code(error: ValueError) -> ReasonCode:
     """The code of the reason; `other` for an error that carries none."""
     return error.code if isinstance(error, Mismatch) else "other"
+
+
+def is_unrepresentable(error: ValueError) -> bool:
+    """Whether the source may hold the value of the error, and the declared type has none that is equal to it."""
+    return isinstance(error, Mismatch) and error.unrepresentable
 
 
 def plain_reason(error: ValueError) -> str:

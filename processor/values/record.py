@@ -57,7 +57,8 @@ class Change(NamedTuple):
     empty where there is none; None for every other change. `transaction`: of the record, where its entity has such records.
     `absent`: the declared columns that the record lacks, if any. `former`: the key that a row had before, where the record
     moves it to another key. `others`: the record's changes of other rows, the deletes of former keys too. `part`: the place
-    among the changes of the record. Each has the record's version, and the record counts by the first."""
+    among the changes of the record. Each has the record's version, and the record counts by the first. `nulled`: the columns
+    with a value that their type cannot hold, which is null in `row`."""
 
     entity: str
     key: tuple[Value, ...]
@@ -71,6 +72,7 @@ class Change(NamedTuple):
     former: tuple[Value, ...] | None = None
     others: "tuple[Change, ...]" = ()
     part: int = 0
+    nulled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

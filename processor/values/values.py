@@ -46,8 +46,8 @@ _INFINITE_NANOSECONDS: Final = (-(2**63), 2**63 - 1)
 _TRUTH: Final = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 _MIDNIGHT: Final = re.compile(r"(?<=[0-9]{2})[Tt :]00:00:00(?:\.0+)?Z?\Z")
 _COLON: Final = re.compile(r"\A([0-9]{4}-[0-9]{2}-[0-9]{2}):(?=[0-9]{2}:)")
-_NO_YEAR: Final = re.compile(r"-?infinity|[+-][0-9]{4,}-.*")
-"""Texts of Debezium for PostgreSQL's infinity, for years before 0001 and for years after 9999."""
+_NO_YEAR: Final = re.compile(r"-?infinity|[+-][0-9]{4,}-.*|[0-9]{4,}-.* BC|[0-9]{5,}-.*")
+"""Texts of Debezium and of PostgreSQL for infinity, for years before 0001 and for years after 9999."""
 
 
 def to_date(value: Any, column_type: ColumnType) -> str:
@@ -73,7 +73,7 @@ def to_timestamp(value: Any, column_type: ColumnType, unit: TimestampUnit | None
     if unit is None:
         raise unexpected(column_type, value, _NO_UNIT)
     if unit == "ns" and count in _INFINITE_NANOSECONDS:  # 64 bits of nanoseconds end in the year 2262
-        raise unexpected(column_type, value, _INFINITE)
+        raise unexpected(column_type, value, _INFINITE, unrepresentable=True)
     digits = _FRACTION_DIGITS[unit]
     seconds, fraction = divmod(count, 10**digits)
     if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
@@ -119,7 +119,8 @@ def _timestamp_of_text(text: str, column_type: ColumnType) -> str:
 
 
 def _unread_time(text: str, column_type: ColumnType) -> ValueError:
-    return unexpected(column_type, text, _YEARS if _NO_YEAR.fullmatch(text) else "")
+    endless = _NO_YEAR.fullmatch(text) is not None
+    return unexpected(column_type, text, _YEARS if endless else "", unrepresentable=endless)
 
 
 def _timestamp_text(moment: datetime, fraction: str) -> str:

@@ -18,6 +18,7 @@ from registry.errors import (
     ColumnUsed,
     DefinitionChanged,
     Malformed,
+    MovedToShared,
     RootChanged,
     SlotRetires,
     TopicTaken,
@@ -90,7 +91,7 @@ def apply(stored: Snapshot, required: Requirements, has_run: Collection[str]) ->
         ),
     )
     change = finish(stored, change)
-    _check_topics(edited(stored, change), required)
+    _check_topics(stored, edited(stored, change), required)
     return change
 
 
@@ -266,11 +267,12 @@ def _check_roots(stored: Snapshot, required: Requirements, has_run: Collection[s
             raise RootChanged(product.name, old, product.root)
 
 
-def _check_topics(after: Snapshot, required: Requirements) -> None:
-    """Checks that no two entities or products of the registry have one topic.
+def _check_topics(before: Snapshot, after: Snapshot, required: Requirements) -> None:
+    """Checks that no two entities or products of the registry have one topic, but entities that each name their table. Such an
+    entity begins with the topic: one with rows does not come to it, since the versions of its rows are those of another topic.
 
     Args:
-        after: the registry as the requirements would make it.
+        before: the registry. after: as the requirements would make it.
 
     Raises:
         TopicTaken: two have. The error blames an entry of the requirements.
@@ -281,10 +283,15 @@ def _check_topics(after: Snapshot, required: Requirements) -> None:
     }
     entries = [(f"entity {one.name}", one.topic) for one in after.entities]
     entries += [(f"product {one.name}", one.topic) for one in (*after.products, *after.waiting)]
+    sharing = {f"entity {one.name}" for one in after.entities if one.definition.get("table")}
+    topics = {one.name: one.topic for one in before.entities}
+    moved = {f"entity {one.name}" for one in after.entities if topics.get(one.name, one.topic) != one.topic}
     owners: dict[str, str] = {}
     for entry, topic in sorted(entries, key=lambda one: one[0] in named):
         owner = owners.setdefault(topic, entry)
-        if owner != entry:
+        if owner != entry and (came := {owner, entry} & moved) and {owner, entry} <= sharing:
+            raise MovedToShared(min(came), topic)
+        if owner != entry and not {owner, entry} <= sharing:
             stored = owner not in named
             renamed = stored and owner.split()[0] == entry.split()[0]
             raise TopicTaken(entry, topic, owner, stored=stored, renamed=renamed)

@@ -24,7 +24,9 @@ ROW = {"id": 7, "name": "Ann", "qty": 2, "amount": "12.34", "at": "2026-11-20T22
 COLUMNS = {"id": "int", "name": "string", "qty": "int", "amount": "decimal(12,2)", "at": "timestamp", "paid": "bool"}
 ITEM = Entity(name="item", topic="t", key=("id",), columns={name: parse_type(text) for name, text in COLUMNS.items()})
 KEYS = (None, b'{"id":7}', b"[7]", b"7", b"public.item.7", b"\xff", b"", b"[]", b"{}")
-BROKEN: tuple[Any, ...] = (None, "", "x", 0, True, [], {}, [{}], {"id": None}, "__debezium_unavailable_value")
+BROKEN: tuple[Any, ...] = (
+    None, "", "x", 0, True, [], {}, [{}], {"id": None}, "__debezium_unavailable_value", "infinity", "NaN", "0000-00-00", 10**200,
+)  # fmt: skip
 
 
 def samples_of(name: str) -> list[Any]:
@@ -57,7 +59,8 @@ def check(name: str, value: Any) -> None:
 @cache
 def _tables(name: str) -> tuple[Entity, ...]:
     flags = SAMPLES[name].flags
-    return (ITEM, replace(ITEM, format=name), replace(ITEM, format=name, deleted=flags, table="public.item"))
+    own = replace(ITEM, format=name, deleted=flags, table="public.item", unrepresentable="null")
+    return (ITEM, replace(ITEM, format=name), own)
 
 
 def envelopes(random: Random) -> None:

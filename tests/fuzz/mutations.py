@@ -17,7 +17,7 @@ WORDS = [
     "through", "distinct", "key", "except", "*", "flat", "group by id", "having", "filter (where", "array_agg(",
     "json_build_object(", "exists (select 1 from", "with t as (", "lateral (", "row_number() over (", "order by", "distinct on (",
     "limit", "total", "required", "strong", "sql", "topic", "shards", "format", "decimals", "key", "columns", "int",
-    "table", "deleted", "column", "values",
+    "table", "deleted", "column", "values", "absent", "unrepresentable",
     "decimal(12,2)", "decimal(99,99)",
     "timestamp(us)", "json[]", "string[]", "float", "date", "bool", "select", "from", "left join", "and", "or", "not", "is",
     "in", "between",

@@ -9,6 +9,7 @@ from random import Random
 
 from tests.fuzz.authors import definitions, expressions, product_tests, queries
 from tests.fuzz.envelopes import envelopes
+from tests.fuzz.framings import framed_records
 from tests.fuzz.operators import command_lines, settings
 from tests.fuzz.topics import captured_records, dead_letters, debezium_records, recorded_files, records
 
@@ -16,7 +17,7 @@ TARGETS: Mapping[str, Callable[[Random], None]] = {
     target.__name__: target
     for target in (
         definitions, expressions, queries, records, debezium_records, captured_records, envelopes, recorded_files, dead_letters,
-        settings,
+        settings, framed_records,
         product_tests, command_lines,
     )
 }  # fmt: skip

@@ -84,7 +84,8 @@ def test_the_policies_have_the_actions_of_the_list_on_the_table_and_its_indexes(
         secret = f"arn:aws:secretsmanager:eu-west-1:123456789012:secret:{role}"
         assert {f"secretsmanager:{one}" for one in _actions(policy, "secretsmanager", secret)} == OTHERS
         wide = [one["Action"] for one in policy["Statement"] if "*" in one["Resource"]]
-        assert [action for actions in wide for action in actions if not action.startswith("ec2:")] == []
+        schemas = [] if role == "reader" else ["glue:GetSchemaVersion"]  # the module got `glue_schema_registry`
+        assert [action for actions in wide for action in actions if not action.startswith("ec2:")] == schemas
 
 
 def _changes(tables: Any) -> dict[str, Any]:
@@ -114,6 +115,7 @@ def _described(dynamodb: Any, name: str) -> dict[str, Any]:
         found[field] = sorted(found[field], key=str)
     for index in found["GlobalSecondaryIndexes"]:
         index.pop("IndexArn", None)
+        index["Projection"]["NonKeyAttributes"].sort()  # a set: a release of Terraform's provider sends it in its own order
     return found
 
 

@@ -31,6 +31,7 @@ from tests.simulator.run import Simulation
 from tests.simulator.scripted_edits import ScriptedEditSimulation
 from tests.simulator.settled_forms import SettledFormSimulation
 from tests.simulator.several_rows import SeveralRowsSimulation
+from tests.simulator.shared_topic import SharedTopicSimulation
 from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
 from tests.simulator.source_repairs import SourceRepairSimulation
@@ -54,6 +55,7 @@ KINDS: Mapping[str, type[Simulation]] = {
     "moves": MovingSimulation,
     "strays": StraySimulation,
     "several rows": SeveralRowsSimulation,
+    "shared topic": SharedTopicSimulation,
     "failing products": FailingProductSimulation,
     "unready products": UnreadyProductSimulation,
     "gates": GatedSimulation,

@@ -8,6 +8,7 @@ from tests.simulator.lost_writes import OVERRIDES as LOST
 from tests.simulator.protection import Protection, protection
 from tests.simulator.settled_forms import OVERRIDES as PRICES
 from tests.simulator.several_rows import OVERRIDES as SEVERAL
+from tests.simulator.shared_topic import OVERRIDES as SHARED
 from tests.simulator.stray_changes import OVERRIDES as STRAYS
 from tests.simulator.without import (
     backlog,
@@ -16,6 +17,7 @@ from tests.simulator.without import (
     lost_writes,
     publisher,
     several_rows,
+    shared_topic,
     source_repairs,
     strays,
 )
@@ -62,6 +64,24 @@ def other_protections() -> Iterator[Protection]:
             {**ZOMBIES, **SEVERAL, "many_moves": True},
         ),
         kind="several rows",
+    )
+    yield replace(
+        protection(
+            "the table of a record picks its entity",
+            "a topic that entities share",
+            shared_topic.first_entity,
+            {**CALM, **SHARED},
+        ),
+        kind="shared topic",
+    )
+    yield replace(
+        protection(
+            "a null value deletes no row of another table",
+            "a tombstone in a topic that entities share",
+            shared_topic.null_deletes,
+            {**CALM, **SHARED},
+        ),
+        kind="shared topic",
     )
     yield replace(
         protection(

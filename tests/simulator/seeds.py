@@ -16,6 +16,8 @@ from tests.simulator.mixed import OVERRIDES as MIXED
 from tests.simulator.mixed import MixedEditSimulation, MixedSimulation
 from tests.simulator.product_sets import ProductSetSimulation
 from tests.simulator.run import Simulation
+from tests.simulator.shared_topic import OVERRIDES as SHARED
+from tests.simulator.shared_topic import SharedSourceSimulation, SharedTopicSimulation
 from tests.simulator.shrink import shrink
 from tests.simulator.simulate import simulate
 from tests.simulator.source_topics import OVERRIDES as SOURCE
@@ -66,6 +68,8 @@ Kind = Literal[
     "products",
     "sets",
     "topics",
+    "shared topic",
+    "shared topics",
     "mixed",
     "mixed edits",
     "drawn edits",
@@ -74,11 +78,13 @@ Kind = Literal[
     "chosen replays",
 ]
 """Of random histories: over the products of a shape, over a random product of each seed, or with random sets of products that
-operators edit; small worlds, whose topics change; and these
+operators edit; small worlds, whose topics change; entities that share a topic, also one that changes; and small worlds
 with operators who erase and replay, or also edit; and the smallest worlds, whose turns choose their moments."""
 CLASSES: Mapping[Kind, type[Simulation]] = {
     "sets": ProductSetSimulation,
     "topics": SourceSimulation,
+    "shared topic": SharedTopicSimulation,
+    "shared topics": SharedSourceSimulation,
     "mixed": MixedSimulation,
     "mixed edits": MixedEditSimulation,
     "drawn edits": MixedEditSimulation,
@@ -98,7 +104,9 @@ def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
         return chosen(seed)
     if kind == "chosen replays":
         return chosen_replays(seed)
-    if kind == "topics":
+    if kind == "shared topic":
+        return overrides_of(seed, "changes") | SHARED
+    if kind in ("topics", "shared topics"):
         return wide(seed) | SOURCE
     if kind == "mixed":
         return wide(seed) | MIXED

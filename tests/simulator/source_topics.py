@@ -52,7 +52,7 @@ class SourceSimulation(Simulation):
         self.changes = sorted((rng.randint(0, len(self.events)), kind) for kind in kinds)
         if self.world.conditions.changes is not None:
             self.changes = [(min(n, len(self.events)), kind) for n, kind in self.world.conditions.changes]
-        topics = sorted(self.shape.draw_row)
+        topics = sorted({self._topic_of(entity) for entity in self.shape.draw_row})
         self.partitions = dict.fromkeys(topics, self.world.conditions.partitions)
         self.incarnation = dict.fromkeys(topics, 1)
         self.logs = {(topic, p): [] for topic in topics for p in range(self.partitions[topic])}
@@ -117,15 +117,25 @@ class SourceSimulation(Simulation):
         self.sent.append(event)
         partition = self._partition_of(event)
         log = self.logs[partition]
-        log.append(replace(record, partition=partition[1], offset=len(log)))
+        for one in self._records(record):
+            log.append(replace(one, topic=partition[0], partition=partition[1], offset=len(log)))
+            self.order.append(partition)
         self.available[partition] = len(log)
-        self.order.append(partition)
+
+    def _topic_of(self, entity: str) -> str:
+        """The topic of an entity."""
+        return entity
+
+    def _records(self, record: Record) -> Iterable[Record]:
+        """The records that the source writes for one of a history."""
+        return (record,)
 
     def _partition_of(self, event: Event) -> Partition:
         """The partition of a key, which the number of partitions decides: often the newest one."""
-        count = self.partitions[event.entity]
+        topic = self._topic_of(event.entity)
+        count = self.partitions[topic]
         rng = Random(f"{self.seed} {event.entity} {event.key} {count}")
-        return event.entity, count - 1 if rng.random() < 0.5 else rng.randrange(count)
+        return topic, count - 1 if rng.random() < 0.5 else rng.randrange(count)
 
     # operators
 
@@ -133,7 +143,8 @@ class SourceSimulation(Simulation):
         """A topic changes. The job stops at its next batch, and starts again after the cure."""
         rng = self.world.rng
         near = self.events[max(0, self.written - 1)].entity
-        topic = near if rng.random() < 0.7 else rng.choice([*{event.entity: None for event in self.events}])
+        entity = near if rng.random() < 0.7 else rng.choice([*{event.entity: None for event in self.events}])
+        topic = self._topic_of(entity)
         self.end_job()
         self.facts[kind] += 1
         self.world.log(f"topic {topic}: {kind}")
@@ -212,7 +223,8 @@ class SourceSimulation(Simulation):
     def _send_again(self, topic: str) -> None:
         """The source sends all its rows of a topic again, and a delete of each key without a row."""
         known = self.events[: self.written]
-        rows = tables_after(self.shape, known)[topic]
-        for at, key in {tuple(e.key.values()): e.key for e in known if e.entity == topic}.items():
-            event = Event(entity=topic, key=key, row=self._again(rows.get(at)))
-            self._write(event, make_record(event, (topic, 0), 0, self.written, None))
+        tables = tables_after(self.shape, known)
+        sent = {(e.entity, *e.key.values()): e for e in known if self._topic_of(e.entity) == topic}
+        for (entity, *at), one in sent.items():
+            event = Event(entity=entity, key=one.key, row=self._again(tables[entity].get(tuple(at))))
+            self._write(event, make_record(event, (entity, 0), 0, self.written, None))

@@ -92,6 +92,15 @@ locals {
   }
 }
 
+# The AWS Glue Schema Registry: the request names a version of a schema by its UUID, and no registry.
+locals {
+  schema_statements = {
+    for role in local.roles : role => [
+      for given in [var.glue_schema_registry] : { Effect = "Allow", Action = ["glue:GetSchemaVersion"], Resource = ["*"] } if given && role != "reader"
+    ]
+  }
+}
+
 # Each statement is JSON text: those of one list may have different fields.
 locals {
   statements = {
@@ -99,6 +108,7 @@ locals {
       [for one in local.dynamodb[role] : jsonencode(one)],
       [for one in local.kafka_statements[role] : jsonencode(one)],
       [for one in local.secret_statements[role] : jsonencode(one)],
+      [for one in local.schema_statements[role] : jsonencode(one)],
       local.platform_statements[role],
     )
   }

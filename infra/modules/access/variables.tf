@@ -58,6 +58,12 @@ variable "secret_arns" {
   default = {}
 }
 
+variable "glue_schema_registry" {
+  description = "Whether the settings name the AWS Glue Schema Registry: kind = \"glue\" in [schema_registry]."
+  type        = bool
+  default     = false
+}
+
 variable "artifacts" {
   description = "Where `make package` and the settings lie: a bucket, and the beginning of their keys, which ends in `/`."
   type        = object({ bucket = string, prefix = string })

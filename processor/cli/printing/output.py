@@ -1,5 +1,5 @@
 """What a run prints and writes: the lines of a job, as text or as JSON with `--log json`; recorded lines of messages and dead
-letters; and a summary of counts. On a terminal the status line of a job stays below the others."""
+letters; how the job reads a record; and a summary of counts. On a terminal the status line of a job stays below the others."""
 
 import argparse
 import json
@@ -7,20 +7,28 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from threading import Lock
 from typing import Any, TextIO
 
 from processor.cli.printing.terminal import warn
 from processor.counts import OUTCOMES, REQUEST, Count
+from processor.engine.protocol.decode import TopicEntities, read_part
 from processor.engine.protocol.pending import stopped_line
+from processor.engine.rounds.decoding import SettledDecode
 from processor.engine.rounds.events import JobEvent
 from processor.engine.rounds.round_counts import AGE_BUCKETS, FRESHNESS
 from processor.job.metrics.status import freshness_text, lag_text
 from processor.text import visible_line
-from processor.values.record import Message, Record, Rejected
+from processor.values import canonical_json
+from processor.values.entity import Entity
+from processor.values.envelopes.kind import row_images
+from processor.values.envelopes.kinds import read_image
+from processor.values.framing import FramedReader
+from processor.values.record import UNAVAILABLE, Change, Decoded, Ignored, Message, Record, Rejected, Truncated, Value
 from processor.values.recorded_topics import check_writable, open_writer, to_line, to_reject_line
+from statestore.memory import MemoryStore
 
 ROUNDS = {
     "batch": (Count.READ, Count.APPLIED, Count.DEAD_LETTERS, Count.PUBLISHED),
@@ -216,3 +224,59 @@ def summary(tally: Mapping[str, int]) -> str:
     if unreadable := tally.get(Count.UNREADABLE):
         others += f", {unreadable} {Count.UNREADABLE} (stored before their column was declared, of another type: shown as null)"
     return f"{tally.get(Count.READ, 0)} records read = {account}\n{others}; requests: {requests or 'none'}"
+
+
+SHOWN_COLUMNS = 6
+SHOWN_CHARACTERS = 40
+IGNORED_BY = {
+    "control": "a message that changes no row: a heartbeat, a transaction, a change of the schema, a tombstone of compaction",
+    "truncate": "the source emptied the table, and the entity has `truncate: ignore`",
+    "other table": "the record names another table than `table` of the entity",
+    "unknown topic": "no entity names the topic",
+}
+"""Why the job ignores a record, by the word of `Ignored`."""
+
+
+def row_lines(records: Iterable[Record], entities: Mapping[str, Entity], schemas: FramedReader) -> Iterator[str]:
+    """How the job reads each record, in a line: `user/0 offset 3: row 17: name = Ada, deleted`. `entities`: by name. A form of
+    decimals that one of the records shows counts for all of them."""
+    decoding = SettledDecode(store=MemoryStore(1), schemas=schemas, forms={})
+    for decoded in decoding.decode_all(records, TopicEntities(entities.values())):
+        record = decoded.record
+        yield f"{record.topic}/{record.partition} offset {record.offset}: {_reading(decoded, entities, schemas)}"
+
+
+def _reading(decoded: Decoded, entities: Mapping[str, Entity], schemas: FramedReader) -> str:
+    match decoded:
+        case Rejected():
+            return f"dead letter: {decoded.reason}"
+        case Ignored():
+            return f"ignored: {IGNORED_BY[decoded.why]}"
+        case Truncated():
+            return f"empties the table of entity {decoded.entity}"
+    entity = entities[decoded.entity]
+    old = _old_row(decoded.record, entity, schemas) if decoded.row is None else {}
+    changes = sorted((decoded, *decoded.others), key=lambda change: change.part)
+    return "; ".join(_row(change, entity, old) for change in changes)
+
+
+def _row(change: Change, entity: Entity, old: Mapping[str, Value]) -> str:
+    key = "/".join(map(_short, change.key))
+    row = old if change.row is None else change.row
+    shown = [f"{name} = {_short(value)}" for name, value in row.items() if name not in entity.key]
+    more = [f"{len(shown) - SHOWN_COLUMNS} more columns"] if len(shown) > SHOWN_COLUMNS else []
+    return f"row {key}: " + (
+        ", ".join([*shown[:SHOWN_COLUMNS], *more, *["deleted"] * (change.row is None)]) or "its key alone"
+    )
+
+
+def _old_row(record: Record, entity: Entity, schemas: FramedReader) -> Mapping[str, Value]:
+    """What a record that deletes one row shows of it: members as they came, without nulls."""
+    images = row_images(read_image(read_part(record, "value", schemas), entity))
+    row = images[0].row if len(images) == 1 else {}
+    return {name: value for name, value in row.items() if name in entity.columns and value is not None}
+
+
+def _short(value: Value) -> str:
+    text = "not sent" if value is UNAVAILABLE else value if type(value) is str else canonical_json.dumps(value)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 3]}..."

@@ -9,7 +9,7 @@ become canonical for their declared types; declared columns that are missing are
     octocat                           text that is no JSON: the only column of the key, when it is a string
                                       (StringConverter); there 42 is text too; what begins with {, [ or " must be JSON
     none, null                        no parts: all are taken from the row
-    begins with byte 0                by the schema that a registry keeps (processor/values/framing.py)
+    begins with byte 0 or 3           by the schema that a registry keeps (processor/values/framing.py)
 
 `dedupe` makes one net change of a batch's changes of one key in one partition: the last by position, with unavailable values
 filled from earlier ones. Order is delivery order, so a record that Spark reads twice or out of order counts at its offset. The
@@ -24,12 +24,21 @@ from typing import Final, NamedTuple
 from processor.values import canonical_json
 from processor.values.avro_schema import adjusted_names, with_columns
 from processor.values.connect_schema import Schemas, schema_reading
+from processor.values.dead_letters import REPAIR
 from processor.values.decimal_forms import NO_FORMS, ColumnForms, shown_form
 from processor.values.entity import ColumnType, DecimalForm, Entity, placeholder_of
 from processor.values.envelopes.kind import Images, RowImage, RowImages, row_images
-from processor.values.envelopes.kinds import check_row, key_schemas, read_image, read_transaction, unwrap
-from processor.values.framing import NO_SCHEMAS, FramedReader, Part, SchemedValue, is_framed, refuse_other_registry
-from processor.values.reasons import Mismatch, describe_value, plain_reason, reason_code, unexpected, within
+from processor.values.envelopes.kinds import check_row, key_schemas, read_image, read_transaction, stated_tables, unwrap
+from processor.values.framing import NO_SCHEMAS, FramedReader, Part, SchemedValue, refuse_other_registry
+from processor.values.reasons import (
+    Mismatch,
+    describe_value,
+    is_unrepresentable,
+    plain_reason,
+    reason_code,
+    unexpected,
+    within,
+)
 from processor.values.record import (
     UNAVAILABLE,
     AbsentColumns,
@@ -75,6 +84,40 @@ def decode(
     return decoder.decode(record, schemas)
 
 
+class TopicEntities:
+    """The entities by their topics. Those that share a topic have its records by their tables."""
+
+    __slots__ = ("_alone", "_sharing")
+
+    def __init__(self, entities: Iterable[Entity]) -> None:
+        by_topic: dict[str, list[Entity]] = {}
+        for entity in entities:
+            by_topic.setdefault(entity.topic, []).append(entity)
+        self._alone = {topic: found[0] for topic, found in by_topic.items() if len(found) == 1}
+        self._sharing = {topic: found for topic, found in by_topic.items() if len(found) > 1}
+
+    def of(self, record: Record, schemas: FramedReader = NO_SCHEMAS) -> Entity | None:
+        """The entity of a record; None where no entity names the topic. In a shared topic: the one that picks the table of the
+        record, where a schema counts before a database; without one the first, which refuses or ignores the record. There it
+        fetches the schemas of the record."""
+        if not self._sharing or record.topic not in self._sharing:
+            return self._alone.get(record.topic)
+        sharing = self._sharing[record.topic]
+        try:
+            schemas.fetch(record)
+            payload, _ = unwrap(read_part(record, "value", schemas), sharing[0])
+        except ValueError:
+            return sharing[0]
+        stated = stated_tables(payload) if type(payload) is dict else ()
+        return next((entity for table in stated for entity in sharing if entity.table == table), sharing[0])
+
+    def of_letter(self, letter: Rejected, schemas: FramedReader = NO_SCHEMAS) -> Entity | None:
+        """The entity of a dead letter. A repair names it: its record is the bare row."""
+        named = (one for one in self._sharing.get(letter.record.topic, ()) if one.name == letter.entity)
+        found = next(named, None) if letter.code == REPAIR else None
+        return found or self.of(letter.record, schemas)
+
+
 class ComparedColumns(NamedTuple):
     """How a row differs from the declared columns. `refused`: the reasons why values do not fit; `missing`: declared columns that
     the record lacks; `undeclared`: columns of the record that the entity does not declare."""
@@ -97,7 +140,7 @@ class Decoder:
     """Decodes the records of one entity; what depends on the entity and the settled forms alone is worked out once, here."""
 
     __slots__ = (
-        "_adjusted", "_kept", "_marks", "_not_null", "_open", "_outside", "_placeholder", "_readings",
+        "_adjusted", "_kept", "_marks", "_not_null", "_nullable", "_open", "_outside", "_placeholder", "_readings",
         "_text_key", "_values", "entity", "forms",
     )  # fmt: skip
 
@@ -117,6 +160,7 @@ class Decoder:
         self._values = tuple(name for name in entity.columns if name not in entity.key)
         self._not_null = tuple(name for name in self._values if name in entity.not_null)
         self._kept = frozenset(name for name in entity.columns if entity.absent_choice(name) == "keep")
+        self._nullable = frozenset(name for name in self._values if entity.nulls(name))
         self._outside = frozenset(self._values)
         self._text_key = len(entity.key) == 1 and str(entity.columns[entity.key[0]]) == "string"
 
@@ -173,17 +217,18 @@ class Decoder:
         row = self._row(image)
         key = self._key(parts, row, image)
         for mark in self._marks:
-            if record.value is not None and mark in record.value:
-                self._refuse_inside(row)
-        _check_size(record, row)
+            if type(value) is SchemedValue or (record.value is not None and mark in record.value):
+                self._refuse_inside(row)  # a framed value may be compressed
+        _check_size(record, value, row)
         shows = _shown_forms(self._open, key_value, image, self.entity) if self._open else {}
         if image.deleted:
             return Change(self.entity.name, key, None, record, shows=shows, transaction=transaction)
         absent = self._absent(image, row) if len(row) > len(image.row) else None
         former = None if image.before is None else self._former_key(image.before, image, key)
+        nulled = self._nulled(image, row) if self._nullable else ()
         if self._not_null:
-            row |= {name: UNAVAILABLE for name in self._not_null if row[name] is None}
-        return Change(self.entity.name, key, row, record, {}, shows, None, transaction, absent, former)
+            row |= {name: UNAVAILABLE for name in self._not_null if row[name] is None and name not in nulled}
+        return Change(self.entity.name, key, row, record, {}, shows, None, transaction, absent, former, nulled=nulled)
 
     def _with_columns(self, image: RowImage) -> RowImage:
         """The image under the names of the columns, where Debezium adjusted them to Avro."""
@@ -204,6 +249,10 @@ class Decoder:
             row |= {name: UNAVAILABLE for name in names if name in self._kept}
         sure = image.schemas is not None or image.reading is DEBEZIUM
         return AbsentColumns(tuple(names), sure) if names else None
+
+    def _nulled(self, image: RowImage, row: Mapping[str, Value]) -> tuple[str, ...]:
+        """The columns with a value that their type cannot hold, and which became null."""
+        return tuple(name for name in self._nullable if row[name] is None and image.row.get(name) is not None)
 
     def _former_key(
         self, before: Mapping[str, Value], image: RowImage, key: tuple[Value, ...]
@@ -292,7 +341,7 @@ class Decoder:
 
     def _row(self, image: RowImage) -> dict[str, Value]:
         """The image with canonical values: declared columns in their order, then the others as they came; of a delete
-        only the key."""
+        only the key. A value that its type cannot hold is null, where the entity says so."""
         source, row, name = image.row, dict[str, Value](), ""
         texts, is_unavailable = self._placeholder.texts, self._placeholder.is_in
         columns = self.entity.key if image.deleted else self.entity.columns
@@ -309,6 +358,8 @@ class Decoder:
                 else:
                     row[name] = converts[name](value)
         except ValueError as error:
+            if name in self._nullable and is_unrepresentable(error):
+                return self._row(image._replace(row={**source, name: None}))
             raise within(f"column {name!r}", error) from None
         if not image.deleted:
             for name, value in source.items():
@@ -417,14 +468,12 @@ def read_part(record: Record, part: Part, schemas: FramedReader) -> Value:
     try:
         if data is None:
             return None
-        if not is_framed(data):
+        if schemas.framing.find(data, record.headers, part) is None:
             return canonical_json.loads(data)
-        if record.headers:
-            refuse_other_registry(record, part)
-        return schemas.read(data)
+        return schemas.read(record, part)
     except ValueError as error:
         if reason_code(error) in ("not-json", "not-utf8"):
-            refuse_other_registry(record, part)
+            refuse_other_registry(record, part, schemas.framing)
         raise within(part, error) from None
 
 
@@ -435,8 +484,8 @@ def _utf8(what: str, data: bytes) -> str:
         raise Mismatch(f"{what}: not UTF-8 at byte {error.start + 1}", "not-utf8") from None
 
 
-def _check_size(record: Record, row: Mapping[str, Value]) -> None:
-    if record.value is None or (len(record.value) <= _ALWAYS_SMALL and not is_framed(record.value)):
+def _check_size(record: Record, value: Value, row: Mapping[str, Value]) -> None:
+    if record.value is None or (len(record.value) <= _ALWAYS_SMALL and type(value) is not SchemedValue):
         return  # a framed value lacks the names of its columns, so it says little about the size of the row
     size = len(canonical_json.encode({name: value for name, value in row.items() if value is not UNAVAILABLE}))
     if size > MAX_ROW_BYTES:

@@ -10,6 +10,10 @@ The checkpoint says how far the stream has read each partition, and where it beg
 checkpoint, a former incarnation of the topic or a former topic of the entity may have had a batch that wrote rows and then
 crashed. A row of such a record counts as not published. Its next change costs one more write, and finds its documents again.
 
+Entities that share a topic, each with its `table`, have the same boundaries of it, each its own rows in the registry. An entity
+that comes later takes over those that the topic has, so no record gets another epoch. The job then reads the topic again from
+its begin: for the others these records are replays.
+
 Moves of entities to another topic: when an entity leaves the topic that it reads, and where its epochs begin then (rule 2).
 
 An edit gives an entity another topic. The job reads the former topic on until both hold:
@@ -73,6 +77,23 @@ class Epochs:
     def partitions(self) -> Counter[str]:
         """How many partitions each topic has."""
         return Counter(topic for topic, _ in self.steps)
+
+
+def reader_of(entities: Iterable[str]) -> str:
+    """The reader of a topic: the name of its entity, or the names of those that share it."""
+    return ", ".join(sorted(entities))
+
+
+def entities_of(reader: str) -> list[str]:
+    """The entities of a reader."""
+    return reader.split(", ")
+
+
+def topic_readers(topics: Mapping[str, str]) -> dict[str, str]:
+    """Topic -> its reader. `topics`: of each entity; an entity without one reads none."""
+    return {
+        topic: reader_of(name for name, own in topics.items() if own == topic) for topic in topics.values() if topic
+    }
 
 
 def last_topic(boundaries: Iterable[EpochBoundary], entity: str) -> str | None:
@@ -284,12 +305,14 @@ def first_offsets(
     return dict.fromkeys(partitions, 0) | {b.partition: b.from_offset for b in left if b.epoch == newest}
 
 
-def begin_of_stay(entity: str, topic: str, boundaries: Iterable[EpochBoundary]) -> dict[int, int]:
-    """Where the records begin in each partition that the entity has read since it came to this topic, the last time."""
+def begin_of_stay(reader: str, topic: str, boundaries: Iterable[EpochBoundary]) -> dict[int, int]:
+    """Where the records begin in each partition that an entity of the reader has read since it came to this topic, the last
+    time."""
     known = list(boundaries)
-    before = max((b.epoch for b in known if b.entity == entity and b.topic != topic), default=0)
     begins: dict[int, int] = {}
-    for b in known:
-        if b.topic == topic and b.epoch > before:
-            begins[b.partition] = min(b.from_offset, begins.get(b.partition, b.from_offset))
+    for entity in entities_of(reader):
+        before = max((b.epoch for b in known if b.entity == entity and b.topic != topic), default=0)
+        for b in known:
+            if b.topic == topic and b.epoch > before:
+                begins[b.partition] = min(b.from_offset, begins.get(b.partition, b.from_offset))
     return begins

@@ -43,7 +43,8 @@ def tables_of(plan: Plan) -> dict[str, set[str]]:
     for planned in plan.entities.values():
         entity = planned.entity
         if entity.transactions in found:
-            found[entity.transactions].add(entity.source or ".".join(entity.topic.split(".")[-2:]))
+            place = entity.table if "." in entity.table else entity.topic
+            found[entity.transactions].add(entity.source or ".".join(place.split(".")[-2:]))
     return found
 
 

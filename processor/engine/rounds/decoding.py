@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from processor.engine.plan.row_image import version_of
-from processor.engine.protocol.decode import Decoder, decode
+from processor.engine.protocol.decode import Decoder, TopicEntities, decode
 from processor.engine.protocol.epochs import UNKNOWN, Incarnations
 from processor.engine.protocol.erasures import Erased, erasure_key, name_of, read_erasure
 from processor.values.canonical_json import read_beginning
@@ -33,7 +33,7 @@ from processor.values.entity import Entity
 from processor.values.envelopes.foreign import foreign_format, rows_at
 from processor.values.envelopes.kind import RowImage, row_images
 from processor.values.envelopes.kinds import FORMATS, kind_of, read_image, unwrap
-from processor.values.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, is_framed, schema_ids
+from processor.values.framing import NO_SCHEMAS, FramedReader, SchemedValue, bare_body
 from processor.values.record import UNAVAILABLE, Change, Decoded, Record, Rejected, Value
 from statestore import keys
 from statestore.keys import Key
@@ -84,7 +84,7 @@ class _KeyReader(Decoder):
 
     def keys(self, record: Record, schemas: FramedReader) -> Iterator[RowKey]:
         """The keys that the Kafka key shows, that an image shows, and that both show together."""
-        value = _value(record.value, schemas)
+        value = _value(record, schemas)
         for image in _images(value, self.entity):
             if type(value) is SchemedValue and self._adjusted:
                 image = self._with_columns(image)
@@ -110,13 +110,14 @@ class _KeyReader(Decoder):
         return parts
 
 
-def _value(data: bytes | None, schemas: FramedReader) -> Value:
+def _value(record: Record, schemas: FramedReader) -> Value:
     """The value, as far as somebody can read it; None where nobody can."""
-    if data is None or not is_framed(data):
-        return None if data is None else read_beginning(data)
-    with suppress(ValueError):
-        return schemas.read(data)
-    return read_beginning(data[HEAD:])  # a body of JSON Schema is JSON
+    if record.value is None:
+        return None
+    if schemas.framing.find(record.value, record.headers, "value") is not None:
+        with suppress(ValueError):
+            return schemas.read(record, "value")
+    return read_beginning(bare_body(record, "value"))  # a body of JSON Schema is JSON
 
 
 def _images(value: Value, entity: Entity) -> Iterator[RowImage]:
@@ -169,22 +170,21 @@ class SettledDecode:
     forms: Forms
     settled: list[FormNote] = field(default_factory=list)
 
-    def decode_all(self, records: Iterable[Record], entities: Mapping[str, Entity]) -> list[Decoded]:
-        """What each record says. `entities`: by topic. A form that a record settles counts for all of them, those before it
-        too."""
-        decoded = [self.decode(record, entities.get(record.topic)) for record in records]
+    def decode_all(self, records: Iterable[Record], entities: TopicEntities) -> list[Decoded]:
+        """What each record says. A form that a record settles counts for all of them, those before it too."""
+        decoded = [self.decode(record, entities.of(record, self.schemas)) for record in records]
         settled = 0
         while len(self.settled) > settled:
             settled = len(self.settled)
             for n, one in enumerate(decoded):
                 if isinstance(one, Rejected):
-                    decoded[n] = self.decode(one.record, entities.get(one.record.topic))
+                    decoded[n] = self.decode(one.record, entities.of(one.record, self.schemas))
         return decoded
 
     def decode(self, record: Record, entity: Entity | None) -> Decoded:
         """What the record says, by the forms that are settled, and by those that it settles."""
         if entity is not None:
-            self.schemas.fetch(schema_ids(record))
+            self.schemas.fetch(record)
         decoded = self._decoded(record, entity)
         if isinstance(decoded, Change) and decoded.shows:
             for column, form in decoded.shows.items():

@@ -213,6 +213,7 @@ class Driver:
         self.progress.learn_forms(chain.from_iterable(result.forms for result in results))
         for result in results:
             self.progress.open_changes.add(result.opened, self.clock.now(), again=True)
+            self.tally.update(result.tally)
         return [report for result in results for report in result.replayed]
 
     def end_replays(self, reports: Iterable[ReplayReport]) -> None:

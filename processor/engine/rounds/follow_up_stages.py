@@ -27,7 +27,7 @@ from processor.counts import Count
 from processor.engine.plan.plan import Plan, root_of
 from processor.engine.plan.row_image import version_of
 from processor.engine.plan.step import Root, Step
-from processor.engine.protocol.decode import decode
+from processor.engine.protocol.decode import TopicEntities, decode
 from processor.engine.protocol.find_roots import find_roots, resume
 from processor.engine.protocol.ledger import Mark, group_key, read_entry
 from processor.engine.protocol.open_changes import SettledSegment
@@ -40,7 +40,7 @@ from processor.engine.protocol.walks import FilledRow, WalkedPage, WalkPage, fil
 from processor.engine.protocol.write_state import keep_edges
 from processor.engine.rounds.decoding import SettledDecode, split_erased
 from processor.engine.rounds.round import Round, StageResult
-from processor.engine.rounds.round_counts import UNKNOWN
+from processor.engine.rounds.round_counts import UNKNOWN, count_nulled
 from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.write_stage import open_touched, run_in_chunks, union
 from processor.values.dead_letters import REPAIR, DeadLetter, seen_version
@@ -255,6 +255,7 @@ def replay_stage(letters: Iterable[DeadLetter], round_: Round, runner: StepRunne
     letter that still keeps a cut record."""
     reports: list[ReplayReport] = []
     decoding = SettledDecode(store=runner.store, schemas=runner.schemas, forms=round_.forms)
+    entities = TopicEntities(planned.entity for planned in round_.plan.entities.values())
     changes: list[Change] = []
     for letter in letters:
         record = letter.rejected.record
@@ -267,7 +268,7 @@ def replay_stage(letters: Iterable[DeadLetter], round_: Round, runner: StepRunne
         if letter.rejected.code in OF_DOCUMENTS:
             reports += runner.run([replay_document(letter.rejected, round_.plan)])
             continue
-        match _decoded(letter.rejected, round_.plan, decoding):
+        match _decoded(letter.rejected, entities, decoding):
             case Change(former=None) as change:
                 changes += (change, *change.others)
             case Change():
@@ -287,7 +288,8 @@ def replay_stage(letters: Iterable[DeadLetter], round_: Round, runner: StepRunne
     of_rows += (report for reports_of_key in runner.run(steps) for report in reports_of_key)
     reports += _of_letters(of_rows)
     segments = tuple(make_segment(item.sk, (change,)) for report in reports for item, change in report.opened)
-    return StageResult(replayed=tuple(reports), opened=segments, forms=tuple(decoding.settled))
+    tally = count_nulled(counted)
+    return StageResult(tally=tally, replayed=tuple(reports), opened=segments, forms=tuple(decoding.settled))
 
 
 def _of_letters(of_rows: Iterable[ReplayReport]) -> Iterator[ReplayReport]:
@@ -300,11 +302,11 @@ def _of_letters(of_rows: Iterable[ReplayReport]) -> Iterator[ReplayReport]:
         yield replace(worst, opened=tuple(one for report in reports for one in report.opened))
 
 
-def _decoded(letter: Rejected, plan: Plan, decoding: SettledDecode) -> Decoded:
+def _decoded(letter: Rejected, entities: TopicEntities, decoding: SettledDecode) -> Decoded:
     record = letter.record
-    for entity in plan.entities.values():
-        if entity.entity.topic == record.topic:
-            return _repair(record, entity.entity) if letter.code == REPAIR else decoding.decode(record, entity.entity)
+    entity = entities.of_letter(letter, decoding.schemas)
+    if entity is not None:
+        return _repair(record, entity) if letter.code == REPAIR else decoding.decode(record, entity)
     return Rejected(record=record, reason=f"no entity has the topic {record.topic} any more")
 
 

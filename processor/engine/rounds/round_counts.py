@@ -45,7 +45,7 @@ from math import inf
 from time import perf_counter
 from typing import Final, Literal, NamedTuple
 
-from processor.counts import DEAD_LETTERS_OF, IN_TOPIC, OUTCOMES, REQUEST, STAGE, Count, Outcome, Stage
+from processor.counts import DEAD_LETTERS_OF, IN_TOPIC, NULLED_OF, OUTCOMES, REQUEST, STAGE, Count, Outcome, Stage
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.step import Root, Touch
 from processor.environment.settings.settings import BatchSettings
@@ -219,6 +219,11 @@ def count_absent(changes: Iterable[Change]) -> Mapping[str, AbsentCounts]:
             if change.absent is not None:
                 lacking.setdefault(change.entity, Counter())[change.absent] += 1
     return {name: AbsentCounts(count, lacking.get(name, {})) for name, count in rows.items()}
+
+
+def count_nulled(changes: Iterable[Change]) -> Counter[str]:
+    """The values that are null because their declared type cannot hold them, by the counters of their columns."""
+    return Counter(f"{NULLED_OF}{one.entity}.{column}" for one in changes if one.nulled for column in one.nulled)
 
 
 READ_COST: Final = 0.125

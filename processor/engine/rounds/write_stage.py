@@ -9,10 +9,10 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import TypeVar
 
-from processor.counts import DEAD_LETTERS_OF, IGNORED_AS, Count, Outcome
+from processor.counts import DEAD_LETTERS_OF, IGNORED_AS, IN_TOPIC, Count, Outcome
 from processor.engine.plan.row_image import version_of
 from processor.engine.plan.step import RefusedChange, Root, Step, Touch
-from processor.engine.protocol.decode import NetChange, dedupe, net_change
+from processor.engine.protocol.decode import NetChange, TopicEntities, dedupe, net_change
 from processor.engine.protocol.epochs import Place, Published, published_before
 from processor.engine.protocol.find_roots import find_roots
 from processor.engine.protocol.gates import SeenTransactions, followed_topics
@@ -23,7 +23,7 @@ from processor.engine.protocol.walks import TruncateGoal
 from processor.engine.protocol.write_state import keep_edges, never_visible, write_state
 from processor.engine.rounds.decoding import SettledDecode, shown_keys, split_erased
 from processor.engine.rounds.round import CHUNK, Round, StageResult
-from processor.engine.rounds.round_counts import count_absent, count_records, count_updates
+from processor.engine.rounds.round_counts import count_absent, count_nulled, count_records, count_updates
 from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import TruncateRefused
 from processor.values import canonical_json
@@ -52,6 +52,7 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
         if not change.part:
             task.ignore(change.record, "erased")
     absent = count_absent(changes)
+    task.tally.update(count_nulled(changes))
     written = task.write(dedupe(changes))
     runner.outbox.flush()
     updates = count_updates((touch for _, touch in written), round_.plan)
@@ -112,10 +113,10 @@ class _Task:
 
     def changes(self, records: Iterable[Record]) -> Iterator[Change | Truncated]:
         """The changes and the truncates among the records. Raises TruncateRefused before the task writes a row."""
-        topics = {e.entity.topic: e.entity for e in self.round_.plan.entities.values()}
-        for decoded in self.decoding.decode_all(records, topics):
+        entities = TopicEntities(planned.entity for planned in self.round_.plan.entities.values())
+        for decoded in self.decoding.decode_all(records, entities):
             record = decoded.record
-            entity = topics.get(record.topic)
+            entity = entities.of(record, self.runner.schemas)
             if isinstance(decoded, Change) and decoded.former is not None:
                 decoded = _check_move(decoded, self.round_)
             self.tally[Count.READ] += 1
@@ -131,7 +132,7 @@ class _Task:
                 else:
                     self._reject(decoded)
             elif isinstance(decoded, Truncated):
-                _check_truncate(record, topics[record.topic], self.round_)
+                _check_truncate(record, self.round_.plan.entities[decoded.entity].entity, self.round_)
                 count_records(self.tally, Count.APPLIED, record.topic)
                 self.tally[Count.TRUNCATES] += 1
                 yield decoded
@@ -142,6 +143,7 @@ class _Task:
         """Accounts for a record that changes nothing."""
         count_records(self.tally, Count.IGNORED, record.topic)
         self.tally[f"{IGNORED_AS}{why}"] += 1
+        self.tally[f"{IGNORED_AS}{why}{IN_TOPIC}{record.topic}"] += 1
 
     def write(self, nets: Sequence[NetChange]) -> list[tuple[NetChange, Touch]]:
         """Writes net changes. A change that the step refuses becomes a dead letter, and the change of its key before it

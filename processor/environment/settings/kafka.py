@@ -1,21 +1,13 @@
-"""The tables [kafka] and [schema_registry] of the settings file: their names, their secrets, and what the clients call them.
+"""The table [kafka] of the settings file: its names, its secrets, and what the clients call them.
 
 An operator writes each setting once. Two clients of Kafka read it: librdkafka, which sends messages and looks after topics, and
 the Java client of Spark's connector, which reads the topics of entities. The file holds no secret: its value is a reference
 (secrets.py). The driver resolves the references, and its tasks carry the values: workers need none of their places.
-
-The table [schema_registry] says where the registry of schemas is, and how a client proves who it is:
-
-    url                                            http:// or https://; several, with commas between them
-    username, password                             basic authentication
-    ssl.ca.pem                                     who signed the registry's certificate, if no public authority did
-    ssl.certificate.pem, ssl.key.pem, ssl.key.password      the client's own certificate
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from processor.environment.settings.secrets import EXAMPLES, is_reference
 from processor.errors import SettingError
@@ -209,55 +201,3 @@ def _quoted(text: str) -> str:
     """Text in Java's JAAS syntax."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-SCHEMA_REGISTRY_NAMES = ("url", "username", "password", *TLS)
-_REGISTRY_NEEDS = {
-    "username": "password",
-    "password": "username",
-    "ssl.certificate.pem": "ssl.key.pem",
-    "ssl.key.pem": "ssl.certificate.pem",
-    "ssl.key.password": "ssl.key.pem",
-}
-
-
-def read_schema_registry(table: Any, path: str | None) -> tuple[tuple[str, str], ...]:
-    """The settings of the table, with references as they are. Raises SettingError, which names the wrong setting."""
-    try:
-        if not isinstance(table, dict):
-            raise SettingError("is no table: write [schema_registry] in a line, and the settings below it")
-        found = {name: setting_text(name, value) for name, value in flat_settings(table)}
-        _check_registry(found)
-    except SettingError as error:
-        raise SettingError(f"{path}: [schema_registry] {error}") from None
-    return tuple(sorted(found.items()))
-
-
-def _check_registry(found: Mapping[str, str]) -> None:
-    for name in found:
-        if name not in SCHEMA_REGISTRY_NAMES:
-            raise SettingError(f"there is no setting {name!r}; the settings are {', '.join(SCHEMA_REGISTRY_NAMES)}")
-        if name in _REGISTRY_NEEDS and _REGISTRY_NEEDS[name] not in found:
-            raise SettingError(f"{_REGISTRY_NEEDS[name]} is missing, and {name} needs it")
-    if found and "url" not in found:
-        raise SettingError('url is missing: write "url" = "https://registry.example.org"')
-    for url in found["url"].split(",") if found else ():
-        _check_url(url.strip(), found)
-
-
-def _check_url(url: str, found: Mapping[str, str]) -> None:
-    try:
-        parts = urlsplit(url)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and not (parts.query or parts.fragment)
-    except ValueError:
-        raise SettingError("url: the address cannot be read; write https://host:port") from None
-    if parts.username is not None or parts.password is not None:
-        raise SettingError("url: the address holds a user; give it as username, and a reference as password")
-    if not valid:
-        raise SettingError(
-            f"url: {url!r} is no address of a registry; write https://host:port, and a path if it has one"
-        )
-    if parts.scheme == "http":
-        for name in TLS:
-            if name in found:
-                raise SettingError(f"{name} has no effect with {url}: write https://, or remove it")

@@ -2,9 +2,8 @@
 
 A setting comes from its flag (`--batch-size`), else from the environment (`STATESTORE_BATCH_SIZE`), else from the settings file
 (TOML, `batch_size = ...`), else from its default. The AWS and Postgres clients read AWS_* and PG* themselves. The file's table
-`[kafka]` says how the clients of Kafka connect (kafka.py), and `[schema_registry]` does the same for the schema
-registry (in the same file). No file and no flag holds a secret: a reference names its
-place (secrets.py).
+`[kafka]` says how the clients of Kafka connect (kafka.py), and `[schema_registry]` does the same for the schema registry
+(schema_registry.py). No file and no flag holds a secret: a reference names its place (secrets.py).
 """
 
 import math
@@ -19,7 +18,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from processor.environment.settings.kafka import read_kafka, read_schema_registry
+from processor.environment.settings.kafka import read_kafka
+from processor.environment.settings.schema_registry import read_schema_registry
 from processor.environment.settings.secrets import EXAMPLES, Secret, is_reference
 from processor.environment.stores.kind import LARGEST, setting
 from processor.environment.stores.kinds import FIRST, KINDS, StoreSettings, embedded_kind, kind_of, names, place_of

@@ -1,12 +1,12 @@
-"""Reads framed records by the schemas of a registry: Avro and Protobuf by confluent-kafka's deserialisers, and JSON. Writes
-bodies of Avro by fastavro.
+"""Reads framed records by the schemas of a registry of any kind: Avro and Protobuf by confluent-kafka's deserialisers, and JSON.
+Writes bodies of Avro by fastavro.
 
 Promises: asks the registry once for each schema, and again for a schema that was missing, after a while. Gives the values that
 Kafka Connect's JsonConverter would write. confluent-kafka's own reader of JSON is no choice: it rounds numbers.
 """
 
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from io import BytesIO
 from time import monotonic
@@ -16,13 +16,27 @@ from confluent_kafka.schema_registry import Schema
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from fastavro import parse_schema, schemaless_writer
 
+from processor.environment.settings.schema_registry import registry_kind
 from processor.job.kafka.protobuf import protobuf_reader
-from processor.job.kafka.registry_client import RegistryClient, SchemaMissing, WriterSchema
+from processor.job.kafka.registry_client import RegistryClient, SchemaMissing, SchemaSource, WriterSchema
 from processor.values import canonical_json
 from processor.values.avro_schema import read_avro_schema
 from processor.values.connect_schema import connect_schema, with_branches
-from processor.values.framing import HEAD, NO_SCHEMAS, FramedReader, SchemedValue, framed_id, refuse_long_id
+from processor.values.framing import (
+    CONFLUENT,
+    FRAMINGS,
+    NO_SCHEMAS,
+    Framed,
+    FramedReader,
+    Framing,
+    Part,
+    SchemaId,
+    SchemedValue,
+    body_of,
+    refuse_headers,
+)
 from processor.values.reasons import Mismatch
+from processor.values.record import Record
 
 
 @lru_cache(maxsize=1000)
@@ -40,45 +54,57 @@ def avro_writer(schema: str) -> Callable[[Any], bytes]:
 
 
 ReadFramed = Callable[[bytes], SchemedValue]
-"""Reads data of one schema, framing included. Raises any error for data that does not fit."""
+"""Reads a body of one schema. Raises any error for data that does not fit."""
 MISSING_SECONDS: Final = 30.0
 """So long a missing schema counts as missing, before the next record asks again."""
 MOST_MISSING: Final = 10_000
 
 
 class RegistrySchemas:
-    """The schemas that a registry gave. `ask`: the schema of an id, as RegistryClient.schema."""
+    """The schemas that a registry gave. `ask`: the schema of an id, as SchemaSource.schema; `framing`: of its records."""
 
-    def __init__(self, ask: Callable[[int], WriterSchema], clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        ask: Callable[[SchemaId], WriterSchema],
+        clock: Callable[[], float] = monotonic,
+        framing: Framing = CONFLUENT,
+    ) -> None:
+        self.framing = framing
         self._ask = ask
         self._clock = clock
-        self._readers: dict[int, ReadFramed] = {}
-        self._missing: dict[int, tuple[float, str]] = {}
+        self._readers: dict[SchemaId, ReadFramed] = {}
+        self._missing: dict[SchemaId, tuple[float, str]] = {}
 
-    def fetch(self, ids: Iterable[int]) -> None:
-        for number in ids:
-            if number in self._readers:
+    def fetch(self, record: Record) -> None:
+        parts: tuple[tuple[Part, bytes | None], ...] = (("key", record.key), ("value", record.value))
+        for part, data in parts:
+            framed = None if data is None else self.framing.find(data, record.headers, part)
+            if framed is None or framed.id is None or framed.id in self._readers:
                 continue
-            if number not in self._missing or self._missing[number][0] < self._clock():
-                self._fetch(number)
+            if framed.id not in self._missing or self._missing[framed.id][0] < self._clock():
+                self._fetch(framed.id)
 
-    def read(self, data: bytes) -> SchemedValue:
-        refuse_long_id(data)
-        number = framed_id(data)
-        if number is None:
-            raise Mismatch(f"begins with byte 0, and ends before a schema id: {len(data)} bytes", "schema-missing")
+    def read(self, record: Record, part: Part) -> SchemedValue:
+        refuse_headers(record, part, self.framing)
+        data = (record.key if part == "key" else record.value) or b""
+        framed = self.framing.find(data, record.headers, part)
+        if framed is None or framed.id is None:
+            raise Mismatch(_without_id(data, framed), "schema-missing")
+        if framed.json:
+            raise Mismatch(_JSON_ENCODING, "schema-differs")
+        number = framed.id
         if (reader := self._readers.get(number)) is None:
             raise Mismatch(self._missing.get(number, (0, f"schema {number} was not asked for"))[1], "schema-missing")
         try:
-            return reader(data)
+            return reader(body_of(data, framed))
         except Exception as error:  # of the reader of a format: bytes of any kind may raise any error there
             plain = f"the body does not fit schema {number}"
             raise Mismatch(f"{plain}: {_one_line(error)}", "schema-differs", plain) from None
 
-    def _fetch(self, number: int) -> None:
+    def _fetch(self, number: SchemaId) -> None:
         try:
             schema = self._ask(number)
-            self._readers[number] = _reader(number, schema)
+            self._readers[number] = _reader(number, schema, self.framing)
             self._missing.pop(number, None)
         except SchemaMissing as error:
             if len(self._missing) >= MOST_MISSING:
@@ -89,15 +115,47 @@ class RegistrySchemas:
 @lru_cache(maxsize=1)
 def registry_schemas(access: tuple[tuple[str, str], ...]) -> FramedReader:
     """This process's reader. `access`: the resolved settings of [schema_registry]; without any, the reader of no schema."""
-    return RegistrySchemas(RegistryClient(dict(access)).schema) if access else NO_SCHEMAS
+    if not access:
+        return NO_SCHEMAS
+    kind = registry_kind(dict(access))
+    return RegistrySchemas(CLIENTS[kind](dict(access)).schema, framing=FRAMINGS[kind])
 
 
-def _reader(number: int, schema: WriterSchema) -> ReadFramed:
+def _apicurio(access: Mapping[str, str]) -> SchemaSource:
+    from processor.job.kafka.apicurio import ApicurioClient
+
+    return ApicurioClient(access)
+
+
+def _glue(access: Mapping[str, str]) -> SchemaSource:
+    from processor.job.kafka.glue import GlueClient
+
+    return GlueClient(access)
+
+
+CLIENTS: Final[Mapping[str, Callable[[Mapping[str, str]], SchemaSource]]] = {
+    "confluent": RegistryClient,
+    "apicurio": _apicurio,
+    "glue": _glue,
+}
+"""What opens a client, by the kind of the registry. A kind imports its client only then."""
+
+
+_JSON_ENCODING: Final = "Avro in its JSON encoding: set the producer's `apicurio.registry.avro.encoding` to BINARY"
+
+
+def _without_id(data: bytes, framed: Framed | None) -> str:
+    if framed is not None and framed.header:
+        return f"the header {framed.header} has no id of 8 bytes"
+    return f"begins with byte {data[:1].hex().lstrip('0') or 0}, and ends before a schema id: {len(data)} bytes"
+
+
+def _reader(number: SchemaId, schema: WriterSchema, framing: Framing) -> ReadFramed:
     """The reader of a schema's records. Raises SchemaMissing where the schema cannot be read itself."""
     makers: Mapping[str, Callable[[WriterSchema], ReadFramed]] = {
         "AVRO": _AvroReader,
         "JSON": _json_reader,
-        "PROTOBUF": lambda one: protobuf_reader(one.text, one.references),
+        "PROTOBUF": lambda one: protobuf_reader(one.text, one.references, framing.message),
     }
     if schema.kind not in makers:
         raise SchemaMissing(f"schema {number} is {schema.kind}, and statestore reads {', '.join(makers)}")
@@ -130,6 +188,10 @@ class _OneSchema:
         return {}
 
 
+_ANY_FRAME: Final = bytes(6)
+"""The deserialiser refuses less; it gets the body otherwise."""
+
+
 class _AvroReader:
     """Reads the records of an Avro schema."""
 
@@ -143,8 +205,9 @@ class _AvroReader:
             conf={"schema.id.deserializer": self._take_body},
         )
 
-    def __call__(self, data: bytes) -> SchemedValue:
-        value = self._deserialise(data)
+    def __call__(self, body: bytes) -> SchemedValue:
+        self._body = _WholeReads(body)
+        value = self._deserialise(_ANY_FRAME)
         if left := self._body.read():
             raise ValueError(f"{len(left)} bytes are left over")
         if value is not None and self._type.to_json is not None:
@@ -156,16 +219,15 @@ class _AvroReader:
             canonical_json.check_depth(value)
         return SchemedValue(value, schema, avro=True)
 
-    def _take_body(self, data: bytes, _: object, schema_id: Any) -> io.BytesIO:
-        schema_id.id = framed_id(data)
-        self._body = _WholeReads(data[HEAD:])
+    def _take_body(self, _: bytes, __: object, schema_id: Any) -> io.BytesIO:
+        schema_id.id = 1
         return self._body
 
 
 def _json_reader(schema: WriterSchema) -> ReadFramed:
     references = {name: canonical_json.loads(text) for name, text in schema.references.items()}
     connect = connect_schema(canonical_json.loads(schema.text), references) or None
-    return lambda data: SchemedValue(canonical_json.loads(data[HEAD:]), connect)
+    return lambda data: SchemedValue(canonical_json.loads(data), connect)
 
 
 def _one_line(error: Exception) -> str:

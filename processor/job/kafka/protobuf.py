@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from io import BytesIO
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from confluent_kafka.schema_registry.confluent import meta_pb2
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
-from confluent_kafka.schema_registry.serde import SchemaId
+from confluent_kafka.schema_registry.serde import SchemaId as Framing
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -61,6 +61,18 @@ class CompiledSchema:
             names.append(messages[index].name)
             messages = messages[index].nested_type
         return self.pool.FindMessageTypeByName(".".join(names))
+
+    def paths(self) -> dict[str, tuple[int, ...]]:
+        """The indexes of each message by its full name, the entries of maps among them."""
+        found: dict[str, tuple[int, ...]] = {}
+        waiting: list[tuple[str, tuple[int, ...], Sequence[Any]]] = [(self.file.package, (), self.file.message_type)]
+        while waiting:
+            outer, path, messages = waiting.pop()
+            for index, one in enumerate(messages):
+                name = f"{outer}.{one.name}" if outer else one.name
+                found[name] = (*path, index)
+                waiting.append((name, (*path, index), one.nested_type))
+        return found
 
 
 def compiled_schema(text: str, references: Mapping[str, str]) -> CompiledSchema:
@@ -111,6 +123,53 @@ def _opened_entries(messages: Iterable[descriptor_pb2.DescriptorProto], outer: s
         yield from _opened_entries(message.nested_type, f"{name}.")
 
 
+_FRAME: Final = b"\0\0\0\0\1"
+"""Of an id that nobody reads: the deserialiser wants one."""
+
+
+def _with_path(body: bytes, paths: Mapping[str, tuple[int, ...]], message: Literal["place", "name"]) -> bytes:
+    """A body that begins with the indexes of its message, in place of what another registry's clients write."""
+    number, rest = _varint(body)
+    if message == "place":  # among the full names, in order
+        names = sorted(paths)
+        if number >= len(names):
+            raise ValueError(f"the schema has no message {number}: it has {len(names)}")
+        path = paths[names[number]]
+    else:
+        name, rest = _name_in(rest[:number], number), rest[number:]
+        found = [path for full, path in paths.items() if len(path) == 1 and full.rpartition(".")[2] == name]
+        if not found:
+            raise ValueError(f"the schema has no message {name!r}")
+        path = found[0]
+    return b"".join(_zigzag(index) for index in (len(path), *path)) + rest
+
+
+def _name_in(message: bytes, length: int) -> str:
+    """The name in the message before the body: its field 1. Raises ValueError where there is none."""
+    if len(message) == length and message[:1] == b"\x0a":
+        size, name = _varint(message[1:])
+        if len(name) == size:
+            return name.decode()
+    raise ValueError("the body does not begin with the name of its message: let the producer send it (send-type-ref)")
+
+
+def _varint(data: bytes) -> tuple[int, bytes]:
+    """The number at the beginning, and the rest."""
+    number = 0
+    for n, byte in enumerate(data[:5]):
+        number |= (byte & 0x7F) << 7 * n
+        if byte < 0x80:
+            return number, data[n + 1 :]
+    raise ValueError("the body does not begin with a number")
+
+
+def _zigzag(number: int) -> bytes:
+    made, number = b"", number * 2
+    while number > 0x7F:
+        made, number = made + bytes((number & 0x7F | 0x80,)), number >> 7
+    return made + bytes((number,))
+
+
 _FREE_FORM: Final = {f"google.protobuf.{name}" for name in ("Struct", "Value", "ListValue")}
 _WRAPPERS: Final = {
     f"google.protobuf.{name}Value"
@@ -124,14 +183,18 @@ _FIELD_META: Final = meta_pb2.DESCRIPTOR.extensions_by_name["field_meta"]
 _MOST_SCALES: Final = 1000
 
 
-def protobuf_reader(text: str, references: Mapping[str, str]) -> Callable[[bytes], SchemedValue]:
+def protobuf_reader(
+    text: str, references: Mapping[str, str], message: Literal["path", "place", "name"] = "path"
+) -> Callable[[bytes], SchemedValue]:
     """The reader of a file's messages. `text`, `references`: base64 of the compiled file, and of those that it imports by these
-    names."""
+    names; `message`: how a body names its message (processor/values/framing.py)."""
     schema = compiled_schema(text, references)
+    paths = schema.paths()
     readers: dict[tuple[int, ...], tuple[ProtobufDeserializer, ToJson, dict[str, Any]]] = {}
 
-    def read(data: bytes) -> SchemedValue:
-        framing = SchemaId("PROTOBUF")
+    def read(body: bytes) -> SchemedValue:
+        data = _FRAME + (body if message == "path" else _with_path(body, paths, message))
+        framing = Framing("PROTOBUF")
         framing.from_bytes(BytesIO(data))
         path = tuple(framing.message_indexes or ())
         if path not in readers:

@@ -1,4 +1,5 @@
-"""Asks a schema registry for the schemas of records, and registers those of documents. Only this package imports its client.
+"""Asks a registry with Confluent's API for the schemas of records, and registers those of documents; and what the clients of all
+kinds share. Only this package imports a client.
 
 Promises: no answer in time, and each answer that may pass, is SchemaRegistryAway; refused credentials and a wrong address are a
 SettingError; a schema that is not there is a SchemaMissing, and one that the registry does not take a SchemaRefused. Does not:
@@ -9,11 +10,12 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from tempfile import NamedTemporaryFile
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from confluent_kafka.schema_registry import RuleKind, Schema, SchemaRegistryClient, SchemaRegistryError
 
 from processor.errors import SchemaRegistryAway, SettingError
+from processor.values.framing import SchemaId
 
 SECONDS: Final = 10.0
 """The longest wait for an answer."""
@@ -50,24 +52,38 @@ class WriterSchema(NamedTuple):
     references: Mapping[str, str]
 
 
+class SchemaSource(Protocol):
+    """A connection to a registry of any kind. It is made of the resolved settings of [schema_registry]."""
+
+    def schema(self, number: SchemaId, /) -> WriterSchema:
+        """The schema of this id, with its references. Raises SchemaMissing, SchemaRegistryAway and SettingError."""
+
+    def probe(self) -> str:
+        """Asks the registry a small question. Returns what its answer shows, for people. Raises SchemaRegistryAway and
+        SettingError."""
+
+    def close(self) -> None:
+        """Ends the connection."""
+
+
 class RegistryClient:
-    """A connection to the registry. `access`: the resolved settings of [schema_registry]."""
+    """A connection to a registry with Confluent's API. `access`: the resolved settings of [schema_registry]."""
 
     def __init__(self, access: Mapping[str, str]) -> None:
         self._url = access["url"]
-        with _client_settings(access) as conf, _wrong_settings():
+        with _client_settings(access) as conf, wrong_settings():
             self._client = SchemaRegistryClient(conf)
 
-    def schema(self, number: int) -> WriterSchema:
+    def schema(self, number: SchemaId) -> WriterSchema:
         """The schema of this id, with its references. Raises SchemaMissing, SchemaRegistryAway and SettingError."""
         what = f"schema {number}"
         with self._errors(what):
-            schema = self._client.get_schema(number)
+            schema = self._client.get_schema(int(number))
             kind = schema.schema_type or "AVRO"
             form = "serialized" if kind == "PROTOBUF" else None
             if form is not None:
                 self._forget()
-                schema = self._client.get_schema(number, fmt=form)
+                schema = self._client.get_schema(int(number), fmt=form)
             self._check_rules(what, schema)
             references: dict[str, str] = {}
             self._add_references(schema, form, references)
@@ -96,10 +112,10 @@ class RegistryClient:
             number = int(self._client.get_latest_version(subject).schema_id or 0)
         return self.schema(number)
 
-    def kinds(self) -> list[str]:
-        """The kinds of schemas that the registry knows. Raises SchemaRegistryAway and SettingError."""
+    def probe(self) -> str:
+        """The kinds of schemas that the registry knows."""
         with self._errors("the kinds of schemas"):
-            return [str(kind) for kind in self._client.get_schema_types()]
+            return f"{self._url} knows {', '.join(map(str, self._client.get_schema_types()))}"
 
     def close(self) -> None:
         """Ends the connection."""
@@ -154,28 +170,34 @@ class RegistryClient:
 
 @contextmanager
 def _client_settings(access: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """The settings in the client's names. The client takes PEM text from files only, which are gone after the block."""
+    """The settings in the client's names. The client takes PEM text from files only."""
     conf: dict[str, Any] = {"url": access["url"], "timeout": SECONDS, **RETRY}
     if "username" in access:
         conf["basic.auth.user.info"] = f"{access['username']}:{access['password']}"
     if "ssl.key.password" in access:
         conf["ssl.key.password"] = str(access["ssl.key.password"])
-    files: list[str] = []
-    try:
-        for name, theirs in _FILES.items():
-            if name in access:
-                with NamedTemporaryFile("w", suffix=".pem", delete=False) as file:  # only its owner may read it
-                    files.append(file.name)
-                    file.write(access[name])
-                conf[theirs] = file.name
-        yield conf
-    finally:
-        for name in files:
-            os.unlink(name)
+    with pem_files(access) as files:
+        yield conf | {_FILES[name]: file for name, file in files.items()}
 
 
 @contextmanager
-def _wrong_settings() -> Iterator[None]:
+def pem_files(access: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+    """The files with the PEM texts of the settings, by the names of the settings. They are gone after the block."""
+    files: dict[str, str] = {}
+    try:
+        for name in _FILES:
+            if name in access:
+                with NamedTemporaryFile("w", suffix=".pem", delete=False) as file:  # only its owner may read it
+                    files[name] = file.name
+                    file.write(access[name])
+        yield files
+    finally:
+        for path in files.values():
+            os.unlink(path)
+
+
+@contextmanager
+def wrong_settings() -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, OSError) as error:  # OSError: ssl, for a PEM text that is none

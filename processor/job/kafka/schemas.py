@@ -10,16 +10,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from processor.engine.plan.plan import Plan
+from processor.environment.settings.schema_registry import registry_kind
 from processor.errors import SettingError
 from processor.language.product.avro import avro_datum, avro_schema_text
 from processor.language.product.product import Product
 from processor.values import canonical_json
 from processor.values.entity import Entity
-from processor.values.framing import NO_SCHEMAS, FramedReader, framed_id, is_framed
+from processor.values.framing import NO_SCHEMAS, FramedReader, is_framed
 from processor.values.record import Record
 
 if TYPE_CHECKING:
-    from processor.job.kafka.registry_client import RegistryClient
+    from processor.job.kafka.registry_client import RegistryClient, SchemaSource
 
 SchemaAccess = tuple[tuple[str, str], ...]
 """The resolved settings of [schema_registry]."""
@@ -36,8 +37,17 @@ def open_schemas(access: SchemaAccess) -> FramedReader:
     return registry_schemas(access)
 
 
-def open_client(access: SchemaAccess) -> "RegistryClient":
-    """A client of the registry. Raises SettingError."""
+def open_client(access: SchemaAccess) -> "SchemaSource":
+    """A client of the registry, of the kind that the settings name. Raises SettingError."""
+    try:
+        from processor.job.kafka.framed_records import CLIENTS
+    except ImportError as error:
+        raise _missing(error) from None
+    return CLIENTS[registry_kind(dict(access))](dict(access))
+
+
+def open_confluent(access: SchemaAccess) -> "RegistryClient":
+    """A client of a registry with Confluent's API. Raises SettingError."""
     try:
         from processor.job.kafka.registry_client import RegistryClient
     except ImportError as error:
@@ -65,6 +75,21 @@ NO_REGISTRY = (
 )
 
 
+def has_subjects(access: SchemaAccess) -> bool:
+    """Whether the registry has Confluent's API, with subjects. Others only give schemas by their ids."""
+    return bool(access) and registry_kind(dict(access)) == "confluent"
+
+
+def registration_refusal(access: SchemaAccess) -> str:
+    """Why no schema of a document can be registered; empty where it can."""
+    if not access or has_subjects(access):
+        return ""
+    return (
+        f'its documents are Avro, and [schema_registry] has kind = "{registry_kind(dict(access))}": statestore registers schemas '
+        "by Confluent's API only, which Apicurio has, too, at /apis/ccompat/v7: name this API, or remove `format: avro`"
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredSchemas:
     """`ids`: product -> the id of its schema; `refused`: product -> why it has none. Products of JSON are in neither."""
@@ -88,6 +113,8 @@ class SchemaRegistration:
         wanted = {p.name: (f"{p.topic}-value", avro_schema_text(p, entities)) for p in products}
         if not self.access:
             return RegisteredSchemas(refused=dict.fromkeys(wanted, NO_REGISTRY))
+        if refusal := registration_refusal(self.access):
+            return RegisteredSchemas(refused=dict.fromkeys(wanted, refusal))
         refused: dict[str, str] = {}
         for name, schema in wanted.items():
             try:
@@ -99,7 +126,7 @@ class SchemaRegistration:
 
     def _learn(self, subject: str, text: str) -> None:
         if (subject, text) not in self.known:
-            with closing(open_client(self.access)) as client:
+            with closing(open_confluent(self.access)) as client:
                 self.known[subject, text] = client.register(subject, text)
 
 
@@ -118,10 +145,9 @@ def as_json(
         if record.value is None or not is_framed(record.value):
             yield record
             continue
-        number = framed_id(record.value)
-        schemas.fetch(() if number is None else (number,))
+        schemas.fetch(record)
         try:
-            document = datum.read(schemas.read(record.value).payload)
+            document = datum.read(schemas.read(record, "value").payload)
         except (ValueError, TypeError, AttributeError):  # of another program, or of a version that shows other rows
             yield record
         else:

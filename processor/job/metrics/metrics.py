@@ -18,7 +18,18 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from processor.counts import BATCH, DEAD_LETTERS_OF, IN_TOPIC, OUTCOMES, REQUEST, STAGE, STAGES, Count
+from processor.counts import (
+    BATCH,
+    DEAD_LETTERS_OF,
+    IGNORED_AS,
+    IN_TOPIC,
+    NULLED_OF,
+    OUTCOMES,
+    REQUEST,
+    STAGE,
+    STAGES,
+    Count,
+)
 from processor.engine.rounds.round_counts import AGE_BOUNDS, AGE_BUCKETS, AGE_SUM, LAG_BOUNDS, LAG_BUCKETS, LAG_SUM
 from processor.values.reasons import REASONS
 from statestore.store import HALF_UNITS, RETRIES, THROTTLES
@@ -208,9 +219,24 @@ def _events(report: Report) -> Values:
     }
 
 
+def _ignored(report: Report) -> Values:
+    found = (
+        name.removeprefix(IGNORED_AS).partition(IN_TOPIC) for name in report["counts"] if name.startswith(IGNORED_AS)
+    )
+    places = sorted((topic, why) for why, _, topic in found if topic)
+    return {(topic, why): report["counts"][f"{IGNORED_AS}{why}{IN_TOPIC}{topic}"] for topic, why in places}
+
+
 def _absent_columns(report: Report) -> Values:
     found = report.get("absent_columns", {}).values()
     return {(one["entity"], one["column"]): one["records"] for one in found if not one["choice"]}
+
+
+def _nulled(report: Report) -> Values:
+    places = {
+        name.removeprefix(NULLED_OF): count for name, count in report["counts"].items() if name.startswith(NULLED_OF)
+    }
+    return {tuple(place.split(".", 1)): count for place, count in places.items()}
 
 
 def _gate_ages(report: Report) -> Values:
@@ -290,6 +316,13 @@ METRICS = (
             read=_events,
         ),
         _counter(
+            "ignored_total",
+            "records",
+            "Records that changed no row. Reason: control, truncate, other table (than the entity's), erased or unknown topic.",
+            labels=("topic", "reason"),
+            read=_ignored,
+        ),
+        _counter(
             "dead_letters_total",
             "records",
             "Dead letters. Reason: one of the codes of docs/dead-letters.md.",
@@ -310,6 +343,14 @@ METRICS = (
             labels=("entity", "column"),
             read=_absent_columns,
             alarm=_alarm("absent_columns", "warning", f"Records lack a declared column: {_STATUS}"),
+        ),
+        _counter(
+            "unrepresentable_values_total",
+            "values",
+            "Values that the declared type of their column cannot hold, and which are null because the entity says "
+            "`unrepresentable`.",
+            labels=("entity", "column"),
+            read=_nulled,
         ),
     ),
     *_group(

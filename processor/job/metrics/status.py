@@ -15,7 +15,7 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
-from processor.counts import Count
+from processor.counts import IGNORED_AS, IN_TOPIC, NULLED_OF, Count
 from processor.engine.protocol.gates import AwaitedTransaction
 from processor.engine.rounds.round_counts import AGE_BOUNDS, Freshness, read_freshness
 from processor.job.metrics.metrics import RETENTION_PERCENT
@@ -85,6 +85,14 @@ def wrong_in_report(state: Mapping[str, Any]) -> Iterator[str]:
     yield from (state[name] for name in ("refusal", "no_topic") if state.get(name))
 
 
+def nulled_lines(tally: Mapping[str, int]) -> Iterator[str]:
+    """The columns with values that their type cannot hold, which are null."""
+    for name, count in sorted(tally.items()):
+        if name.startswith(NULLED_OF):
+            entity, _, column = name.removeprefix(NULLED_OF).partition(".")
+            yield f"column {column} of entity {entity}: {count:,} values that its type cannot hold are null"
+
+
 def moment(at: datetime) -> str:
     """A time on the clock of this machine."""
     return f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
@@ -100,15 +108,17 @@ def lag_text(report: Mapping[str, Any], topic: str) -> str:
 
 
 def topic_text(report: Mapping[str, Any], topic: str) -> str:
-    """The lag of a topic, its pause, and when the broker deletes what the job has not read. A report of an older release has no
-    pauses, and no retention."""
+    """The lag of a topic, its pause, when the broker deletes what the job has not read, and how many records of other tables this
+    run ignored. A report of an older release has no pauses, and no retention."""
     pause = "".join(
         f", {pause_text(one)}" for one in report.get("pauses", ()) if (one["kind"], one["name"]) == ("topic", topic)
     )
     unknown = ", paused" if not pause and topic in report["paused_topics"] else ""
     left = seconds_kept(report, topic)
     kept = "" if left is None else f"; {_deletion_text(left)}"
-    return f"{lag_text(report, topic)}{pause or unknown}{kept}"
+    others = report.get("counts", {}).get(f"{IGNORED_AS}other table{IN_TOPIC}{topic}")
+    ignored = f"; {others:,} records of other tables ignored" if others else ""
+    return f"{lag_text(report, topic)}{pause or unknown}{kept}{ignored}"
 
 
 def pause_text(pause: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ sources/0/0    the offsets at which the stream began
 offsets/N      where batch N ends in each partition; it begins where batch N - 1 ended
 commits/N      batch N is committed
 paused/TOPIC   where the stream continues with a topic that operators have paused
-statestore.readers    topic -> the entity that reads it, since the stream begins or begins again
+statestore.readers    topic -> its reader, since the stream begins or begins again
 statestore.begins     where the stream began with the topics that came after its begin
 
 Spark does not know the last three.
@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from processor.engine.protocol.epochs import Partition, begin_of_stay
+from processor.engine.protocol.epochs import Partition, begin_of_stay, entities_of
 from processor.errors import CheckpointError
 from processor.job.kafka.admin import Admin
 from registry.model import EpochBoundary
@@ -185,7 +185,7 @@ def prepare_checkpoint(
     that Spark planned with the topic, and failed, is no exception.
 
     Args:
-        readers: each topic that the job reads for an entity, and the entity.
+        readers: each topic that the job reads, and its reader. A topic to which an entity has come begins again.
         paused: those of them that the job does not read now.
         boundaries: of these topics and entities.
 
@@ -197,13 +197,14 @@ def prepare_checkpoint(
         checkpoint.keep_readers(readers, before)
         return
     known = frozenset().union(*checkpoint.topics())
-    had = {b.topic for b in boundaries if b.entity in readers.values()}
+    entities = {entity for reader in readers.values() for entity in entities_of(reader)}
+    had = {b.topic for b in boundaries if b.entity in entities}
     if stale := sorted(known - readers.keys() - had):
         raise CheckpointError(
             f"no entity reads {', '.join(stale)} as checkpoint {checkpoint.path} does: {NEW_CHECKPOINT}"
         )
     for topic in sorted(known | before.keys()):
-        if topic not in readers or before.get(topic, readers[topic]) != readers[topic]:
+        if topic not in readers or {*entities_of(readers[topic])} - {*entities_of(before.get(topic, readers[topic]))}:
             checkpoint.drop_topic(topic)
     checkpoint.keep_readers(readers, before)
     named = checkpoint.topics()

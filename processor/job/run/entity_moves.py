@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.epochs import Partition, TopicEnds, due_moves, former_topics, has_begun, move_boundaries
+from processor.engine.protocol.epochs import (
+    Partition,
+    TopicEnds,
+    due_moves,
+    former_topics,
+    has_begun,
+    last_topic,
+    move_boundaries,
+)
 from processor.engine.rounds.events import JobEvent, Report
 from processor.job.kafka.admin import Admin
 from registry.model import EpochBoundary
@@ -63,7 +71,10 @@ class EntityMoves:
                 self.report(JobEvent(what="topic changed", text=text))
         self.plan, self.former, self.due, self.next_look = plan, former, False, -math.inf
         self.targets = {topic: ends for topic, ends in self.targets.items() if topic in former.values()}
-        waiting = {entity: "" for entity, topic in topics.items() if entity not in former and topic in former.values()}
+        others = {
+            entity: topic for entity, topic in topics.items() if entity not in former and topic in former.values()
+        }
+        waiting = {entity: "" for entity, topic in others.items() if last_topic(boundaries, entity) != topic}
         return plan.with_topics({**former, **waiting})
 
     def look(self, positions: Mapping[Partition, int]) -> bool:

@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.counts import BATCH, Count
-from processor.engine.protocol.epochs import Partition, committed_by
+from processor.engine.protocol.epochs import Partition, committed_by, entities_of, topic_readers
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.events import JobEvent, Troubles
 from processor.engine.rounds.operators import LiveReplays
@@ -184,7 +184,7 @@ class Job:
 
     @property
     def readers(self) -> dict[str, str]:
-        """The topics to read, and the entity that reads each: without those that operators paused."""
+        """The topics to read, and the reader of each: without those that operators paused."""
         paused = self.snapshot.paused_topics if self.snapshot else ()
         return {topic: entity for topic, entity in self._topics.items() if topic not in paused}
 
@@ -195,14 +195,14 @@ class Job:
 
     @property
     def _topics(self) -> dict[str, str]:
-        """The topics of all entities, and the entity of each. An entity has none while another one has yet to leave it."""
-        return {e.entity.topic: name for name, e in self.driver.plan.entities.items() if e.entity.topic}
+        """The topics of all entities, and the reader of each. An entity has none while another one has yet to leave it."""
+        return topic_readers({name: e.entity.topic for name, e in self.driver.plan.entities.items()})
 
     def fit_checkpoint(self) -> None:
         """Fits the checkpoint, if the job has one, to the topics. Raises CheckpointError when that is impossible."""
         if self.checkpoint:
             topics = self._topics
-            boundaries = self.registry.epochs(list(topics), list(topics.values()))
+            boundaries = self.registry.epochs(list(topics), [e for one in topics.values() for e in entities_of(one)])
             prepare_checkpoint(self.checkpoint, topics, topics.keys() - self.readers.keys(), boundaries, self.admin)
             self.check_positions()
 

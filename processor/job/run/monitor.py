@@ -19,7 +19,7 @@ from time import time
 from typing import Any, Final, Protocol
 
 from processor.counts import IN_TOPIC, MESSAGES_OF, Count
-from processor.engine.protocol.epochs import Partition
+from processor.engine.protocol.epochs import Partition, entities_of
 from processor.engine.protocol.gates import gate_states
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.events import JobEvent, Troubles
@@ -367,7 +367,7 @@ class JobMonitor:
     def _missing(self, missing: MissingTopic) -> dict[str, Any]:
         """A topic that does not exist. `products`: those whose documents it would make."""
         products = self._job.driver.plan.products
-        rooted = sorted(name for name, one in products.items() if one.product.root == missing.entity)
+        rooted = sorted(name for name, one in products.items() if one.product.root in entities_of(missing.entity))
         return {"entity": missing.entity, "near": missing.near, "products": rooted}
 
     def _rates_until(self, now: float) -> tuple[float, float]:

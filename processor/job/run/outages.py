@@ -28,6 +28,7 @@ from typing import Protocol
 from processor.counts import REQUEST
 from processor.engine.protocol.identity import IDENTITY
 from processor.engine.rounds.events import Troubles, steady_time
+from processor.environment.settings.schema_registry import schema_registry_place
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import kind_of, open_store
@@ -93,7 +94,7 @@ def places(settings: Settings) -> Mapping[str, str]:
         REGISTRY: registry_place(settings.registry),
         STORE: kind_of(settings.store).where(settings),
         BROKER: settings.bootstrap_servers,
-        SCHEMA_REGISTRY: dict(settings.schema_registry).get("url", ""),
+        SCHEMA_REGISTRY: schema_registry_place(dict(settings.schema_registry)),
     }
     return {part: place for part, place in found.items() if place}
 
@@ -111,7 +112,7 @@ def _ask_store(settings: Settings) -> Iterator[Callable[[], object]]:
 @contextmanager
 def _ask_schema_registry(settings: Settings) -> Iterator[Callable[[], object]]:
     with closing(open_client(settings.schema_registry)) as client:
-        yield client.kinds
+        yield client.probe
 
 
 QUESTIONS: Mapping[str, Question] = {STORE: _ask_store, SCHEMA_REGISTRY: _ask_schema_registry}

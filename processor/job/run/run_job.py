@@ -27,7 +27,7 @@ from time import monotonic, sleep
 from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.engine.plan.planning import plan_of
-from processor.engine.protocol.epochs import read_epochs
+from processor.engine.protocol.epochs import entities_of, read_epochs
 from processor.engine.protocol.replays import ReplayReport
 from processor.engine.rounds.events import JobEvent, Report
 from processor.engine.rounds.operators import LiveReplays
@@ -105,7 +105,7 @@ def failure_reason(job: Job, failure: Exception) -> StatestoreError:
     try:
         job.topics.find_missing(job.readers)
         left = job.moves.former if job.moves else {}  # nobody may record boundaries of a topic that an entity leaves
-        readers = {topic: entity for topic, entity in job.readers.items() if entity not in left}
+        readers = {topic: one for topic, one in job.readers.items() if left.keys().isdisjoint(entities_of(one))}
         check_topics(job.registry, job.admin, [(topic, 0) for topic in readers], readers)
     except BoundaryError as boundary:
         return boundary

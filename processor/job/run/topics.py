@@ -11,10 +11,18 @@ with the command to give, and continues.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.epochs import Epochs, Partition, first_offsets, last_topic, next_epoch, read_epochs
+from processor.engine.protocol.epochs import (
+    Epochs,
+    Partition,
+    entities_of,
+    first_offsets,
+    last_topic,
+    next_epoch,
+    read_epochs,
+)
 from processor.engine.protocol.identity import (
     SEQUENCES,
     TOPICS,
@@ -71,7 +79,7 @@ class SourceTopics:
     """The topics of the present stream, and those of the next one.
 
     now: the job's clock, in seconds.
-    readers: each topic to read and its entity, at the last look. present: those of them that existed then; missing: the others.
+    readers: each topic to read and its reader, at the last look. present: those of them that existed then; missing: the others.
     streamed: the topics that the stream reads.
     """
 
@@ -115,8 +123,9 @@ class SourceTopics:
         """The topics among these that do not exist yet. Raises BoundaryError when one is gone that its entity has read."""
         missing = sorted(readers.keys() - self.admin.topics(sorted(readers), ANSWER_SECONDS).keys())
         for topic in missing:
-            entity = readers[topic]
-            if last_topic(self.registry.epochs([topic], [entity]), entity) == topic:
+            entity, entities = readers[topic], entities_of(readers[topic])
+            boundaries = self.registry.epochs([topic], entities)
+            if any(last_topic(boundaries, one) == topic for one in entities):
                 raise BoundaryError(
                     f"topic {topic} is gone, and entity {entity} has read it: create it again, run `statestore epoch {topic}`, "
                     "and start with a new checkpoint; or give the entity another `topic`"
@@ -179,10 +188,10 @@ class SourceTopics:
 def check_topics(
     registry: Registry, admin: Admin, partitions: Iterable[Partition], readers: Mapping[str, str]
 ) -> Epochs:
-    """The epochs of the batch's records. `readers`: the entity that reads each topic. Records a topic that its entity
-    reads for the first time; raises BoundaryError for a changed one."""
+    """The epochs of the batch's records. `readers`: the reader of each topic. Records a topic that an entity reads for the
+    first time; raises BoundaryError for a changed one."""
     names = sorted({topic for topic, _ in partitions})
-    boundaries = list(registry.epochs(names, [readers[name] for name in names]))
+    boundaries = list(registry.epochs(names, [entity for name in names for entity in entities_of(readers[name])]))
     topics = admin.topics(names)
     new: list[EpochBoundary] = []
     for name in names:
@@ -196,11 +205,19 @@ def check_topics(
 def new_boundaries(
     name: str, topic: TopicDescription, reader: str, boundaries: Sequence[EpochBoundary]
 ) -> list[EpochBoundary]:
-    """The boundaries to record for a topic that its entity reads for the first time, or again after another topic. Raises
+    """The boundaries to record for a topic that an entity reads for the first time, or again after another topic. Raises
     BoundaryError for a topic that changed."""
-    if last_topic(boundaries, reader) != name:
-        begins = first_offsets(reader, name, topic.id, range(topic.partitions), boundaries)
-        return boundaries_of(name, topic, reader, next_epoch(boundaries, reader, name), begins)
+    entities = entities_of(reader)
+    came = [entity for entity in entities if last_topic(boundaries, entity) != name]
+    if len(entities) > 1 and (moved := [one for one in came if last_topic(boundaries, one) is not None]):
+        raise BoundaryError(
+            f"entity {moved[0]} has read another topic than {name}, which {reader} share: its rows have versions of that topic: "
+            f"give {moved[0]} its former topic, or declare a new entity"
+        )
+    if came == entities:
+        begins = first_offsets(entities[0], name, topic.id, range(topic.partitions), boundaries)
+        epoch = max(next_epoch(boundaries, entity, name) for entity in entities)
+        return [one for entity in entities for one in boundaries_of(name, topic, entity, epoch, begins)]
     known = [b for b in boundaries if b.topic == name]
     present = max(known, key=lambda b: b.epoch)
     recorded = len({b.partition for b in known if b.topic_id == present.topic_id})
@@ -212,25 +229,30 @@ def new_boundaries(
         )
     if recorded != topic.partitions:
         raise BoundaryError(f"topic {name} has {topic.partitions} partitions, recorded {recorded}: {cure}")
-    return []
+    if not came:
+        return []
+    steps = {(b.partition, b.from_offset): b for b in sorted(known, key=lambda b: b.epoch) if b.topic_id == topic.id}
+    return [replace(b, entity=entity) for entity in came for b in steps.values()]
 
 
 def record_boundary(registry: Registry, admin: Admin, name: str, *, who: str, why: str) -> list[EpochBoundary]:
     """Records where the next epoch of a topic begins: at the present end of each partition, or at 0 of a topic that was
     created again, or that its entity has yet to read. An erasure learns from a boundary at an end that the broker has lost
     records. `who`, `why`: for the history."""
-    reader = next((entity.name for entity in registry.snapshot().entities if entity.topic == name), "")
-    reader = reader or _leaving_reader(registry, name)
-    known = registry.epochs([name], [reader] if reader else [])
+    named = [entity.name for entity in registry.snapshot().entities if entity.topic == name]
+    entities = named or [_leaving_reader(registry, name)]
+    known = registry.epochs([name], [one for one in entities if one])
     topic = admin.topics([name]).get(name)
     if topic is None:
         raise BoundaryError(f"there is no topic {name}; create it first")
     seen = {b.partition for b in known if (b.topic, b.topic_id) == (name, topic.id)}
-    moved = last_topic(known, reader) != name
+    entities = [one for one in entities if last_topic(known, one) == name] or entities
+    moved = last_topic(known, entities[0]) != name
     ends = dict.fromkeys(range(topic.partitions), 0) if moved or not seen else admin.ends(name)
     begins = {p: end if p in seen else 0 for p, end in ends.items()}
     goes_on = frozenset() if moved else seen
-    new = boundaries_of(name, topic, reader, next_epoch(known, reader, name), begins, goes_on)
+    epoch = max(next_epoch(known, entity, name) for entity in entities)
+    new = [one for entity in entities for one in boundaries_of(name, topic, entity, epoch, begins, goes_on)]
     registry.record_epochs(new, who=who, why=why)
     return new
 

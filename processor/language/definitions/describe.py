@@ -61,7 +61,9 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
         ]
     decimals = dict(entity.decimals) if isinstance(entity.decimals, Mapping) else entity.decimals
     absent = dict(entity.absent) if isinstance(entity.absent, Mapping) else entity.absent
-    choices = {"format": entity.format, "decimals": decimals, "absent": absent}
+    misfit = entity.unrepresentable
+    misfit = dict(misfit) if isinstance(misfit, Mapping) else misfit
+    choices = {"format": entity.format, "decimals": decimals, "absent": absent, "unrepresentable": misfit}
     return described | {name: choice for name, choice in choices.items() if choice is not None}
 
 

@@ -36,6 +36,7 @@ from processor.values.entity import (
     Entity,
     KeepChoice,
     TruncateChoice,
+    UnrepresentableChoice,
     parse_type,
     placeholder_of,
     united,
@@ -47,9 +48,11 @@ from statestore.values import MAX_COLUMNS
 
 Choice = TypeVar("Choice", bound=str)
 KEEP, TRANSACTIONS, UNAVAILABLE, DECIMALS = "keep", "transactions", "unavailable", "decimals"
+UNREPRESENTABLE = "unrepresentable"
 FILE_WORDS = (KEEP, TRANSACTIONS, UNAVAILABLE)
 _KEEPS: tuple[KeepChoice, ...] = get_args(KeepChoice)
 _ABSENT: tuple[AbsentChoice, ...] = get_args(AbsentChoice)
+_UNREPRESENTABLE: tuple[UnrepresentableChoice, ...] = get_args(UnrepresentableChoice)
 _FORMS: tuple[DecimalForm, ...] = get_args(DecimalForm)
 _TRUNCATES: tuple[TruncateChoice, ...] = get_args(TruncateChoice)
 _PATTERN = frozenset("*+?()[]{}|^$,\\")
@@ -117,11 +120,19 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
     decimals = _read_by_column(name, body, DECIMALS, _FORMS, columns if columns_read else None, problems)
     truncate = _read_choice(body.get("truncate"), "truncate", _TRUNCATES, problems) or "refuse"
     absent = _read_by_column(name, body, "absent", _ABSENT, columns if columns_read else None, problems)
+    unrepresentable = _read_by_column(
+        name, body, UNREPRESENTABLE, _UNREPRESENTABLE, columns if columns_read else None, problems
+    )
+    if isinstance(unrepresentable, Mapping):
+        _check_not_key(name, body, key_columns, problems)
     not_null = _read_not_null(body, problems)
     own = _read_words({name: value for name, (_, value) in body.entries.items()}, problems)
     flags = _read_flags(name, body, record_format, problems)
     source = _read_table(body, "source", problems)
     table = _read_table(body, "table", problems)
+    if table and record_format and not FORMATS[record_format].names_table:
+        what = f"entity `{name}` pins `format: {record_format}`, whose records name no table, so `table` picks none"
+        problems.add(body.key_node("table"), what, "remove `table`, and give each table its own topic")
     if len(problems) > before:
         return None
     entity = Entity(
@@ -140,6 +151,7 @@ def _read_entity(key: Scalar, node: YamlNode, words: _FileWords, problems: Probl
         transactions=own.transactions or words.transactions or "",
         unavailable=own.unavailable or words.unavailable or PLACEHOLDER,
         absent=absent,
+        unrepresentable=unrepresentable,
         not_null=not_null,
     )
     entity = with_computed(entity, expressions, problems)
@@ -321,6 +333,15 @@ def _read_by_column(
         if choice is not None:
             found[column] = choice
     return found
+
+
+def _check_not_key(name: str, body: Map, key: tuple[str, ...], problems: Problems) -> None:
+    """Checks that `unrepresentable` names no column of the key, which is never null."""
+    node = body.get(UNREPRESENTABLE)
+    for column, (place, _) in node.entries.items() if isinstance(node, Map) else ():
+        if column in key:
+            what = f"column `{column}` is in the key of entity `{name}`, which is never null"
+            problems.add(place, what, f"remove `{column}` from `{UNREPRESENTABLE}`")
 
 
 def _null_word(node: YamlNode | None, choices: tuple[str, ...]) -> YamlNode | None:

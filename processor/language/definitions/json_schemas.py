@@ -16,7 +16,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from processor.environment.settings.kafka import MECHANISMS, NAMES, PROTOCOLS, SCHEMA_REGISTRY_NAMES
+from processor.environment.settings.kafka import MECHANISMS, NAMES, PROTOCOLS
+from processor.environment.settings.schema_registry import IDS, KINDS, SCHEMA_REGISTRY_NAMES
 from processor.environment.settings.settings import FORMER, GROUPS
 from processor.language.definitions.shape import (
     ENTITY,
@@ -79,7 +80,9 @@ def _file(title: str, schema: JsonSchema) -> JsonSchema:
 
 
 _VALUE: Final[JsonSchema] = {"type": ["string", "integer", "boolean"]}
-_CHOICES: Final = {"security.protocol": list(PROTOCOLS), "sasl.mechanism": list(MECHANISMS)}
+_CHOICES: Final = {
+    "security.protocol": list(PROTOCOLS), "sasl.mechanism": list(MECHANISMS), "kind": list(KINDS), "ids": list(IDS),
+}  # fmt: skip
 
 
 def settings_schema() -> JsonSchema:

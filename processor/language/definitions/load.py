@@ -121,14 +121,24 @@ def _load(texts: Mapping[str, str], problems: Problems) -> Definitions:
 
 
 def _entity_topics(root: YamlNode, entities: Mapping[str, Entity | None], problems: Problems) -> dict[str, str]:
-    """The owner of each topic, in words. Adds a problem for each entity whose topic another entity has."""
+    """The owner of each topic, in words. Adds a problem for each entity whose topic another entity has, unless both name their
+    tables."""
     owners: dict[str, str] = {}
+    tables: dict[str, dict[str, str]] = {}
     for name, entity in entities.items():
-        if entity is not None and isinstance(root, Map):
+        if entity is None or not isinstance(root, Map):
+            continue
+        sharing = tables.setdefault(entity.topic, {})
+        if not entity.table or entity.topic not in owners or not sharing:
             _claim_topic(entity.topic, f"entity `{name}`", root.key_node(name), owners, problems)
+        if entity.table:
+            _claim_table(name, entity, root.key_node(name), sharing, problems)
     for name, entity in entities.items():
         if entity is not None and entity.transactions and isinstance(root, Map):
             _claim_topic(entity.transactions, "the transaction metadata", root.key_node(name), owners, problems)
+            if len(tables[entity.topic]) > 1 and "." not in (entity.source or entity.table):
+                what = f"entity `{name}` shares its topic and has `transactions`, and its `table` lacks the schema"
+                problems.add(root.key_node(name), what, "write it as the ends of transactions do: `public.users`")
     return owners
 
 
@@ -156,11 +166,23 @@ def _read_products(
     return products
 
 
+def _claim_table(name: str, entity: Entity, location: Location, tables: dict[str, str], problems: Problems) -> None:
+    """Adds a problem where another entity of the topic picks the same table, or one with a shorter name of it."""
+    own = f".{entity.table}"
+    for table, other in tables.items():
+        if own.endswith(f".{table}") or f".{table}".endswith(own):
+            what = f"entities `{other}` and `{name}` of topic `{entity.topic}` pick the tables `{table}` and `{entity.table}`"
+            problems.add(location, what, "give each entity of a topic its own table, such as `public.users`")
+    tables[entity.table] = name
+
+
 def _claim_topic(topic: str, owner: str, location: Location, owners: dict[str, str], problems: Problems) -> None:
     first = owners.setdefault(topic, owner)
     if first != owner:
         what = f"{owner} has the topic `{topic}`, which {first} already has"
-        problems.add(location, what, "give each its own `topic`")
+        both = first.startswith("entity") and owner.startswith("entity")
+        more = "; if it has several tables, write `table` in each of its entities" if both else ""
+        problems.add(location, what, f"give each its own `topic`{more}")
 
 
 def read_entity_notes(root: YamlNode, problems: Problems) -> dict[str, Note]:

@@ -21,6 +21,7 @@ from processor.values.entity import (
     TimestampUnit,
     TruncateChoice,
     TypeName,
+    UnrepresentableChoice,
 )
 from processor.values.envelopes.kinds import FORMATS
 from statestore.values import MAX_COLUMNS
@@ -185,6 +186,11 @@ ENTITY: Final[Members] = {
         "What declared columns have that a record lacks, for all or by column: null, or keep for the stored value. "
         "Default: null, and `status` names them.",
         _by_column(_one_of((*get_args(AbsentChoice), None))),
+    ),
+    "unrepresentable": Word(
+        "What becomes of a value of the source that the declared type cannot hold (infinity, NaN, a zero date), in all columns "
+        "outside the key or by column: null, or refuse, a dead letter. Default: refuse.",
+        _by_column(_one_of((*get_args(UnrepresentableChoice), None))),
     ),
     **NOTE,
 }

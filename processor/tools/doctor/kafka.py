@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from processor.engine.protocol.epochs import last_topic
+from processor.engine.protocol.epochs import entities_of, last_topic, topic_readers
 from processor.environment.settings.resolve import resolve_schema_registry
 from processor.errors import BoundaryError
 from processor.finding import Checks, Finding, NothingToCheck, failure, is_this_machine, ok, warning
-from processor.job.kafka.schemas import avro_products, open_client
+from processor.job.kafka.schemas import avro_products, open_client, registration_refusal
 from processor.tools.doctor.context import KAFKA, CheckContext, shown_address, unreachable
 from processor.tools.doctor.table import existing_registry
 from processor.values.dead_letters import SMALLEST_LIMIT
@@ -65,16 +65,17 @@ def check_cluster(around: CheckContext) -> Iterator[Finding]:
 def check_sources(around: CheckContext) -> Iterator[Finding]:
     """The topics of the entities."""
     existing_registry(around)
-    readers = {one.entity.topic: name for name, one in around.plan.entities.items()}
+    readers = topic_readers({name: one.entity.topic for name, one in around.plan.entities.items()})
     topics, days = around.kafka.topics(sorted(readers)), around.settings.marker_days
     found: list[tuple[str, Finding]] = []
-    for name, entity in sorted(readers.items()):
+    for name, reader in sorted(readers.items()):
         topic = topics.get(name)
         if topic is None:
-            wrong = [_missing_source(around, name, entity)]
+            wrong = [_missing_source(around, name, reader)]
         else:
-            wrong = _changed(around, name, entity, topic) or _hidden(topic, READ_RIGHTS)
-            wrong = wrong or [*_truncate_findings(around, entity, topic), *_source_findings(topic, days)]
+            wrong = _changed(around, name, reader, topic) or _hidden(topic, READ_RIGHTS)
+            truncates = [one for entity in entities_of(reader) for one in _truncate_findings(around, entity, topic)]
+            wrong = wrong or [*truncates, *_source_findings(topic, days)]
         found += ((name, finding) for finding in wrong)
     yield from _grouped(found)
 
@@ -146,14 +147,15 @@ def _hidden(topic: "TopicState", needed: Iterable[str]) -> list[Finding]:
     return []
 
 
-def _missing_source(around: CheckContext, name: str, entity: str) -> Finding:
-    if last_topic(around.registry.epochs([name], [entity]), entity) == name:
+def _missing_source(around: CheckContext, name: str, reader: str) -> Finding:
+    boundaries = around.registry.epochs([name], entities_of(reader))
+    if any(last_topic(boundaries, entity) == name for entity in entities_of(reader)):
         cure = f"create it again, `statestore epoch {name}`, and start with a new --checkpoint"
-        return failure(f"the topic is gone, and entity {entity} has read it", cure)
+        return failure(f"the topic is gone, and entity {reader} has read it", cure)
     return warning("does not exist: the job reads it once it is there", "create it, or correct `topic` of the entity")
 
 
-def _changed(around: CheckContext, name: str, entity: str, topic: "TopicState") -> list[Finding]:
+def _changed(around: CheckContext, name: str, reader: str, topic: "TopicState") -> list[Finding]:
     """The finding of a topic that is not the recorded one."""
     from processor.job.kafka.admin import TopicDescription
     from processor.job.run.topics import new_boundaries
@@ -161,9 +163,8 @@ def _changed(around: CheckContext, name: str, entity: str, topic: "TopicState") 
     if not topic.partitions:  # a topic that this user may not see
         return []
     try:
-        new_boundaries(
-            name, TopicDescription(topic.id, topic.partitions), entity, around.registry.epochs([name], [entity])
-        )
+        boundaries = around.registry.epochs([name], entities_of(reader))
+        new_boundaries(name, TopicDescription(topic.id, topic.partitions), reader, boundaries)
     except BoundaryError as error:
         what, _, cure = str(error).partition(": ")
         return [failure(what, cure)]
@@ -266,7 +267,7 @@ def check_schema_registry(around: CheckContext) -> Iterator[Finding]:
         return
     client = open_client(access)
     try:
-        yield ok(f"{dict(access)['url']} knows {', '.join(client.kinds())}")
+        yield ok(client.probe())
     finally:
         client.close()
 
@@ -282,7 +283,9 @@ def check_avro_products(around: CheckContext) -> Iterator[Finding]:
         yield ok("the documents of all products are JSON")
         return
     names = ", ".join(sorted(product.name for product in products))
-    if around.settings.schema_registry:
+    if refusal := registration_refusal(around.settings.schema_registry):
+        yield failure(f"{names}: {refusal}", SCHEMAS)
+    elif around.settings.schema_registry:
         yield ok(f"the job registers the schemas of {names}")
     else:
         yield failure(

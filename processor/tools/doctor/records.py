@@ -6,11 +6,13 @@ transaction. Without a schema, nobody knows the form of its decimals: a person m
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from processor.engine.plan.plan import EntityPlan
 from processor.engine.protocol.decode import decode
 from processor.engine.rounds.decoding import FORMS, read_form
+from processor.environment.settings.schema_registry import registry_kind
 from processor.finding import Checks, Finding, failure, ok, warning
 from processor.tools.doctor.context import KAFKA, CheckContext
 from processor.tools.doctor.table import existing_registry
@@ -27,9 +29,9 @@ from processor.values.decimal_forms import (
 from processor.values.entity import Entity
 from processor.values.envelopes.kind import RowImage, row_images
 from processor.values.envelopes.kinds import check_row, kind_of, read_image, read_transaction, stated_tables, unwrap
-from processor.values.framing import is_framed
+from processor.values.framing import FRAMINGS, FramedReader, NoSchemas, is_framed
 from processor.values.reasons import REASONS, ReasonCode
-from processor.values.record import Record, Rejected
+from processor.values.record import Change, Record, Rejected
 from processor.values.values import DEBEZIUM
 from statestore.store import StoreError
 
@@ -62,19 +64,23 @@ def check_records(around: CheckContext) -> Iterator[Finding]:
     undeclared = [entity for entity in entities if any(is_undeclared(entity, name) for name in entity.columns)]
     forms = _settled_forms(around) if undeclared else {}
     wrong: list[Finding] = []
+    framing = FRAMINGS[registry_kind(dict(around.settings.schema_registry))]
     for entity in entities:
         topic, settled = topics.get(entity.topic), forms.get(entity.name, NO_FORMS)
         if topic is None or (topic.rights is not None and "READ" not in topic.rights):
             continue
         records = around.kafka.last_records(entity.topic, SAMPLE)
-        bad = [*_absent_findings(records, around.plan.entities[entity.name]), *_format_findings(entity, records)]
+        formats = format_findings(entity, records, NoSchemas(framing))
+        bad = [*_absent_findings(records, around.plan.entities[entity.name]), *formats]
+        bad += _misfit_findings(entity, records)
         yield from bad
+        bad = [one for one in bad if one.state != "ok"]
         yield from _transaction_findings(entity, records)
         found = undeclared_forms(records, entity)
         forms_of = (form_finding(entity, c, found.get(c, frozenset()), settled.get(c)) for c in entity.columns)
         decimals = [one for one in forms_of if one is not None]
         yield from decimals
-        wrong += [*bad, *(one for one in decimals if one.state != "ok")]
+        wrong += [one for one in (*bad, *decimals) if one.state != "ok"]
     if not wrong:
         shown = "all columns, no other format, and no decimal whose form is unknown"
         yield ok(f"the last records of each topic show {shown}; looked at {SAMPLE} of each")
@@ -140,11 +146,12 @@ def _absent_findings(records: Iterable[Record], plan: EntityPlan) -> Iterator[Fi
             yield failure(f"{text}: documents show null", cure) if loud else warning(text, cure)
 
 
-def _format_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Finding]:
-    """The kinds of records that become dead letters, the tables that share a topic, and flags that may be deletes."""
+def format_findings(entity: Entity, records: Sequence[Record], schemas: FramedReader) -> Iterator[Finding]:
+    """The kinds of records that become dead letters, where no schema is needed to see it; the tables that share a
+    topic, and flags that may be deletes."""
     found: Counter[tuple[ReasonCode, str]] = Counter()
     for record in records:
-        decoded = decode(record, entity)
+        decoded = decode(record, entity, schemas)
         if isinstance(decoded, Rejected) and decoded.code in _CODES:
             found[decoded.code, decoded.plain] += 1
     for (code, reason), count in found.items():
@@ -155,6 +162,8 @@ def _format_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Find
     if len(tables) > 1 and not entity.table:
         text = f"{entity.topic}: its records are of the tables {', '.join(sorted(tables))}, and entity {entity.name} takes all"
         yield warning(text, "write `table` in the entity, the table whose records count; the job ignores the others")
+    if entity.table and tables:
+        yield _table_finding(entity, tables, sum(entity.table in stated_tables(payload) for payload in payloads))
     rules = sorted({text for one in payloads if (text := kind_of(one, entity)[0].partitioned_by(one))})
     if len(rules) > 1 and len({record.partition for record in records}) > 1:
         text = f"{entity.topic}: {' and '.join(rules)} choose the partitions of its records, so a row has changes in several"
@@ -167,6 +176,35 @@ def _format_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Find
         yield warning(
             text, f"declare {name} if it is a column, or write `deleted: {{column: {name}}}` if it says a delete"
         )
+
+
+def _misfit_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Finding]:
+    """The columns with values that their declared types cannot hold."""
+    found: Counter[str] = Counter()
+    lenient = replace(entity, unrepresentable="null")
+    for record in records:
+        decoded = decode(record, lenient)
+        found.update(decoded.nulled if isinstance(decoded, Change) else ())
+    for name, count in sorted(found.items()):
+        text = f"{entity.topic}: {count} of the last {len(records)} records have a value in column {name}"
+        text += f" that {entity.columns[name]} cannot hold"
+        if entity.nulls(name):
+            yield ok(f"{text}: it is null")
+        else:
+            yield warning(
+                f"{text}: dead letters", f"declare `unrepresentable: {{{name}: null}}`, or json for the column"
+            )
+
+
+def _table_finding(entity: Entity, tables: Counter[str], own: int) -> Finding:
+    """How many records are of the entity's `table`. `tables`: those that records name."""
+    shown, total = ", ".join(sorted(tables)), sum(tables.values())
+    text = f"{entity.topic}: {own} of the last {total} records are of the table {entity.table} of entity {entity.name}"
+    if not own:
+        return warning(
+            f"{text}: they are of {shown}", "correct `table` of the entity, if the topic should have its rows"
+        )
+    return ok(f"{text}, which ignores {total - own}")
 
 
 def _payloads(records: Iterable[Record], entity: Entity) -> Iterator[dict[str, object]]:

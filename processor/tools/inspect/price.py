@@ -213,7 +213,7 @@ def _valued(field: str) -> str:
 
 
 def without_filters(plan: Plan) -> Plan:
-    """The plan without `where` and `required`, so that every row counts. The columns that it reads stay the same."""
+    """The plan without `where`, `required` and `table`, so that every row counts. The columns that it reads stay the same."""
 
     def lenient(joins: Iterable[Join]) -> tuple[Join, ...]:
         return tuple(replace(join, where=None, required=False, joins=lenient(join.joins)) for join in joins)
@@ -223,7 +223,9 @@ def without_filters(plan: Plan) -> Plan:
         nodes = tuple(replace(node, join=lenient((node.join,))[0]) for node in product.nodes)
         return replace(product, product=tree, nodes=nodes)
 
-    return replace(plan, products={name: lenient_product(product) for name, product in plan.products.items()})
+    entities = {name: replace(one, entity=replace(one.entity, table="")) for name, one in plan.entities.items()}
+    products = {name: lenient_product(product) for name, product in plan.products.items()}
+    return replace(plan, entities=entities, products=products)
 
 
 def _deciding(plan: Plan) -> Iterator[EntityColumn]:

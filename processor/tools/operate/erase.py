@@ -34,6 +34,7 @@ from typing import Literal, NamedTuple
 
 from processor.counts import Count
 from processor.engine.plan.plan import LedgerPlace, Plan, root_of
+from processor.engine.protocol.epochs import topic_readers
 from processor.engine.protocol.erasures import Erasure
 from processor.engine.protocol.ledger import NO_DOCUMENT, group_key, read_entry
 from processor.engine.protocol.replays import forget_letter
@@ -54,7 +55,7 @@ from processor.values import canonical_json
 from processor.values.dead_letters import rejected_record
 from processor.values.decimal_forms import NO_FORMS, ColumnForms
 from processor.values.entity import Entity
-from processor.values.framing import FramedReader, is_framed, schema_ids
+from processor.values.framing import FramedReader, Part, any_framing, bare_body
 from processor.values.reasons import OF_DOCUMENTS
 from processor.values.record import Message, Record, Rejected, Value
 from registry.edits.history import past_products
@@ -100,7 +101,7 @@ class RowLetters:
             return "row" if self._is_entitys(letter, self.documents) and self._is_document(record) else "other"
         if not self._is_entitys(letter, (self.entity.topic,)):
             return "other"
-        self.schemas.fetch(schema_ids(record))
+        self.schemas.fetch(record)
         if shown := shown_keys(record, self.entity, self.schemas, self.forms):
             return "row" if self.key in shown else "other"
         place = record.topic, record.partition, record.offset
@@ -123,8 +124,8 @@ def mentions(record: Record, key: tuple[Value, ...]) -> bool:
     """Whether the bytes of a record have the text of each part of the key: in text as whole words."""
     if sum(len(str(part)) for part in key) < SHORTEST_TEXT:
         return False
-    parts = [part for part in (record.key, record.value) if part]
-    return all(any(_holds(data, part) for data in parts) for part in key)
+    places: tuple[Part, ...] = ("key", "value")
+    return all(any(_holds(record, place, part) for place in places) for part in key)
 
 
 def mentions_text(text: str, key: tuple[Value, ...]) -> bool:
@@ -132,9 +133,11 @@ def mentions_text(text: str, key: tuple[Value, ...]) -> bool:
     return sum(len(str(part)) for part in key) >= SHORTEST_TEXT and all(_has_word(text, part) for part in key)
 
 
-def _holds(data: bytes, part: Value) -> bool:
-    if is_framed(data):
-        return isinstance(part, str) and part.encode(errors="replace") in data
+def _holds(record: Record, place: Part, part: Value) -> bool:
+    data = (record.key if place == "key" else record.value) or b""
+    if any_framing(record, place) is not None:
+        text = part.encode(errors="replace") if isinstance(part, str) else None
+        return text is not None and (text in data or text in bare_body(record, place))
     return _has_word(data.decode(errors="replace"), part)
 
 
@@ -393,7 +396,8 @@ def _erasure(job: Job, entity: str, topic: str) -> tuple[Erasure, Mapping[int, i
     present = job.admin.topics(sorted(named - {""}))
     ends = {name: job.admin.ends(name) for name in present}
     new = ends.get(topic, {})
-    epochs = check_topics(job.registry, job.admin, [(topic, p) for p in new], {topic: entity})
+    readers = topic_readers({name: one.entity.topic for name, one in job.driver.plan.entities.items()})
+    epochs = check_topics(job.registry, job.admin, [(topic, p) for p in new], {topic: readers.get(topic, entity)})
     versions = {p: encode_version(epochs.of(topic, p, end), p, end) for p, end in new.items()}
     return Erasure(versions, ends={present[name].id: offsets for name, offsets in ends.items()}), new
 

@@ -33,6 +33,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from processor.engine.plan.planning import check_after, plan_of, requirements_of, stored_definition
+from processor.engine.protocol.epochs import entities_of, topic_readers
 from processor.engine.protocol.erasures import PARTITION as ERASED
 from processor.engine.protocol.erasures import read_erasure
 from processor.engine.protocol.identity import IDENTITY, identity_in, replace_identity, unfinished
@@ -126,16 +127,19 @@ def _record_epochs(
     """Begins an epoch above that of the rows, and of all erasures, at the first offset of each topic. An erasure does not say of
     which entity it is."""
     erased = max((read_erasure(item).epoch for item in store.partition(ERASED)), default=0)
-    readers = {entity.topic: name for name, entity in definitions.entities.items() if stored[name].rows or erased}
+    entities = {name: entity.topic for name, entity in definitions.entities.items()}
+    named = {topic for name, topic in entities.items() if stored[name].rows or erased}
+    readers = {topic: reader for topic, reader in topic_readers(entities).items() if topic in named}
     topics = Admin(settings.bootstrap_servers, dict(settings.kafka)).topics(sorted(readers))
-    for topic, entity in readers.items():
+    for topic, reader in readers.items():
+        sharing = entities_of(reader)
         if topic not in topics:
-            found = "has rows" if stored[entity].rows else "may have rows that were erased"
-            raise BoundaryError(f"entity {entity} {found}, and there is no topic {topic}: create it first")
-        if not registry.epochs([topic], [entity]):
-            epoch = max(stored[entity].epoch, erased) + 1
+            found = "has rows" if any(stored[one].rows for one in sharing) else "may have rows that were erased"
+            raise BoundaryError(f"entity {reader} {found}, and there is no topic {topic}: create it first")
+        if not registry.epochs([topic], sharing):
+            epoch = max(erased, *(stored[one].epoch for one in sharing)) + 1
             begins = dict.fromkeys(range(topics[topic].partitions), 0)
-            registry.add_epochs(boundaries_of(topic, topics[topic], entity, epoch, begins))
+            registry.add_epochs([b for one in sharing for b in boundaries_of(topic, topics[topic], one, epoch, begins)])
 
 
 def copy_state(source: Settings, target: Settings, registry: Registry, *, owner: str, report: ReportStep) -> CopyCounts:

@@ -68,6 +68,18 @@ _TIMES: Final = re.compile(r"(timestamp.*|datetime.*)")
 _ELEMENTS: Final = ("int", "string", "bool", "decimal", "float")
 
 
+def finite_form(form: ColumnForm, declared: ColumnType, *, mysql: bool) -> ColumnForm:
+    """The form that gives null for a date or a time that the declared type cannot hold: infinity, years before 0001 and after
+    9999, MySQL's zero dates."""
+    if declared.name not in ("date", "timestamp") or declared.array:
+        return form
+    if mysql:
+        return form._replace(sql=f"IF({{c}} >= '0001-01-01', {form.sql}, NULL)")
+    zone = " 00:00:00+00" if declared.name == "timestamp" else ""
+    years = f"{{c}} >= '0001-01-01{zone}' AND {{c}} < '10000-01-01{zone}'"
+    return form._replace(sql=f"CASE WHEN {years} THEN {form.sql} END")
+
+
 def form_of(kind: str, declared: ColumnType, *, mysql: bool) -> ColumnForm | str:
     """The form of a column whose type the source writes as `kind`; else the reason why it has none."""
     form = _array(kind, declared, mysql) if declared.array else _single(kind, declared.name, mysql)
@@ -200,6 +212,11 @@ class ComparedTable:
         return self.entity.name
 
     @property
+    def nulled(self) -> tuple[str, ...]:
+        """The columns whose values compare as null where the declared type cannot hold them."""
+        return tuple(name for name in self.forms if self.entity.entity.nulls(name))
+
+    @property
     def is_exact(self) -> bool:
         """Whether the source can hash its rows."""
         return all(form.exact for form in self.forms.values())
@@ -328,7 +345,7 @@ def compare_with(entity: EntityPlan, table: SourceTable, *, mysql: bool) -> Comp
         kind = table.columns.get(name)
         form = "the table has no such column" if kind is None else form_of(kind, declared, mysql=mysql)
         if isinstance(form, ColumnForm):
-            forms[name] = form
+            forms[name] = finite_form(form, declared, mysql=mysql) if entity.entity.nulls(name) else form
         else:
             left_out[name] = form
     for name in entity.entity.key:

@@ -29,6 +29,7 @@ from processor.values import canonical_json
 from processor.values.canonical_json import equal
 from processor.values.dead_letters import REPAIR, repair_record
 from processor.values.entity import PLACEHOLDER
+from processor.values.reasons import is_unrepresentable
 from processor.values.record import Rejected, Value
 from statestore.items import Row
 from statestore.store import Store
@@ -380,7 +381,10 @@ def read_values(table: ComparedTable, texts: Sequence[Any]) -> tuple[dict[str, V
         try:
             values[name] = source_value(text, form, table.entity.entity.columns[name])
         except ValueError as error:
-            refused[name] = str(error)
+            if table.entity.entity.nulls(name) and is_unrepresentable(error):
+                values[name] = None
+            else:
+                refused[name] = str(error)
     return values, refused
 
 

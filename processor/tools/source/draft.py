@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from processor.language.product.join_fields import parse_compared, parse_element
 from processor.values.entity import Compare, DeleteFlag, Entity, parse_type
+from processor.values.record import Record
 from statestore.values import MAX_COLUMNS
 
 T = TypeVar("T")
@@ -83,6 +84,8 @@ class DraftEntity:
     references: tuple[ForeignKey, ...] = field(default=())
     refusal: str = ""
     """Why the entity cannot be declared, though its key is known."""
+    samples: tuple[Record, ...] = ()
+    """Records of its topic, each of another kind where the source has some: a row, a delete, one that changes no row."""
 
     @property
     def is_whole(self) -> bool:
@@ -377,19 +380,26 @@ _TAKEN = dict.fromkeys(("decimal", "float"), ("int", "decimal", "float"))
 
 def drift_lines(declared: Mapping[str, Entity], found: Sequence[DraftEntity], *, whole: Collection[str]) -> list[str]:
     """A line of a diff for each difference: `+` the source alone has it, `-` the file alone, `!` both, and differently. The topic
-    says which entity is which. `whole`: the source shows all columns, and all topics that begin with one of these."""
-    by_topic = {entity.topic: entity for entity in declared.values()}
+    says which entity is which, and the table where entities share it. `whole`: the source shows all columns, and all topics that
+    begin with one of these."""
+    left = dict(declared)
     known = {entity.name: entity for entity in found}
     lines: list[str] = []
     for draft in found:
-        entity = by_topic.pop(draft.topic, None)
+        same = (name for name, one in left.items() if one.topic == draft.topic and _is_table(one.table, draft.table))
+        entity = left.pop(next(same, ""), None)
         if entity is not None:
             lines += _drift_of_entity(entity, draft, bool(whole))
         elif draft.is_whole:
             lines += [f"+ {line}" for line in entity_lines(draft, known)]
-    gone = {topic: entity for topic, entity in by_topic.items() if topic.startswith(tuple(whole))}
-    lines += [f"- {entity.name}: the source has no table for topic {topic}" for topic, entity in gone.items()]
+    gone = [entity for entity in left.values() if entity.topic.startswith(tuple(whole))]
+    lines += [f"- {entity.name}: the source has no table for topic {entity.topic}" for entity in gone]
     return lines
+
+
+def _is_table(declared: str, seen: str) -> bool:
+    """Whether a table may be the one that an entity declares. An entity without one has all of its topic."""
+    return not declared or not seen or f".{seen}".endswith(f".{declared}") or f".{declared}".endswith(f".{seen}")
 
 
 def _drift_of_entity(entity: Entity, draft: DraftEntity, whole: bool) -> Iterator[str]:

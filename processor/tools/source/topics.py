@@ -4,14 +4,14 @@ A schema decides where a record has one. Without a schema the values decide, and
 TOPIC-value draft an entity without a record.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from processor.engine.protocol.decode import read_part
 from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import Settings
-from processor.job.kafka.schemas import open_client, open_schemas
+from processor.job.kafka.schemas import has_subjects, open_confluent, open_schemas
 from processor.tools.source.column_types import SeenValues, schema_column
 from processor.tools.source.draft import DraftColumn, DraftEntity, fit_limits, guess_references, short_names
 from processor.values import canonical_json
@@ -22,7 +22,7 @@ from processor.values.envelopes.debezium import DEBEZIUM
 from processor.values.envelopes.delete_flags import SeenFlag, flag_text, seen_flags
 from processor.values.envelopes.kind import Envelope, RowImage, row_images
 from processor.values.envelopes.kinds import FORMATS, key_schemas, kind_of, read_image, stated_tables, unwrap
-from processor.values.framing import NO_SCHEMAS, FramedReader, is_framed, schema_ids
+from processor.values.framing import NO_SCHEMAS, FramedReader, is_framed
 from processor.values.reasons import reason_code
 from processor.values.record import Record, Value
 from processor.values.recorded_topics import read_records
@@ -39,39 +39,47 @@ def draft_topics(records: Iterable[Record], schemas: FramedReader = NO_SCHEMAS) 
     for record in records:
         if record.topic not in topics:
             topics[record.topic] = _Topic(record.topic)
-        schemas.fetch(schema_ids(record))
+        schemas.fetch(record)
         if table := topics[record.topic].add(record, schemas):
             tables.setdefault(record.topic, {}).setdefault(table, _Topic(record.topic)).add(record, schemas)
-    for topic, stated in tables.items():
-        found = {table: seen for table, seen in stated.items() if seen.rows}
+    seen: dict[tuple[str, str], _Topic] = {}
+    for name, topic in sorted(topics.items()):
+        found = {table: one for table, one in sorted(tables.get(name, {}).items()) if one.rows}
         if len(found) > 1:
-            topics[topic] = _one_table(topic, found)
-    names = short_names(sorted(topic for topic, seen in topics.items() if seen.rows or seen.wrong))
-    return [fit_limits(topics[topic].entity(name)) for topic, name in names.items()]
+            seen |= {(name, table): one for table, one in found.items()}
+            _share(found, topic)
+        elif topic.rows or topic.wrong:
+            seen[name, ""] = topic
+    names = short_names([table or topic for topic, table in seen])
+    return [fit_limits(one.entity(names[table or topic])) for (topic, table), one in seen.items()]
 
 
-def _one_table(topic: str, found: Mapping[str, "_Topic"]) -> "_Topic":
-    """The table of a topic that has several: the one that ends its name, else the one with most records."""
-    ends = [table for table in found if topic.endswith(f".{table.rpartition('.')[2]}")]
-    table = ends[0] if len(ends) == 1 else max(found, key=lambda name: found[name].rows)
-    others = ", ".join(sorted(found.keys() - {table}))
-    found[table].table = table
-    found[table].hint = f"the topic has other tables, too, which the job ignores: {others}"
-    return found[table]
+def _share(found: Mapping[str, "_Topic"], whole: "_Topic") -> None:
+    """Makes each table of a topic an entity of its own."""
+    for table, one in found.items():
+        one.table = table
+        one.hint = f"the topic has several tables: {', '.join(found)}"
+    next(iter(found.values())).keep_others(whole)
+
+
+SAMPLES = 3
+"""Records of a topic that `init` shows as the job reads them."""
 
 
 class _Topic:
     """What the records of one topic show. `rows`: how many of them have a row; `wrong`: why the first that nobody can read is
-    none. `table`: the only table that counts, where the topic has several; `hint`: what a reader has to know."""
+    none. `table`: of the records, where the topic has several; `hint`: what a reader has to know."""
 
     def __init__(self, topic: str) -> None:
         self.rows, self.wrong, self.table, self.hint = 0, "", "", ""
+        self._samples: dict[str, Record] = {}
         self._flags: dict[str, SeenFlag] = {}
         self._gone: dict[str, dict[str, None]] = {}
         self._any = Entity(name=topic, topic=topic, key=(), columns={})
         self._schemas: dict[str, Mapping[str, Any]] = {}
         self._values: dict[str, SeenValues] = {}
         self._format = ""
+        self._kind = ""
         self._named: tuple[str, ...] = ()
         self._places: list[set[str]] | None = None
         self._key: dict[str, None] = {}
@@ -94,13 +102,33 @@ class _Topic:
         except ValueError as error:
             self.wrong = self.wrong or str(error)
             return ""
+        self._keep_sample(record, images)
         shown = [image for image in images if image.row or not image.deleted or isinstance(key, dict)]
         for image in shown:
             self._add_row(record, kind, image, key, schema)
         return _stated(payload) if shown or self._named else ""
 
+    def keep_others(self, whole: "_Topic") -> None:
+        """Takes the sample of a record that changes no row from the topic of all tables."""
+        self._samples = {name: one for name, one in whole._samples.items() if name == "none"} | self._samples
+
+    def _keep_sample(self, record: Record, images: Sequence[RowImage]) -> None:
+        """Keeps the first row, delete and record without a row, and another row where there are not all of them."""
+        kind = "none" if not images else "delete" if images[0].deleted else "row"
+        for name in (kind, f"another {kind}", f"third {kind}"):
+            if name not in self._samples:
+                self._samples[name] = record
+                break
+
+    @property
+    def samples(self) -> tuple[Record, ...]:
+        order = [f"{which}{kind}" for which in ("", "another ", "third ") for kind in ("row", "delete", "none")]
+        chosen = [self._samples[name] for name in order if name in self._samples][:SAMPLES]
+        return tuple(sorted(chosen, key=lambda record: (record.partition, record.offset)))
+
     def _add_row(self, record: Record, kind: Envelope, image: RowImage, key: Value, schema: Any) -> None:
         self.rows += 1
+        self._kind = kind.name
         if kind.wraps and kind is not DEBEZIUM:
             self._format = kind.name
         if (image.reading is PLAIN and not kind.wraps) or image.refusal is not None:
@@ -148,8 +176,9 @@ class _Topic:
             columns=columns,
             note=_with(note, self.hint),
             unread=not self.rows,
-            format=self._format,
+            format=self._kind if self.table else self._format,  # it says what a null value is
             table=self.table,
+            samples=self.samples,
             deleted=tuple(DeleteFlag(column, _values(column, texts)) for column, texts in sorted(self._gone.items())),
         )
 
@@ -280,8 +309,8 @@ def kafka_entities(settings: Settings, prefix: str | None) -> list[DraftEntity]:
     access = resolve_schema_registry(settings.schema_registry)
     records: Iterable[Record] = _sample(settings, prefix) if settings.bootstrap_servers else ()
     found = draft_topics(records, open_schemas(access))
-    if access:
-        found += draft_subjects(open_client(access), prefix, {entity.topic for entity in found})
+    if has_subjects(access):
+        found += draft_subjects(open_confluent(access), prefix, {entity.topic for entity in found})
         names = short_names(entity.topic for entity in found)
         found = [replace(entity, name=names[entity.topic]) for entity in found]
     return guess_references(sorted(found, key=lambda entity: entity.name))

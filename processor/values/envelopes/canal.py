@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 
 from processor.values import canonical_json
 from processor.values.entity import Entity
-from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, RowImages, is_other_table
+from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, RowImages
 from processor.values.reasons import Mismatch, unexpected, within
 from processor.values.record import Value
 from processor.values.values import ANY_TEXT
@@ -42,8 +42,6 @@ def _recognise(payload: Payload, entity: Entity) -> Literal["row", "control"] | 
 
 def _read(payload: Payload, schema: Any, entity: Entity) -> Images:
     kind, ddl, rows = payload.get("type"), payload.get("isDdl"), payload.get("data")
-    if entity.table and is_other_table(_tables(payload), entity):
-        return "other table"
     if ddl is True and kind == "TRUNCATE":
         return "truncate"
     if ddl is not False or kind not in _TYPES:
@@ -164,8 +162,9 @@ def _key_columns(payload: Payload) -> tuple[str, ...]:
     return tuple(name for name in names if type(name) is str) if type(names) is list else ()
 
 
-def _wrap(row: Payload) -> Value:
-    return {"data": [row], "database": "", "table": "", "type": "INSERT", "isDdl": False, "old": None}
+def _wrap(row: Payload, table: str) -> Value:
+    database, _, name = table.rpartition(".")
+    return {"data": [row], "database": database, "table": name, "type": "INSERT", "isDdl": False, "old": None}
 
 
 CANAL: Final = Envelope(

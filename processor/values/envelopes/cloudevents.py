@@ -18,19 +18,21 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from processor.values.entity import Entity
+from processor.values.envelopes.canal import CANAL
 from processor.values.envelopes.cockroach import COCKROACH
 from processor.values.envelopes.debezium import DEBEZIUM
 from processor.values.envelopes.dms import DMS
 from processor.values.envelopes.flattened import FLATTENED
 from processor.values.envelopes.goldengate import GOLDENGATE
-from processor.values.envelopes.kind import Envelope, Images, Payload, field_schemas
+from processor.values.envelopes.kind import Envelope, Images, Payload, field_schemas, place_of
+from processor.values.envelopes.maxwell import MAXWELL
 from processor.values.envelopes.plain import PLAIN
 from processor.values.reasons import Mismatch, unexpected
 from processor.values.record import Value
 from processor.values.source_transaction import PLACE, SourceTransaction
 from processor.values.values import DEBEZIUM as DEBEZIUM_TEXT
 
-INSIDE: Final = (DEBEZIUM, DMS, GOLDENGATE, COCKROACH)
+INSIDE: Final = (DEBEZIUM, DMS, GOLDENGATE, COCKROACH, MAXWELL, CANAL)
 """The kinds that an event may wrap."""
 _PREFIX: Final = "iodebezium"
 _PIN: Final = "pin `format: cloudevents` if its data is the row of a table, whole"
@@ -97,16 +99,17 @@ def _envelope(payload: Payload) -> Payload:
 
 def _tables(payload: Payload) -> tuple[str, ...]:
     data = _envelope(payload)
-    return next(filter(None, (kind.tables(data) for kind in INSIDE)), ()) if data else ()
+    return next(filter(None, (kind.tables(data) for kind in (*INSIDE, FLATTENED))), ()) if data else ()
 
 
 def _transaction(payload: Payload) -> SourceTransaction | None:
     return DEBEZIUM.transaction(_envelope(payload))
 
 
-def _wrap(row: Payload) -> Value:
+def _wrap(row: Payload, table: str) -> Value:
     event = {"specversion": "1.0", "id": "1", "source": "/statestore", "type": "row"}
-    return {**event, f"{_PREFIX}op": "c", "data": {"before": None, "after": row}}
+    place = {f"{_PREFIX}{name}": text for name, text in place_of(table).items() if text}
+    return {**event, f"{_PREFIX}op": "c", **place, "data": {"before": None, "after": row}}
 
 
 CLOUDEVENTS: Final = Envelope(
@@ -121,7 +124,10 @@ CLOUDEVENTS: Final = Envelope(
     tables=_tables,
     transaction=_transaction,
     key_columns=lambda payload: next(filter(None, (kind.key_columns(_envelope(payload)) for kind in INSIDE)), ()),
-    rows=("data", *(f"data.{inner}{side}" for inner in ("", "payload.") for side in ("after", "before", "data"))),
+    rows=(
+        "data",
+        *(f"data.{inner}{side}" for inner in ("", "payload.") for side in ("after", "before", "data", "old")),
+    ),
     sample='{"specversion": "1.0", "type": "t", "source": "s", "iodebeziumop": "c", "data": {"after": {"id": 1}}}',
     deletes="that of the kind inside `data`",
     transactions="that of the kind inside `data`",

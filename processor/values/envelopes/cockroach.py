@@ -18,7 +18,7 @@ https://github.com/cockroachdb/cockroach (pkg/ccl/changefeedccl/encoder_json.go)
 from typing import Any, Final, Literal
 
 from processor.values.entity import Entity
-from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, is_other_table, names_in
+from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, names_in
 from processor.values.reasons import unexpected
 from processor.values.record import Value
 from processor.values.values import PLAIN as PLAIN_TEXT
@@ -41,8 +41,6 @@ def _recognise(payload: Payload, entity: Entity) -> Literal["row", "control"] | 
 def _read(payload: Payload, schema: Any, entity: Entity) -> Images:
     if "after" not in payload:
         raise unexpected("an envelope of CockroachDB with 'after'", None, code="row-missing")
-    if entity.table and is_other_table(_tables(payload), entity):
-        return "other table"
     row, before = payload["after"], payload.get("before")
     if row is None:
         return RowImage(_deleted(payload, entity), True, None, PLAIN_TEXT, keys="array")
@@ -64,8 +62,8 @@ def _tables(payload: Payload) -> tuple[str, ...]:
     return names_in(payload.get("topic")) if "after" in payload else ()
 
 
-def _wrap(row: Payload) -> Value:
-    return {"after": row}
+def _wrap(row: Payload, table: str) -> Value:
+    return {"after": row, "topic": table} if table else {"after": row}
 
 
 COCKROACH: Final = Envelope(

@@ -15,7 +15,7 @@ from processor.values.envelopes.kind import (
     Payload,
     RowImage,
     field_schemas,
-    is_other_table,
+    place_of,
     table_names,
 )
 from processor.values.reasons import unexpected
@@ -47,8 +47,6 @@ def _is_control(payload: Payload, entity: Entity) -> bool:
 
 def _read(payload: Payload, schema: Any, entity: Entity) -> Images:
     op = payload.get("op")
-    if entity.table and is_other_table(_tables(payload), entity):
-        return "other table"
     if op not in ("c", "u", "r", "d"):
         if op == "t" or op == "m":
             return WITHOUT_ROW[op]
@@ -76,8 +74,9 @@ def _transaction(payload: Payload) -> SourceTransaction | None:
     return named_transaction(block.get("id"), block.get("data_collection_order"), source)
 
 
-def _wrap(row: Payload) -> Value:
-    return {"before": None, "after": row, "op": "c"}
+def _wrap(row: Payload, table: str) -> Value:
+    value = {"before": None, "after": row, "op": "c"}
+    return value | {"source": place_of(table)} if table else value
 
 
 DEBEZIUM: Final = Envelope(

@@ -19,7 +19,7 @@ case and hyphens do not count.
 from typing import Any, Final, Literal
 
 from processor.values.entity import Entity
-from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, is_other_table, place_names
+from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, place_names
 from processor.values.reasons import unexpected
 from processor.values.record import Value
 from processor.values.values import ANY_TEXT
@@ -45,8 +45,6 @@ def _read(payload: Payload, schema: Any, entity: Entity) -> Images:
     kind, operation = metadata.get("record-type"), metadata.get("operation")
     if kind == "control" and type(operation) is str and not _is_truncate(operation):
         return "control"
-    if entity.table and is_other_table(_tables(payload), entity):
-        return "other table"
     if kind == "control" and type(operation) is str:
         return "truncate"
     if kind != "data":
@@ -88,8 +86,10 @@ def _partitioned_by(payload: Payload) -> str:
     return said if type(said) is str else ""
 
 
-def _wrap(row: Payload) -> Value:
-    return {"data": row, "metadata": {"record-type": "data", "operation": "insert"}}
+def _wrap(row: Payload, table: str) -> Value:
+    schema, _, name = table.rpartition(".")
+    place = {"schema-name": schema, "table-name": name}
+    return {"data": row, "metadata": {"record-type": "data", "operation": "insert", **place}}
 
 
 DMS: Final = Envelope(

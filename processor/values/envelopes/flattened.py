@@ -18,9 +18,10 @@ from processor.values.envelopes.kind import (
     Payload,
     RowImage,
     field_schemas,
-    is_other_table,
+    place_of,
     table_names,
 )
+from processor.values.record import Value
 from processor.values.source_transaction import PLACE, SourceTransaction, named_transaction
 from processor.values.values import DEBEZIUM
 
@@ -44,8 +45,6 @@ def _recognise(payload: Payload, entity: Entity) -> Literal["row", "control"] | 
 
 def _read(payload: Payload, schema: Any, entity: Entity) -> Images:
     op, deleted = payload.get("__op"), payload.get("__deleted")
-    if entity.table and is_other_table(_tables(payload), entity):
-        return "other table"
     if op == "t" or op == "m":
         return WITHOUT_ROW[op]
     if is_truncate(payload, entity.deleted):
@@ -76,6 +75,11 @@ def _source(payload: Payload) -> Mapping[str, Any]:
     return {name: payload.get(f"__source_{name}", payload.get(f"__{name}")) for name in ("connector", *PLACE)}
 
 
+def _wrap(row: Payload, table: str) -> Value:
+    place = {f"__{name}": text for name, text in place_of(table).items() if text}
+    return {**row, **place}
+
+
 FLATTENED: Final = Envelope(
     name="flattened",
     system="Debezium's ExtractNewRecordState",
@@ -83,7 +87,7 @@ FLATTENED: Final = Envelope(
     members=_MEMBERS,
     recognise=_recognise,
     read=_read,
-    wrap=lambda row: row,
+    wrap=_wrap,
     reading=DEBEZIUM,
     tables=_tables,
     transaction=_transaction,

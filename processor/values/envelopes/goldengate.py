@@ -20,7 +20,7 @@ https://docs.oracle.com/goldengate/c1230/gg-winux/GWURF/compressupdates-nocompre
 from typing import Any, Final, Literal
 
 from processor.values.entity import Entity
-from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, is_other_table, names_in
+from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, names_in
 from processor.values.reasons import Mismatch, unexpected
 from processor.values.record import Value
 from processor.values.values import ANY_TEXT
@@ -41,8 +41,6 @@ def _recognise(payload: Payload, entity: Entity) -> Literal["row", "control"] | 
 
 def _read(payload: Payload, schema: Any, entity: Entity) -> Images:
     operation = payload.get("op_type")
-    if entity.table and is_other_table(_tables(payload), entity):
-        return "other table"
     if operation == "T":
         return "truncate"
     if operation not in ("I", "U", "D"):
@@ -87,8 +85,8 @@ def _key_columns(payload: Payload) -> tuple[str, ...]:
     return tuple(found) if type(found) is list and all(type(name) is str for name in found) else ()
 
 
-def _wrap(row: Payload) -> Value:
-    return {"table": "", "op_type": "I", "pos": "", "before": None, "after": row}
+def _wrap(row: Payload, table: str) -> Value:
+    return {"table": table, "op_type": "I", "pos": "", "before": None, "after": row}
 
 
 GOLDENGATE: Final = Envelope(

@@ -56,6 +56,10 @@ def row_images(images: Images) -> tuple[RowImage, ...]:
     return images.images if isinstance(images, RowImages) else (images,) if isinstance(images, RowImage) else ()
 
 
+def _no_tables(payload: Payload) -> tuple[str, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
     """A kind of envelope."""
@@ -72,11 +76,11 @@ class Envelope:
     """What a record of the kind is; None for a record of another kind. A column that the entity declares shows no kind."""
     read: Callable[[Payload, Any, Entity], Images]
     """The images, from the value, its schema and the entity. Raises ValueError for a value that the kind does not have."""
-    wrap: Callable[[Payload], Value]
-    """The value of a record that inserts a row."""
+    wrap: Callable[[Payload, str], Value]
+    """The value of a record that inserts a row into a table; empty: it names none."""
     reading: Reading
     """How to read text where no schema says it."""
-    tables: Callable[[Payload], tuple[str, ...]] = lambda payload: ()
+    tables: Callable[[Payload], tuple[str, ...]] = _no_tables
     """The names of the table that a record states: alone, then with its schema, its database, and both."""
     transaction: Callable[[Payload], SourceTransaction | None] = lambda payload: None
     """The transaction that a record names."""
@@ -97,10 +101,10 @@ class Envelope:
     transactions: str
     """What names the transaction of a record, for the page."""
 
-
-def is_other_table(stated: tuple[str, ...], entity: Entity) -> bool:
-    """Whether the entity names its table, and the record another. A record that names none is of the entity."""
-    return bool(stated) and entity.table not in stated
+    @property
+    def names_table(self) -> bool:
+        """Whether records of the kind can name their table."""
+        return self.tables is not _no_tables
 
 
 def table_names(source: Mapping[str, Any]) -> tuple[str, ...]:
@@ -122,6 +126,13 @@ def place_names(table: Any, schema: Any = "", database: Any = "") -> tuple[str, 
     schema, database = (text if type(text) is str else "" for text in (schema, database))
     places = ("", schema, database, f"{database}.{schema}" if database and schema else "")
     return tuple(dict.fromkeys(f"{place}.{table}" if place else table for place in places))
+
+
+def place_of(table: str) -> dict[str, str]:
+    """The place of a table, `orders` or `db.shop.orders`, as Debezium describes it."""
+    place, _, name = table.rpartition(".")
+    database, _, schema = place.rpartition(".")
+    return {"db": database, "schema": schema, "table": name}
 
 
 def field_schemas(schema: Any) -> dict[str, Mapping[str, Any]] | None:

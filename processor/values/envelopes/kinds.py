@@ -65,13 +65,15 @@ def read_image(value: Value, entity: Entity) -> Images:
     payload, schema = unwrap(value, entity)
     if payload is None:
         gone = FORMATS[entity.format or "debezium"]
+        if entity.table and gone.names_table:
+            return _without_table(entity)
         return RowImage({}, True, None, gone.reading, keys=gone.keys)
     if type(payload) is not dict:
         raise unexpected("a row as an object", payload, code="not-a-row")
     if payload.keys() == {"schema"} and "schema" not in entity.columns:
         raise unexpected("a payload next to the schema", None, code="row-missing")
     pinned = entity.format
-    if pinned in (None, "plain") and not entity.deleted and _NOT_PLAIN.isdisjoint(payload):
+    if pinned in (None, "plain") and not (entity.deleted or entity.table) and _NOT_PLAIN.isdisjoint(payload):
         return RowImage(payload, False, field_schemas(schema))  # as most plain rows are
     if pinned == "plain" or pinned == "row":
         return FORMATS[pinned].read(payload, schema, entity)
@@ -84,7 +86,31 @@ def read_image(value: Value, entity: Entity) -> Images:
     if own is not kind and kind.wraps and own.wraps and own.recognise(payload, entity) is None:
         what = f"an envelope of {kind.system}, and entity {entity.name} pins `format: {pinned}`"
         raise Mismatch(f"{what}: correct `format`, or leave it out", "other-format")
-    return own.read(payload, schema, entity)
+    stated = own.tables(payload) if entity.table else ()
+    if stated and entity.table not in stated:
+        return "other table"
+    images = own.read(payload, schema, entity)
+    if entity.table and not stated and images != "control":
+        raise _no_table("the record", "let the connector name it (Debezium: `source`, or add.fields)", entity)
+    return images
+
+
+def _without_table(entity: Entity) -> Literal["control"]:
+    """What a null value is in a topic of several tables. Where each delete has a value, null is for compaction alone."""
+    if entity.format is None:
+        raise _no_table(
+            "a null value", "pin `format`, such as `debezium`, if each delete in the topic has a value", entity
+        )
+    if not FORMATS[entity.format].wraps:
+        cure = "let the connector write deletes as rows (delete.tombstone.handling.mode=rewrite)"
+        raise _no_table("a null value", cure, entity)
+    return "control"
+
+
+def _no_table(what: str, cure: str, entity: Entity) -> Mismatch:
+    return Mismatch(
+        f"{what} names no table, and entity {entity.name} has `table: {entity.table}`: {cure}", "other-table"
+    )
 
 
 def kind_of(payload: Payload, entity: Entity) -> tuple[Envelope, Literal["row", "control"]]:
@@ -109,8 +135,9 @@ def stated_tables(payload: Payload) -> tuple[str, ...]:
 
 
 def row_value(row: Mapping[str, Value], entity: Entity) -> Value:
-    """The value of a record with a new image of a row, in the format that the entity pins, else plain."""
-    return FORMATS[entity.format or "plain"].wrap(row)
+    """The value of a record with a new image of a row: in the format that the entity pins, else plain, or the one that names the
+    table."""
+    return FORMATS[entity.format or ("debezium" if entity.table else "plain")].wrap(row, entity.table)
 
 
 def key_schemas(schema: Any, key: tuple[str, ...]) -> Schemas | None:

@@ -16,7 +16,7 @@ https://maxwells-daemon.io/producers/.
 from typing import Any, Final, Literal
 
 from processor.values.entity import Entity
-from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage, is_other_table
+from processor.values.envelopes.kind import Envelope, Images, Payload, RowImage
 from processor.values.reasons import unexpected
 from processor.values.record import Value
 from processor.values.values import PLAIN
@@ -40,8 +40,6 @@ def _recognise(payload: Payload, entity: Entity) -> Literal["row", "control"] | 
 
 def _read(payload: Payload, schema: Any, entity: Entity) -> Images:
     kind, row, old = payload.get("type"), payload.get("data"), payload.get("old")
-    if entity.table and is_other_table(_tables(payload), entity):
-        return "other table"
     if kind not in _ROWS:
         raise unexpected(
             f"a message of Maxwell with type {', '.join(_ROWS[:-1])} or {_ROWS[-1]}", kind, code="unknown-op"
@@ -64,8 +62,9 @@ def _key_columns(payload: Payload) -> tuple[str, ...]:
     return tuple(name for name in names if type(name) is str) if type(names) is list else ()
 
 
-def _wrap(row: Payload) -> Value:
-    return {"database": "", "table": "", "type": "insert", "data": row}
+def _wrap(row: Payload, table: str) -> Value:
+    database, _, name = table.rpartition(".")
+    return {"database": database, "table": name, "type": "insert", "data": row}
 
 
 MAXWELL: Final = Envelope(

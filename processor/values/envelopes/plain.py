@@ -1,4 +1,9 @@
-"""The plain row: the record is the row itself, and null deletes it."""
+"""The plain row: the record is the row itself, and null deletes it.
+
+Read, not captured, on 2026-11-27, of the sinks and the source that write such rows:
+https://materialize.com/docs/sql/create-sink/kafka/ (ENVELOPE UPSERT), https://docs.risingwave.com/integrations/destinations/apache-kafka
+(FORMAT UPSERT), https://docs.confluent.io/kafka-connectors/jdbc/current/source-connector/overview.html
+"""
 
 from typing import Any, Final, Literal
 
@@ -27,7 +32,7 @@ PLAIN: Final = Envelope(
     members=frozenset(),
     recognise=_recognise,
     read=_read,
-    wrap=lambda row: row,
+    wrap=lambda row, table: row,
     reading=PLAIN_TEXT,
     sample='{"id": 1}',
     deletes="null, or [`deleted`](#deleted)",

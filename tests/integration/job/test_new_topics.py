@@ -12,8 +12,10 @@ from confluent_kafka.admin import AdminClient
 
 from processor.engine.plan.planning import plan_of, requirements_of
 from processor.errors import CheckpointError
+from processor.job.kafka.outbox import KafkaOutbox
 from processor.job.run.topics import record_boundary
 from processor.language.definitions.load import load
+from processor.values.record import Message
 from tests.support.sampled import sampled
 
 Scene = Any  # conftest's
@@ -234,3 +236,55 @@ def test_settings_of_parallelism_keep_the_checkpoint(
     again = scene.run(**changes)
     assert (again.tally["read"], again.published) == (10, 1)
     assert scene.documents() == scene.truth()
+
+
+@pytest.mark.plain
+@pytest.mark.rest
+def test_entities_share_a_topic_whose_epochs_are_those_of_each(scene: Scene) -> None:
+    topic = f"{scene.settings.job}.app"
+    columns = {"id": "int", "name": "string"}
+    entities = {
+        name: {"topic": topic, "table": name, "format": "debezium", "key": ["id"], "columns": columns}
+        for name in ("person", "fan")
+    }
+    product = {
+        "product": "names",
+        "topic": f"{scene.settings.job}.names",
+        "root": "person",
+        "embed": {"stars": {"many": "fan", "on": {"name": "name"}, "fields": ["id"]}},
+    }
+    texts = {"entities.yaml": json.dumps(entities), "products/names.yaml": json.dumps(product)}
+    scene.registry.apply(requirements_of(load(texts)), who="a test", why="")
+    scene.plan = plan_of(scene.registry.snapshot())
+    scene.admin().ensure([topic], partitions=1, compacted=False)
+
+    def write(*changes: tuple[str, int, str | None]) -> None:
+        outbox = KafkaOutbox(scene.settings.bootstrap_servers, {})
+        for table, number, name in changes:
+            row = {"id": number, "name": name}
+            images = {"op": "c", "before": None, "after": row} if name else {"op": "d", "before": row, "after": None}
+            value = None if table == "tombstone" else json.dumps({**images, "source": {"table": table}}).encode()
+            outbox.produce(Message(topic=topic, key=json.dumps({"id": number}).encode(), value=value, headers=()), 0, 0)
+        outbox.flush()
+
+    write(
+        ("person", 1, "ada"),
+        ("fan", 1, "ada"),
+        ("fan", 2, "ada"),
+        ("other", 1, "x"),
+        ("fan", 2, None),
+        ("tombstone", 2, ""),
+    )
+    tally = scene.run().tally
+    assert tally[f"ignored: other table in {topic}"] == 1
+    assert tally[f"ignored: control in {topic}"] == 1
+    shown = {"id": 1, "name": "ada", "stars": [{"id": 1}]}
+    assert scene.documents("names") == {ADA: shown}
+    record_boundary(scene.registry, scene.admin(), topic, who="a test", why="a new boundary")
+    boundaries = {(b.entity, b.from_offset, b.epoch) for b in scene.registry.epochs([topic])}
+    assert boundaries == {(name, *step) for name in entities for step in ((0, 1), (6, 2))}
+    write(("fan", 3, "ada"))
+    scene.run()
+    scene.lose_checkpoint()
+    scene.run()
+    assert scene.documents("names") == {ADA: {**shown, "stars": [{"id": 1}, {"id": 3}]}}

@@ -9,8 +9,8 @@ from sqlalchemy import Engine, text
 
 from processor.engine.plan.planning import plan_alone, plan_of, requirements_of
 from processor.language.definitions.load import load
-from registry.errors import DefinitionChanged, NoSlot, RegistryBusy, TopicTaken
-from registry.model import KEY, Assignment, AssignmentState, Index, JoinAccess, Requirements
+from registry.errors import DefinitionChanged, MovedToShared, NoSlot, RegistryBusy, TopicTaken
+from registry.model import KEY, Assignment, AssignmentState, EpochBoundary, Index, JoinAccess, Requirements
 from registry.repository import Registry
 
 
@@ -136,6 +136,12 @@ def test_a_refused_apply_leaves_no_trace(registry: Registry, required: Requireme
     twins = replace(required, entities=(*required.entities[:2], replace(required.entities[2], topic="t.user")))
     with pytest.raises(TopicTaken, match=r"entity user: entity repo already has the topic `t.user`"):
         registry.apply(twins, who="me", why="third")
+    tables = tuple(replace(one, definition={**one.definition, "table": one.name}) for one in required.entities)
+    moved = replace(required, entities=tuple(replace(one, topic="t.user") for one in tables))
+    with pytest.raises(
+        MovedToShared, match=r"its rows have versions of another topic, and entities share the topic `t.user`"
+    ):
+        registry.apply(moved, who="me", why="third")
     crowded = replace(
         required, groups=[[Index(entity="star", columns=(c, "id"))] for c in ("username", "owner", "repo")]
     )
@@ -196,3 +202,23 @@ def test_an_edit_waits_only_so_long_for_one_that_psql_leaves_open(
             registry._database.transaction(lock_seconds=1) as other,
         ):
             other.execute(text("SELECT FROM meta FOR UPDATE"))
+
+
+def test_entities_that_name_their_tables_share_a_topic_with_boundaries_of_their_own(
+    registry: Registry, required: Requirements
+) -> None:
+    shared = [replace(one, topic="app", definition={**one.definition, "table": one.name}) for one in required.entities]
+    registry.apply(replace(required, entities=tuple(shared)), who="me", why="first")
+    assert {one.topic for one in registry.snapshot().entities} == {"app"}
+    names = [one.name for one in shared]
+    boundaries = [
+        EpochBoundary(topic="app", topic_id="id", partition=0, from_offset=0, epoch=1, entity=name) for name in names
+    ]
+    registry.add_epochs(boundaries)
+    registry.add_epochs(boundaries)
+    assert {one.entity for one in registry.epochs(["app"])} == {*names}
+    without = replace(
+        shared[0], definition={key: value for key, value in shared[0].definition.items() if key != "table"}
+    )
+    with pytest.raises(TopicTaken, match="if the topic has several tables, write `table` in each of its entities"):
+        registry.apply(replace(required, entities=(without, *shared[1:])), who="me", why="second")

@@ -13,7 +13,7 @@ from registry.errors import UnknownRevision
 from registry.repository import Registry
 from registry.repository import connection as schema_module
 
-HEAD = "0008_computed_fields"
+HEAD = "0009_shared_topics"
 NEXT = """
 import sqlalchemy as sa
 from alembic import op

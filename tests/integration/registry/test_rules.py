@@ -79,7 +79,7 @@ REFUSED = {
         "UPDATE products SET version = 2, topic = 't.user'",
         "two entries have it",
     ),
-    "a topic of two entities": ("UPDATE entities SET topic = 't.user' WHERE name = 'repo'", "entities_topic_uq"),
+    "a topic of two entities": ("UPDATE entities SET topic = 't.user' WHERE name = 'repo'", "two entries have it"),
     "an assignment that is used, removed": (
         "DELETE FROM assignments WHERE entity = 'user'",
         "access_paths_entity_slot_fk",

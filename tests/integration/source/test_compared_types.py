@@ -1,5 +1,6 @@
 """Rows that Debezium captured equal the rows of the source, type by type; columns that do not compare are named."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from processor.language.definitions.load import load, read_directory
 from processor.tools.source.compared_table import compare_with
 from processor.tools.source.comparison import ComparedEntity, DigestFile, SourceComparison
 from processor.tools.source.session import read_source_tables, source_session, table_of
+from processor.values.record import Record
 from processor.values.recorded_topics import read_records
 from tests.capture import mariadb_types, postgres_types
 
@@ -26,6 +28,11 @@ def compared(directory: Path, file: str, address: str) -> ComparedEntity:
     definitions = load(read_directory(directory))
     trial = Trial(plan=plan_alone(definitions, 3), settings=Settings())
     trial.batch(list(read_records(str(SAMPLES / f"{file}.jsonl.gz")))[:2])
+    return compared_rows(trial, address)
+
+
+def compared_rows(trial: Trial, address: str) -> ComparedEntity:
+    """The comparison of a source with the rows of a trial."""
     with source_session(address) as session:
         entity = trial.driver.plan.entities["sample"]
         table = table_of(entity.entity, read_source_tables(session))
@@ -125,3 +132,34 @@ def test_rows_that_debezium_captured_equal_those_of_mariadb(
         assert (found.rows, found.stored) == (2, 2)
         assert {"blob", "time6", "single", "point"} <= found.table.left_out.keys()
         assert not {"varchar", "price", "double", "at6", "moment6", "json", "mood"} & found.table.left_out.keys()
+
+
+@pytest.mark.rest
+def test_zero_dates_of_mariadb_compare_as_null_where_the_entity_says_so(
+    tmp_path: Path, mariadb_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"mysql://debezium:debezium@127.0.0.1:{mariadb_port}/odd"
+    server = create_engine(address.replace("mysql", "mysql+pymysql").removesuffix("/odd"))
+    with server.begin() as connection:
+        for statement in (
+            "drop database if exists odd", "create database odd", "use odd", "set sql_mode = ''",
+            "create table odd (id int primary key, day date, at datetime(3), moment timestamp(6) null)",
+            "insert into odd values (1, '0000-00-00', '0000-00-00 00:00:00', '0000-00-00 00:00:00'), "
+            "(2, '2026-00-00', '2026-02-00 01:02:03', '2026-02-03 04:05:06.5'), (3, '0001-01-01', '9999-12-31 23:59:59', null)",
+        ):  # fmt: skip
+            connection.exec_driver_sql(statement)
+    server.dispose()
+    zero, rows = "0000-00-00 00:00:00", []
+    rows.append({"id": 1, "day": "0000-00-00", "at": zero, "moment": zero})
+    rows.append({"id": 2, "day": "2026-00-00", "at": "2026-02-00 01:02:03", "moment": "2026-02-03T04:05:06.5Z"})
+    rows.append({"id": 3, "day": "0001-01-01", "at": "9999-12-31T23:59:59Z", "moment": None})
+    for word, differ in ((", unrepresentable: null", 0), ("", 2)):
+        columns = "{id: int, day: date, at: timestamp, moment: timestamp}"
+        definitions = load(
+            {"entities.yaml": f"sample: {{topic: t, source: odd.odd, key: [id], columns: {columns}{word}}}"}
+        )
+        trial = Trial(plan=plan_alone(definitions, 3), settings=Settings())
+        values = [json.dumps({"op": "c", "before": None, "after": row}).encode() for row in rows]
+        trial.batch([Record(topic="t", partition=0, offset=n, key=None, value=value) for n, value in enumerate(values)])
+        found = compared_rows(trial, address)
+        assert len(found.differences) == differ, found.differences

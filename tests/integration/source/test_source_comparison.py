@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
+from processor.cli.source import source_lines
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.decode import decode
 from processor.engine.rounds.trial import Trial
@@ -103,6 +104,39 @@ def compare(trial: Trial, session: SourceSession) -> list[ComparedEntity]:
     for table in found:
         made.scan(table)
     return [made.result(table) for table in found]
+
+
+ODD = f"1{'0' * 40}.1"
+"""A number of 42 digits."""
+
+
+def test_values_that_a_type_cannot_hold_compare_as_null_where_the_entity_says_so(
+    psql: Engine, schema: str, source: SourceSession
+) -> None:
+    change(
+        psql,
+        f"create table {schema}.odd (id int primary key, day date, at timestamp, zoned timestamptz, n numeric, r float8)",
+        f"insert into {schema}.odd values (1, 'infinity', '-infinity', 'infinity', 'NaN', 'Infinity'), "
+        "(2, '0044-03-15 BC', '0044-03-15 12:00 BC', '0044-03-15 12:00+00 BC', 1e40 + 0.1, 'NaN'), "
+        "(3, '10000-01-01', '10000-01-01', '9999-12-31 23:59:59.5+00', 1.5, 1.5), "
+        "(4, '0001-01-01', '9999-12-31 23:59:59.999999', '0001-01-01 00:00+00', 1, 1)",
+    )
+    columns = "{id: int, day: date, at: timestamp, zoned: timestamp, n: decimal, r: float}"
+    rows = [
+        {"id": 1, "day": "infinity", "at": "-infinity", "zoned": "infinity", "n": "NaN", "r": "Infinity"},
+        {"id": 2, "day": -735160, "at": "-0043-03-15T12:00:00Z", "zoned": "-0043-03-15T12:00:00Z", "n": ODD, "r": "NaN"},
+        {"id": 3, "day": "10000-01-01", "at": "10000-01-01", "zoned": "9999-12-31T23:59:59.5Z", "n": 1.5, "r": 1.5},
+        {"id": 4, "day": "0001-01-01", "at": "9999-12-31T23:59:59.999999Z", "zoned": "0001-01-01T00:00:00Z", "n": 1, "r": 1},
+    ]  # fmt: skip
+    for word, differ in ((", unrepresentable: null", 0), ("", 3)):
+        text = f"odd: {{source: {schema}.odd, key: [id], columns: {columns}{word}}}"
+        trial = Trial(plan=plan_alone(load({"entities.yaml": text}), 3), settings=Settings())
+        trial.batch([record("odd", n, {"op": "c", "before": None, "after": row}) for n, row in enumerate(rows)])
+        (found,) = compare(trial, source)
+        assert len(found.differences) == differ, found.differences
+        assert found.table.nulled == (("day", "at", "zoned", "n", "r") if word else ())
+        shown = "\n".join(source_lines(found, 5))
+        assert ("that its type cannot hold compares as null: day, at, zoned, n, r" in shown) is bool(word)
 
 
 def test_a_comparison_names_exactly_the_rows_that_differ(psql: Engine, schema: str, source: SourceSession) -> None:

@@ -8,11 +8,14 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from processor.cli.main import main
+from processor.cli.printing.output import IGNORED_BY
 from processor.job.kafka.outbox import KafkaOutbox
 from processor.language.definitions.load import load, read_directory
+from processor.values.envelopes.kinds import FORMATS
 from processor.values.record import Message
 from tests.support.registry_stub import registry_stub
 from tests.support.required import require_schema_packages
+from tests.unit.values.envelopes.samples import SAMPLES
 
 ORDERS = Path(__file__).parents[3] / "examples" / "orders" / "topics.jsonl"
 
@@ -24,7 +27,13 @@ def init(directory: Path, *words: str) -> int:
 def test_a_first_product_from_records_runs_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     new = tmp_path / "new"
     assert init(new, "--from", str(ORDERS), "--root", "order", "--depth", "2") == 0
-    assert capsys.readouterr().out == f"wrote {new / 'entities.yaml'}\nwrote {new / 'order_document.yaml'}\n"
+    out = capsys.readouterr().out.splitlines()
+    assert [line for line in out if " offset " not in line] == [
+        f"wrote {new / 'entities.yaml'}",
+        "Records as the job reads them:",
+        f"wrote {new / 'order_document.yaml'}",
+    ]
+    assert "order/0 offset 0: row 100: customer_id = 7, status = placed, placed_at = 2026-03-01T09:00:00Z" in out
     assert main(["check", str(new)]) == 0
     assert main(["try", "--definitions", str(new), "--from", str(ORDERS), "--to", str(tmp_path / "to")]) == 0
     document = json.loads((tmp_path / "to").read_text().splitlines()[0])["value"]
@@ -32,6 +41,54 @@ def test_a_first_product_from_records_runs_at_once(tmp_path: Path, capsys: pytes
     assert [line["article"]["name"] for line in document["order_line"]] == ["Tea", "Kettle"]
     first = (new / "entities.yaml").read_text().splitlines()[0]
     assert (new / first.partition("$schema=")[2]).is_file()
+
+
+ROW = {"id": 17, "customer": "Ada"}
+
+
+@pytest.mark.parametrize("kind", [name for name in FORMATS if name != "row"])
+def test_records_of_each_kind_are_shown_as_the_job_reads_them(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples = SAMPLES[kind]
+    values = [samples.insert(ROW), samples.delete(ROW), *samples.controls()[:1]]
+    lines = [
+        {"topic": "shop.item", "key": [17] if kind == "cockroach" else {"id": 17}, "value": value} for value in values
+    ]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    assert init(tmp_path / "new", "--from", str(tmp_path / "t.jsonl")) == 0
+    shown = [line.partition(": ")[2] for line in capsys.readouterr().out.splitlines() if " offset " in line]
+    assert shown[0] == "row 17: customer = Ada"
+    assert shown[1] in ("row 17: customer = Ada, deleted", "row 17: deleted")
+    assert [line.partition(":")[0] for line in shown[2:]] == ["ignored"] * (len(values) - 2)
+    assert (
+        main(["try", "--definitions", str(tmp_path / "new"), "--from", str(tmp_path / "t.jsonl"), "--show-rows"]) == 0
+    )
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(": ")[2] for line in said if " offset " in line] == shown
+
+
+def test_each_table_of_a_topic_is_drafted_with_its_form_and_a_tombstone_is_ignored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples = SAMPLES["debezium"]
+    values = [samples.insert(ROW), samples.of_other_table({"id": 1}), samples.delete(ROW), None]
+    (tmp_path / "t.jsonl").write_text("\n".join(json.dumps({"topic": "app.item", "value": value}) for value in values))
+    assert init(tmp_path / "new", "--from", str(tmp_path / "t.jsonl")) == 0
+    entities = load(read_directory(tmp_path / "new")).entities
+    assert [(one.table, one.format) for one in entities.values()] == [
+        ("shop.public.item", "debezium"),
+        ("shop.public.other", "debezium"),
+    ]
+    capsys.readouterr()
+    main(["try", "--definitions", str(tmp_path / "new"), "--from", str(tmp_path / "t.jsonl"), "--show-rows"])
+    shown = [line.partition(": ")[2] for line in capsys.readouterr().err.splitlines() if " offset " in line]
+    assert shown == [
+        "row 17: customer = Ada",
+        "row 1: its key alone",
+        "row 17: customer = Ada, deleted",
+        f"ignored: {IGNORED_BY['control']}",
+    ]
 
 
 def test_init_never_changes_a_file_and_shows_what_the_source_has_new(

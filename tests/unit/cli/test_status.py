@@ -274,6 +274,15 @@ def test_documents_that_wait_at_gates_are_counted_by_product() -> None:
     ]
 
 
+def test_columns_with_values_that_their_type_cannot_hold_are_named_with_their_number() -> None:
+    report = REPORT | {"counts": {"nulled: booking.until.day": 1_200, "nulled: star.at": 1}}
+    lines = [line for line in shown(replace(JOB, report=report)) if "cannot hold" in line]
+    assert lines == [
+        "  column until.day of entity booking: 1,200 values that its type cannot hold are null",
+        "  column at of entity star: 1 values that its type cannot hold are null",
+    ]
+
+
 def test_the_report_of_an_older_release_has_no_gates() -> None:
     report = {name: value for name, value in REPORT.items() if name != "gates"}
     assert not [line for line in shown(replace(JOB, report=report)) if "gate" in line]

@@ -127,6 +127,18 @@ def test_documents_wait_at_their_gate_as_in_a_job(tmp_path: Path, capsys: Any) -
     assert values == ["ann", "bea"]
 
 
+def test_values_that_a_type_cannot_hold_are_named_to_the_author(tmp_path: Path, capsys: Any) -> None:
+    value = {"op": "c", "before": None, "after": {"id": 1, "at": "infinity"}}
+    command = words(tmp_path, {"topic": "user", "value": value})
+    text = "user: {key: [id], columns: {id: int, at: timestamp}, unrepresentable: null}"
+    (tmp_path / "entities.yaml").write_text(text)
+    (tmp_path / "p.yaml").write_text("{product: people, root: user}")
+    assert main([*command, "--strict"]) == 0
+    shown = capsys.readouterr()
+    assert [json.loads(line)["value"] for line in shown.out.splitlines()] == [{"id": 1, "at": None}]
+    assert shown.err.splitlines()[0] == "column at of entity user: 1 values that its type cannot hold are null"
+
+
 def test_an_author_is_warned_of_documents_that_may_show_a_part_of_a_transaction(tmp_path: Path, capsys: Any) -> None:
     assert main(gated(tmp_path, "{transactions: whole}", changed("ann", 1, 0))) == 0
     assert capsys.readouterr().err.splitlines()[:2] == [

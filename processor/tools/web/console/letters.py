@@ -9,7 +9,7 @@ from time import time
 from typing import Any, Final, NamedTuple
 
 from processor.engine.plan.plan import Plan
-from processor.engine.protocol.decode import compare_columns, decode
+from processor.engine.protocol.decode import TopicEntities, compare_columns, decode
 from processor.engine.protocol.replays import drop, letter_position, replay_key
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError
@@ -184,7 +184,7 @@ def _tried(rejected: Rejected, plan: Plan) -> str:
         return "kept in part: a replay reads the whole record from its topic"
     if rejected.code.startswith("schema-"):
         return "a replay asks the schema registry"
-    entity = next((one.entity for one in plan.entities.values() if one.entity.topic == rejected.record.topic), None)
+    entity = TopicEntities(one.entity for one in plan.entities.values()).of_letter(rejected)
     decoded = decode(rejected.record, entity)
     if isinstance(decoded, Rejected):
         return f"refused: {shortened(decoded.reason, LONGEST)}"
@@ -221,7 +221,7 @@ def _lines(data: bytes | None) -> list[str]:
 
 def _columns(rejected: Rejected, plan: Plan) -> Iterator[str]:
     """How the row differs from the declared columns."""
-    entity = next((one.entity for one in plan.entities.values() if one.entity.topic == rejected.record.topic), None)
+    entity = TopicEntities(one.entity for one in plan.entities.values()).of_letter(rejected)
     compared = compare_columns(rejected.record, entity) if entity and rejected.cut is None else None
     if compared is None:
         return

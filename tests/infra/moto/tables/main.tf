@@ -32,15 +32,16 @@ module "provisioned" {
 }
 
 module "access" {
-  source           = "../modules/access"
-  name             = "plain"
-  platform         = "glue"
-  table_arn        = module.plain.arn
-  job_makes_table  = true
-  secret_arns      = { for who in ["job", "operator", "reader"] : who => ["arn:aws:secretsmanager:eu-west-1:123456789012:secret:${who}"] }
-  artifacts        = { bucket = "bucket", prefix = "artifacts/" }
-  checkpoint       = { bucket = "bucket", prefix = "checkpoint/" }
-  platform_job_arn = "arn:aws:glue:eu-west-1:123456789012:job/plain"
+  source               = "../modules/access"
+  name                 = "plain"
+  platform             = "glue"
+  glue_schema_registry = true
+  table_arn            = module.plain.arn
+  job_makes_table      = true
+  secret_arns          = { for who in ["job", "operator", "reader"] : who => ["arn:aws:secretsmanager:eu-west-1:123456789012:secret:${who}"] }
+  artifacts            = { bucket = "bucket", prefix = "artifacts/" }
+  checkpoint           = { bucket = "bucket", prefix = "checkpoint/" }
+  platform_job_arn     = "arn:aws:glue:eu-west-1:123456789012:job/plain"
 }
 
 output "policies" {

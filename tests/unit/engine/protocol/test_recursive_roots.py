@@ -9,7 +9,7 @@ from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
-from processor.values.record import Message, Record
+from processor.values.record import Record
 
 ENTITIES = "category: {key: [id], columns: {id: int, parent_id: int, name: string}}"
 PRODUCT = """
@@ -20,31 +20,16 @@ embed: {below: {many: category, on: {parent_id: id}, recursive: LEVELS, fields: 
 """
 
 
-class Documents:
-    """Keeps the last document of each root."""
-
-    def __init__(self) -> None:
-        self.last: dict[int, object] = {}
-
-    def send(self, message: Message) -> None:
-        assert message.key is not None
-        assert message.value is not None
-        self.last[json.loads(message.key)["id"]] = json.loads(message.value)
-
-    def flush(self) -> None:
-        return None
-
-
 def spent(levels: int, depth: int) -> tuple[Counter[str], dict[int, object]]:
     """The requests of a change of the lowest row of a chain of `depth` rows, and the documents."""
     plan = plan_alone(load({"entities.yaml": ENTITIES, "p.yaml": PRODUCT.replace("LEVELS", str(levels))}), 5)
-    published = Documents()
-    trial = Trial(plan=plan, settings=Settings(), published=published, rejects=Documents())
+    trial = Trial(plan=plan, settings=Settings())
     for n in range(depth):
         trial.batch([_row(n, {"id": n, "parent_id": n - 1 if n else None, "name": "old"})])
     before = Counter(trial.tally)
     trial.batch([_row(depth, {"id": depth - 1, "parent_id": depth - 2, "name": "new"})])
-    return trial.tally - before, published.last
+    documents = {json.loads(one.key or b"")["id"]: json.loads(one.value or b"") for one in trial.published.messages}
+    return trial.tally - before, documents
 
 
 def _row(offset: int, row: dict[str, object]) -> Record:

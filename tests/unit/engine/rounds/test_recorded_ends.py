@@ -1,10 +1,9 @@
 """The ends of transactions among recorded records."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from processor.engine.rounds.trial import RecordedEnds
-from processor.values.framing import SchemedValue
+from processor.values.framing import CONFLUENT, Framed, Part, SchemedValue
 from processor.values.record import Record
 from processor.values.source_transaction import TransactionEnd
 
@@ -18,10 +17,12 @@ END: dict[str, Any] = {
 class KnownSchema:
     """A schema registry with one schema, of which each value is the end."""
 
-    def fetch(self, ids: Iterable[int]) -> None:
-        assert set(ids) == {9}
+    framing = CONFLUENT
 
-    def read(self, data: bytes) -> SchemedValue:
+    def fetch(self, record: Record) -> None:
+        assert CONFLUENT.in_bytes(record.value or b"") == Framed(9, 5)
+
+    def read(self, record: Record, part: Part) -> SchemedValue:
         return SchemedValue(payload=END, schema={}, avro=True)
 
 

@@ -11,7 +11,7 @@ from processor.engine.protocol.decode import decode
 from processor.job.kafka.framed_records import RegistrySchemas
 from processor.job.kafka.registry_client import SchemaMissing, WriterSchema
 from processor.values.entity import Entity
-from processor.values.framing import schema_ids
+from processor.values.framing import SchemaId
 from processor.values.record import Change, Decoded, Record, Rejected
 
 
@@ -26,13 +26,17 @@ def avro(number: int, schema: Any, value: Any) -> bytes:
     return head(number) + body.getvalue()
 
 
+def record_of(value: bytes | None, key: bytes | None = None, headers: Any = ()) -> Record:
+    return Record(topic="t", partition=0, offset=0, key=key, value=value, headers=tuple(headers))
+
+
 def avro_schema(schema: Any, references: Mapping[str, str] | None = None) -> WriterSchema:
     return WriterSchema("AVRO", json.dumps(schema), references or {})
 
 
 def reader(schemas: Mapping[int, WriterSchema]) -> RegistrySchemas:
-    def ask(number: int) -> WriterSchema:
-        if number not in schemas:
+    def ask(number: SchemaId) -> WriterSchema:
+        if not isinstance(number, int) or number not in schemas:
             raise SchemaMissing(f"the schema registry has no schema {number}")
         return schemas[number]
 
@@ -43,8 +47,8 @@ def decoded(
     entity: Entity, key: bytes | None, value: bytes | None, schemas: Mapping[int, WriterSchema] | RegistrySchemas
 ) -> Decoded:
     framed = schemas if isinstance(schemas, RegistrySchemas) else reader(schemas)
-    record = Record(topic="t", partition=0, offset=0, key=key, value=value)
-    framed.fetch(schema_ids(record))
+    record = record_of(value, key)
+    framed.fetch(record)
     return decode(record, entity, framed)
 
 

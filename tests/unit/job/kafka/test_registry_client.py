@@ -27,7 +27,7 @@ from processor.values.record import Change  # noqa: E402
 from tests.secured.broker import Authority  # noqa: E402
 from tests.support.registry_stub import RegistryStub, registry_stub  # noqa: E402
 from tests.unit.engine.protocol.decoding import entity  # noqa: E402
-from tests.unit.job.kafka.framed import avro, decoded, reason, row  # noqa: E402
+from tests.unit.job.kafka.framed import avro, decoded, reason, record_of, row  # noqa: E402
 
 ROW = {"type": "record", "name": "Row", "fields": [{"name": "id", "type": "int"}]}
 TABLE = entity("t", "id", "id int")
@@ -175,9 +175,9 @@ def test_a_registry_that_does_not_answer_is_transient(stub: RegistryStub, monkey
     monkeypatch.setattr(registry_client, "SECONDS", 0.2)
     stub.waits = threading.Event()
     with pytest.raises(SchemaRegistryAway, match=r"does not answer for schema 1 \(ReadTimeout"):
-        schemas(stub).fetch([1])
+        schemas(stub).fetch(record_of(avro(1, ROW, {"id": 1})))
     with pytest.raises(SchemaRegistryAway, match=r"does not answer for schema 1 \(ConnectError"):
-        RegistrySchemas(RegistryClient({"url": "http://127.0.0.1:1"}).schema).fetch([1])
+        RegistrySchemas(RegistryClient({"url": "http://127.0.0.1:1"}).schema).fetch(record_of(avro(1, ROW, {"id": 1})))
 
 
 def test_a_user_proves_who_it_is(stub: RegistryStub) -> None:
@@ -189,7 +189,7 @@ def test_a_user_proves_who_it_is(stub: RegistryStub) -> None:
         with pytest.raises(
             SettingError, match=r"refuses the user for schema 1 \(HTTP 401\): correct \[schema_registry\]"
         ) as error:
-            schemas(stub, **access).fetch([1])
+            schemas(stub, **access).fetch(record_of(avro(1, ROW, {"id": 1})))
         assert "hunter2" not in str(error.value)
 
 
@@ -248,7 +248,7 @@ def test_both_sides_prove_themselves_by_certificates(tmp_path: Path, monkeypatch
             {"ssl.ca.pem": authority.file.read_text()},
         ):
             with pytest.raises(SchemaRegistryAway, match="does not answer for schema 1"):
-                schemas(stub, **access).fetch([1])
+                schemas(stub, **access).fetch(record_of(avro(1, ROW, {"id": 1})))
     assert os.listdir(folder) == []
 
 

@@ -24,7 +24,7 @@ WITH_BADGE = {
     **DEFINITIONS,
     "entities.yaml": """
         user: {key: [id], columns: {id: int, name: string}}
-        star: {key: [id], columns: {id: int, who: string, note: string}}
+        star: {key: [id], columns: {id: int, who: string, note: string, on: date}, unrepresentable: {on: null}}
     """,
     "badge.yaml": """
         product: badge
@@ -66,7 +66,9 @@ def busy_trial() -> Trial:
     trial.batch([record("user", 1, {"id": 1, "name": "eve"}), record("user", 2, {"id": "x", "name": 1})])
     trial.batch([record("user", 1, {"id": 1, "name": "eve"}), record("nothing", 0, {}), record("star", 9, {"id": 9})])
     trial.batch([record("star", 10, {"id": 9}), record("star", 11, {"id": 9})])
-    trial.batch([record("star", 12, {"op": "c", "before": None, "after": {"id": 10, "who": None}})])  # without `note`
+    trial.batch(
+        [record("star", 12, {"op": "c", "before": None, "after": {"id": 10, "who": None, "on": "infinity"}})]
+    )  # no `note`
     trial.finish()
     return trial
 

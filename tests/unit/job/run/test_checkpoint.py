@@ -126,3 +126,13 @@ def test_a_checkpoint_keeps_where_its_stream_began_with_each_topic() -> None:
     checkpoint.fit(readers, paused=["b"])
     checkpoint.fit(readers)
     assert checkpoint.begins() == {("a", 0): 6, ("b", 0): 3}
+
+
+def test_a_topic_to_which_an_entity_comes_begins_again_and_one_that_an_entity_leaves_goes_on() -> None:
+    files = FilesInMemory(app=9)
+    known = [boundary("app", "user", 1), boundary("app", "user", 2, 5)]
+    assert files.fit({"app": "user"}, known) == {"app": 9}
+    assert files.fit({"app": "order, user"}, known) == {"app": 3}, "the first offset that the broker has"
+    files.files["sources/0/0"] = files.files["sources/0/0"].replace("3", "8")
+    assert files.fit({"app": "order, user"}, known) == {"app": 8}
+    assert files.fit({"app": "order"}, known) == {"app": 8}

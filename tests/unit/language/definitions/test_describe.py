@@ -60,6 +60,7 @@ def entities(draw: st.DrawFn, name: str) -> Entity:
     columns = draw(st.dictionaries(plain_names, st.sampled_from(TYPES + UNORDERED), min_size=1, max_size=6))
     scalar = [column for column, written in columns.items() if written in TYPES]
     numbers = [column for column, written in columns.items() if written.startswith(("decimal", "float"))]
+    unordered = [column for column, written in columns.items() if written in UNORDERED]
     if not scalar:
         columns["id"], scalar = "int", ["id"]
     record_format: str | None = draw(st.sampled_from([None, *FORMATS]))
@@ -71,8 +72,11 @@ def entities(draw: st.DrawFn, name: str) -> Entity:
         shards=draw(st.integers(1, 100)),
         format=record_format,
         truncate=draw(st.sampled_from(["refuse", "ignore", "delete"])),
+        unrepresentable=draw(st.sampled_from([None, "null", "refuse", dict.fromkeys(unordered[:1], "null")])),
         decimals=draw(st.sampled_from([None, "text", "bytes", dict.fromkeys(numbers[:1], "bytes")])),
-        table=draw(st.sampled_from(["", "orders", "public.orders"])),
+        table=draw(st.sampled_from(["", "orders", "public.orders"]))
+        if record_format is None or FORMATS[record_format].names_table
+        else "",
         deleted=()
         if record_format and FORMATS[record_format].operation
         else tuple(draw(st.lists(st.sampled_from(FLAGS), min_size=record_format == "row", max_size=2))),

@@ -145,6 +145,34 @@ def test_an_entity_says_what_was_not_sent_else_what_the_file_says() -> None:
     assert load({"entities.yaml": json.dumps(described)}).entities == entities
 
 
+@pytest.mark.parametrize(
+    ("choice", "problem"),
+    [
+        ("nul", "there is no choice `nul` for `unrepresentable`; did you mean 'null'?"),
+        ("{att: null}", "entity `item` has no column `att` for its `unrepresentable`; did you mean 'at'?"),
+        ("{at: drop}", "there is no choice `drop` for `unrepresentable`"),
+        ("{id: null}", "column `id` is in the key of entity `item`, which is never null; remove `id`"),
+        ("[null]", "`unrepresentable` is a list, not text; write one of refuse, null"),
+    ],
+)
+def test_another_choice_for_values_that_a_type_cannot_hold_is_refused(choice: str, problem: str) -> None:
+    text = f"item: {{key: [id], columns: {{id: int, at: timestamp}}, unrepresentable: {choice}}}"
+    with pytest.raises(DefinitionError) as error:
+        load({"entities.yaml": text})
+    assert problem in str(error.value)
+
+
+def test_an_entity_says_what_becomes_of_values_that_a_type_cannot_hold() -> None:
+    body = "{key: [id], columns: {id: int, at: timestamp, day: date}, unrepresentable: %s}"
+    choices = ("null", "refuse", "{at: null, day: refuse}")
+    text = "".join(f"e{n}: {body % choice}\n" for n, choice in enumerate(choices))
+    entities = load({"entities.yaml": text}).entities
+    nulled = [[name for name in one.columns if one.nulls(name)] for one in entities.values()]
+    assert nulled == [["at", "day"], [], ["at"]]
+    described = {name: describe_entity(one) for name, one in entities.items()}
+    assert load({"entities.yaml": json.dumps(described)}).entities == entities
+
+
 def test_an_entity_that_says_nothing_of_values_that_were_not_sent_is_described_as_before() -> None:
     entity = load({"entities.yaml": "user: {key: [id], columns: {id: int, n: {type: int, not_null: false}}}"}).entities[
         "user"

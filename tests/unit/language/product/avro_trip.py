@@ -14,6 +14,7 @@ from processor.language.product.product import Product
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.framing import HEAD, framed
+from tests.unit.job.kafka.framed import head, record_of
 
 NUMBER = 7
 
@@ -26,13 +27,13 @@ class AvroTrip:
         self._datum = avro_datum(product, entities)
         self._write = open_avro_writer(self.schema)
         self._schemas = RegistrySchemas(lambda _: WriterSchema("AVRO", self.schema, {}))
-        self._schemas.fetch([NUMBER])
+        self._schemas.fetch(record_of(head(NUMBER)))
 
     def write(self, document: Any) -> bytes:
         return framed(NUMBER, self._write(self._datum.write(document)))
 
     def read(self, value: bytes) -> Any:
-        return self._datum.read(self._schemas.read(value).payload)
+        return self._datum.read(self._schemas.read(record_of(value), "value").payload)
 
     def consume(self, value: bytes, reader: str | None = None) -> Any:
         """The value as a consumer has it, by its own schema or by the writer's."""

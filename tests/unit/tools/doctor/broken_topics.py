@@ -269,6 +269,14 @@ FAULTS = [
         }.items()
     ),
     Fault(
+        "a time that no timestamp holds",
+        rows({**USER_ROW, **ALL, "registered_at": "infinity"}),
+        "source records",
+        "warning",
+        "user: 1 of the last 1 records have a value in column registered_at that timestamp cannot hold: dead letters",
+        "`unrepresentable: {registered_at: null}`",
+    ),
+    Fault(
         "a renamed column in plain rows",
         rows(*[RENAMED] * 20),
         "source records",

@@ -1,10 +1,12 @@
 """A sample of records shows how the decimals of an entity arrive, where neither the records nor the entity say so."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from processor.tools.doctor.records import undeclared_forms
+from processor.tools.doctor.records import format_findings, undeclared_forms
+from processor.values.framing import NO_SCHEMAS
 from processor.values.record import Record
 from tests.unit.engine.protocol.decoding import entity, envelope, raw, with_schema
 
@@ -53,3 +55,18 @@ def test_a_column_without_a_scale_has_digits_in_its_text() -> None:
     for column in ("decimal", "float"):
         assert forms(row("1000"), row("12.34"), columns=f"id int, x {column}") == {}
         assert forms(row("BNI="), columns=f"id int, x {column}") == {"x": {"unread"}}
+
+
+@pytest.mark.parametrize(
+    ("table", "state", "text"),
+    [
+        ("orders", "ok", "1 of the last 3 records are of the table orders of entity t, which ignores 2"),
+        ("order", "warning", "0 of the last 3 records are of the table order of entity t: they are of orders, users"),
+    ],
+)
+def test_the_tables_of_a_topic_show_how_many_records_the_entity_takes(table: str, state: str, text: str) -> None:
+    values = [{**row(None), "source": {"table": name}} for name in ("orders", "users", "users")]
+    records = [Record(topic="t", partition=0, offset=n, key=None, value=raw(value)) for n, value in enumerate(values)]
+    picked = replace(entity("t", "id", "id int, x decimal(10,2), s string"), table=table)
+    (found,) = format_findings(picked, records, NO_SCHEMAS)
+    assert (found.state, found.text) == (state, f"t: {text}")

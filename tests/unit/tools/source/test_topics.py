@@ -1,6 +1,7 @@
 """Drafts from records: keys and types as the records show them, and their guesses."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from processor.engine.protocol.decode import decode
 from processor.language.definitions.load import load
-from processor.tools.source.draft import DraftEntity, entities_text, guess_references, product_text
+from processor.tools.source.draft import DraftEntity, drift_lines, entities_text, guess_references, product_text
 from processor.tools.source.topics import draft_topics
 from processor.values.record import Record, Rejected
 from processor.values.recorded_topics import read_records
@@ -270,10 +271,16 @@ def test_a_framing_of_another_registry_is_named() -> None:
 def test_the_records_of_a_kind_draft_its_rows_with_the_key_that_they_name(kind: str) -> None:
     lines = (SAMPLES.parent / kind / "records.jsonl").read_text().splitlines()
     key = b'{"database":"shop","table":"item","pk.id":1}' if kind == "maxwell" else None
-    found = draft(*(Record(topic="shop.item", partition=0, offset=0, key=key, value=line.encode()) for line in lines))
+    drafts = draft_topics(
+        Record(topic="shop.item", partition=0, offset=0, key=key, value=line.encode()) for line in lines
+    )
+    by_table = {one.table: one for one in drafts}
+    assert {"shop.boot", "shop.item", "shop.pair", "shop.sample"} <= by_table.keys()
+    found = by_table["shop.item"]
     assert (found.key, found.key_guess, found.table, types(found)["id"]) == (("id",), "", "shop.item", "int")
     assert set(types(found)) == {"id", "name", "more"}
-    assert "shop.boot, shop.pair, shop.sample" in found.note
+    assert "the topic has several tables: " in found.note
+    assert "shop.boot, shop.item, shop.pair, shop.sample" in found.note
 
 
 def test_an_operation_in_rows_becomes_the_word_of_the_entity_and_no_column() -> None:
@@ -295,16 +302,23 @@ def test_an_operation_whose_deletes_were_not_seen_is_a_note_and_no_column() -> N
     assert "_op looks like an operation: write `deleted`" in found.note
 
 
-def test_a_topic_of_several_tables_is_drafted_as_the_table_of_its_name() -> None:
+def test_each_table_of_a_topic_is_drafted_as_an_entity() -> None:
     def row(table: str, **columns: Any) -> Record:
         source = {"table": table, "schema": "public"}
         return record(
             "app.users", {"id": 1}, {"before": None, "after": {"id": 1, **columns}, "op": "c", "source": source}
         )
 
-    found = draft(row("orders", total=5), row("orders", total=6), row("users", name="Ann"))
-    assert (found.table, types(found)) == ("public.users", {"id": "int", "name": "string"})
-    assert "the topic has other tables, too, which the job ignores: public.orders" in found.note
-    text = entities_text([found], ["# top"])
-    assert load({"entities.yaml": text}).entities["users"].table == "public.users"
+    found = draft_topics([row("orders", total=5), row("orders", total=6), row("users", name="Ann")])
+    assert [(one.name, one.table, types(one)) for one in found] == [
+        ("orders", "public.orders", {"id": "int", "total": "int"}),
+        ("users", "public.users", {"id": "int", "name": "string"}),
+    ]
+    assert "the topic has several tables: public.orders, public.users" in found[0].note
+    entities = load({"entities.yaml": entities_text(found, ["# top"])}).entities
+    assert {one.topic for one in entities.values()} == {"app.users"}
+    assert drift_lines(entities, found, whole=()) == []
+    short = {name: replace(one, table=name) for name, one in entities.items()}
+    assert drift_lines(short, found, whole=()) == []
+    assert drift_lines({"users": short["users"]}, found, whole=())[1] == "+ orders:"
     assert draft(row("users", name="Ann"), row("users", name="Bob")).table == ""

@@ -1,6 +1,7 @@
 """What every kind of envelope promises: the same changes of a table give the same rows, whatever kind says them."""
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +21,7 @@ from tests.unit.engine.protocol.decoding import decoded, entity
 from tests.unit.values.envelopes.samples import SAMPLES, Samples
 
 PAGE = Path(__file__).parents[4] / "docs" / "definitions.md"
+SOURCES = PAGE.with_name("debezium.md")
 ITEM = entity(
     "item",
     "id",
@@ -147,9 +149,11 @@ def test_a_control_message_changes_no_row_and_is_counted(kind: Envelope) -> None
 @ALL
 def test_the_table_of_an_entity_picks_its_records(kind: Envelope) -> None:
     value = SAMPLES[kind.name].of_other_table(ROW)
-    table = replace(ITEM, table="public.item")
-    assert value is None or {one.why for one in _changes(kind, value, table)} == {"other table"}
-    assert _rows(kind, SAMPLES[kind.name].insert(ROW), table) == STORED
+    assert (value is not None) == kind.names_table
+    if value is not None:
+        table = replace(ITEM, table="public.item")
+        assert {one.why for one in _changes(kind, value, table)} == {"other table"}
+        assert _rows(kind, SAMPLES[kind.name].insert(ROW), table) == STORED
 
 
 @ALL
@@ -185,6 +189,10 @@ def test_a_table_whose_columns_have_the_names_of_the_members_has_plain_rows(kind
 def test_the_value_of_a_row_is_read_back_as_the_row(kind: Envelope) -> None:
     pinned = replace(ITEM, format=kind.name)
     assert _read(pinned, row_value(ROW, pinned)).row == ROW
+    for table in ("item", "public.item", "shop.public.item") if kind.names_table else ():
+        picked = replace(pinned, table=table)
+        assert _read(picked, row_value(ROW, picked)).row == ROW
+        assert read_image(row_value(ROW, picked), replace(picked, table="other")) == "other table"
 
 
 @ALL
@@ -224,3 +232,12 @@ def test_the_page_of_definitions_has_a_row_of_each_kind() -> None:
     lines = ["| `format` | A value | Delete | Transaction |", "|---|---|---|---|"]
     lines += [f"| `{k.name}` | `{k.sample}` | {k.deletes} | {k.transactions} |" for k in ENVELOPES]
     assert "\n".join(lines) in PAGE.read_text()
+
+
+def test_the_page_of_sources_begins_with_a_table_that_has_each_kind() -> None:
+    rows = [
+        line.split(" | ") for line in SOURCES.read_text().partition("\n## ")[0].splitlines() if line.startswith("| ")
+    ]
+    assert {len(row) for row in rows} == {6}
+    named = {word for row in rows for word in re.findall(r"`(\w+)`", row[1])}
+    assert named - {"format"} == FORMATS.keys()

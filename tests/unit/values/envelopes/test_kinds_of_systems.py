@@ -193,7 +193,7 @@ def test_images_alone_are_of_cockroach_where_the_entity_says_it() -> None:
     assert change(ORDER, {"id": 17}, enriched) == ((17,), ROW)
 
 
-@pytest.mark.parametrize("inside", ["debezium", "dms", "goldengate", "cockroach", "flattened"])
+@pytest.mark.parametrize("inside", ["debezium", "dms", "goldengate", "cockroach", "flattened", "maxwell", "canal"])
 def test_an_event_may_hold_the_envelope_of_another_kind(inside: str) -> None:
     samples = SAMPLES[inside]
     for pinned in (None, "cloudevents"):
