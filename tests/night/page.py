@@ -88,7 +88,8 @@ def _cell(seen: Seen, reading: Reading | None, private: Sequence[str]) -> str:
     if reading is None:
         return ""
     if reading.colour == "green" and not seen.faults:
-        return MARKS["green"]
+        shown = [word for word in seen.moment.words if word in reading.whole]
+        return f"{MARKS['green']}: … {' … '.join(shown)} …" if shown else MARKS["green"]
     return f"{MARKS[reading.colour]}: {shown_words(reading.words, private, seen.moment.words)}"
 
 

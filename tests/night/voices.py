@@ -68,7 +68,7 @@ def read_health(night: Night) -> Reading:
     """Asks the health endpoint of the job."""
     status, text = fetch(f"http://{LOOPBACK}:{night.job.port}/health")
     if not status:
-        return Reading(colour="silent", words=f"no answer: {text}")
+        return Reading(colour="silent", words="no answer", text=text)
     colour: Colour = "red" if status >= 500 else "green" if text.strip() == "ok" else "amber"
     return Reading(colour=colour, words=f"{status} {text.strip()}")
 
