@@ -90,7 +90,7 @@ def look(ears: Ears, event: str, moment: Moment, since: float) -> Seen:
     """Reads the voices of a moment, until they agree; or as long as it lasts, and then its worst reading counts."""
     began, worst = monotonic(), None
     while True:
-        readings = ears.read(time() - RECENT_SECONDS if moment.act == "well" else since)
+        readings = ears.read(_log_since(moment, ears.night, since))
         seen = Seen(
             event=event,
             moment=moment,
@@ -106,6 +106,14 @@ def look(ears: Ears, event: str, moment: Moment, since: float) -> Seen:
             if not moment.lasts():
                 return worst
         sleep(PAUSE)
+
+
+def _log_since(moment: Moment, night: Night, began: float) -> float:
+    """From when on a person reads the log: from the event's begin; where nothing is to be done, from the last start on."""
+    if moment.act == "well":
+        return time() - RECENT_SECONDS
+    starts = [line.at for line in list(night.job.lines) if line.what == "open"]
+    return max(began, *starts) if moment.act == "no" and starts else began
 
 
 def play(name: str, night: Night, ears: Ears) -> Iterator[Seen]:
