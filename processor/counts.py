@@ -57,6 +57,8 @@ class Count:
     UNREADABLE: Final = "unreadable"
     """Stored values that do not fit their columns."""
 
+    REPLAYED: Final = "replayed"
+    """Dead letters, whatever came of it."""
     SETTLED: Final = "settled"
     """Open changes."""
     FAN_OUT_PAGES: Final = "fan-out pages"

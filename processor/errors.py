@@ -81,7 +81,7 @@ class StreamOutdated(StatestoreError):
 
 
 class BoundaryError(StatestoreError):
-    """A topic is not the topic that its epochs were recorded for."""
+    """A topic was created again, or got other partitions, after its epochs were recorded."""
 
 
 class OwnedByAnother(StatestoreError):
@@ -106,7 +106,7 @@ class TruncateRefused(StatestoreError):
             why = f"the rows would stay: set for entity {entity} `truncate: delete` to delete them, or {keep}"
         else:
             why = (
-                f"the topic has {partitions} partitions, so nobody knows which changes of the others came before: "
+                f"the topic has {partitions} partitions, so it is unknown which changes of the others came before: "
                 f"let the connector write the table to a topic of one partition, or set for entity {entity} {keep}"
             )
         super().__init__(f"{place}{why}; this batch is not committed")

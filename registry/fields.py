@@ -92,7 +92,7 @@ def _shown_node(node: Any) -> str:
 
 
 def type_text(field: str, declared: Mapping[str, str]) -> str:
-    """The type of the values in a field's column, as a declaration has it; empty where nobody declares it."""
+    """The type of the values in a field's column, as in a declaration; empty where it is undeclared."""
     column = column_of(field)
     computed = computed_column(column)
     return declared.get(column, "") if computed is None else computed.type

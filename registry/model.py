@@ -7,7 +7,7 @@ The registry does not read the `definition` of an entity or a product: JSON of t
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
@@ -472,6 +472,10 @@ class LetterPosition(NamedTuple):
     epoch: int
 
 
+GONE: Final = "the topic of dead letters has this letter no more"
+"""The reason of a replay that found no letter."""
+
+
 class LetterOutcome(NamedTuple):
     """How the replay of a dead letter ended; `reason`: why the job refused it, without values of the record."""
 
@@ -480,9 +484,13 @@ class LetterOutcome(NamedTuple):
     reason: str = ""
 
 
+RequestAct = Literal["replay", "drop"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRequest:
-    """A request. `letters`: how many dead letters it names; `ended`: how many of these have an outcome."""
+    """What a person asked for: that the job replays some dead letters, or that they are dropped. `letters`: how many it names;
+    `ended`: how many of these have an outcome."""
 
     number: int
     who: str
@@ -491,6 +499,67 @@ class ReplayRequest:
     state: RequestState
     letters: int
     ended: int
+    act: RequestAct = "replay"
+    selection: str = ""
+    """Which letters the person chose, in words; empty for single letters, and in requests of an older release."""
+    ended_at: datetime | None = None
+    """When the last of its letters had an outcome."""
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    """Outcome -> how many of its letters have it; only of requests that ended."""
+
+
+class KeptLetter(NamedTuple):
+    """A dead letter as the registry accounts for it, without values of its record. A record is one letter, however often a job
+    refuses it."""
+
+    place: LetterPosition
+    mark: str
+    """Tells the records apart that had this topic, partition and offset: a topic may be created again."""
+    code: str
+    column: str
+    """That the reason names; empty where it names none."""
+    entity: str
+    at: float
+    """When the job refused the record, in seconds since 1970."""
+
+
+class WaitingGroup(NamedTuple):
+    """The dead letters of a topic that wait, for one reason at one column. `oldest`, `newest`: when the first one was refused
+    first, and when the last one was refused last, in seconds since 1970."""
+
+    topic: str
+    code: str
+    column: str
+    letters: int
+    oldest: float
+    newest: float
+
+
+class LetterFilter(NamedTuple):
+    """Selects dead letters of the account. None selects all. `since`, `until`: of when they were refused first, in seconds since
+    1970, the second one excluded."""
+
+    topic: str | None = None
+    code: str | None = None
+    column: str | None = None
+    entity: str | None = None
+    since: float | None = None
+    until: float | None = None
+
+    def __str__(self) -> str:
+        named = ((name, getattr(self, name)) for name in ("topic", "code", "column", "entity"))
+        words = [f"{name} {value or 'none'}" for name, value in named if value is not None]
+        times = ((name, getattr(self, name)) for name in ("since", "until"))
+        words += [
+            f"{name} {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC" for name, at in times if at is not None
+        ]
+        return ", ".join(words) or "all that wait"
+
+
+class LetterAccount(Protocol):
+    """The account of dead letters in the registry, as the job uses it."""
+
+    def keep(self, letters: Collection[KeptLetter], lease: Lease | None = None) -> None: ...
 
 
 class WaitingLetters(NamedTuple):

@@ -357,8 +357,11 @@ replay_requests = Table(
     Column("why", Text, nullable=False, server_default=text("''"), comment="empty: not given"),
     Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("state", Text, nullable=False, server_default=text("'waiting'")),
+    Column("act", Text, nullable=False, server_default=text("'replay'"), comment="replay or drop"),
+    Column("selection", Text, nullable=False, server_default=text("''"), comment="which letters, in words"),
+    Column("ended_at", DateTime(timezone=True), comment="null: letters wait, or an older release ended it"),
     CheckConstraint("state IN ('waiting', 'withdrawn', 'done')", name="replay_requests_state_ck"),
-    comment="replays that operators ask the running job for; no edit",
+    comment="replays that operators ask the running job for, and letters that they dropped; no edit",
 )
 
 replay_letters = Table(
@@ -372,10 +375,34 @@ replay_letters = Table(
         autoincrement=False,
     ),
     Column("topic", Text, primary_key=True, comment="of the record that the dead letter keeps"),
-    Column("partition", Integer, primary_key=True, autoincrement=False),
+    Column("partition", BigInteger, primary_key=True, autoincrement=False),
     Column("offset", BigInteger, primary_key=True, autoincrement=False),
     Column("epoch", BigInteger, primary_key=True, autoincrement=False),
     Column("outcome", Text, comment="null: the job has not replayed the letter yet"),
     Column("reason", Text, comment="why the replay refused the letter, without values of the record"),
     comment="the dead letters of replay requests",
+)
+
+dead_letters = Table(
+    "dead_letters",
+    metadata,
+    Column("topic", Text, primary_key=True, comment="of the record that the dead letter keeps"),
+    Column("partition", BigInteger, primary_key=True, autoincrement=False),
+    Column("offset", BigInteger, primary_key=True, autoincrement=False),
+    Column("mark", Text, primary_key=True, comment="tells records of topics of one name apart"),
+    Column("epoch", BigInteger, nullable=False, comment="the last one in which a job refused the record"),
+    Column("code", Text, nullable=False),
+    Column("column", Text, nullable=False, comment="that the reason names; empty: none"),
+    Column("entity", Text, nullable=False, comment="empty: not known"),
+    Column("first_seen", Double, nullable=False, comment="seconds since 1970"),
+    Column("last_seen", Double, nullable=False, comment="seconds since 1970"),
+    Column("outcome", Text, comment="null: the letter waits"),
+    comment="the account of dead letters, without values of records; no edit",
+)
+Index(
+    "dead_letters_waiting_ix",
+    dead_letters.c.topic,
+    dead_letters.c.code,
+    dead_letters.c.column,
+    postgresql_where=dead_letters.c.outcome.is_(None),
 )

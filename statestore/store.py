@@ -53,6 +53,9 @@ ReportIndex = Callable[[str], object]
 Item = Mapping[str, Any]
 """An item of the table. Stores return integral numbers as int, others as Decimal."""
 
+PAGE = 1_000
+"""Rows of a page, unless a reader asks for another number."""
+
 HALF_UNITS = "half units "
 THROTTLES = "throttles "
 RETRIES = "retries "

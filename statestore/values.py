@@ -5,7 +5,7 @@ as from a Decimal: int when integral, else a Decimal without trailing zeros. Doe
 Does the work of boto3's serializers several times as fast, and without boto3.
 
 A column is an attribute of an item: text, booleans, nulls, and numbers that DynamoDB holds exactly as such; other values as
-{"json": text}. A value that is older than the row's version is {"value": as above, "since": its own version}. Values that nobody
+{"json": text}. A value that is older than the row's version is {"value": as above, "since": its own version}. Values that no job
 reads by name are one JSON text, compressed by zlib where that makes them a quarter smaller.
 """
 

@@ -8,29 +8,31 @@ import argparse
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from time import time
 from typing import TYPE_CHECKING
 
-from processor.cli.choices import stored_state
 from processor.cli.options import KAFKA, REGISTRY, TABLE, reachable_settings, reason, user_name
-from processor.cli.printing.terminal import warn
-from processor.cli.stored_letters import ask, is_at, living_job, positions, read_stored_letters, request_lines, withdraw
+from processor.cli.printing.output import warn
+from processor.cli.stored_letters import follow, is_at, living_job, positions, read_stored_letters, withdraw
 from processor.cli.verb import OPERATORS, WHY, FlagGroup, flag, natural, verb_with_actions
 from processor.counts import Count
-from processor.engine.plan.plan import Plan
-from processor.engine.protocol.decode import TopicEntities, compare_columns
-from processor.engine.protocol.replays import DROPPED, ReplayReport, drop
-from processor.engine.rounds.decoding import FORMS, read_form
+from processor.engine.protocol.replays import DROPPED, ReplayReport, letter_position
 from processor.environment.settings.resolve import open_registry
 from processor.errors import KafkaError, StatestoreError
-from processor.job.run.dead_letters import LetterFate, age, readable_lines, record_position
+from processor.job.metrics.status import request_lines, result_lines
+from processor.job.run.dead_letters import LetterFate, age, readable_lines, record_position, settle_account
 from processor.text import visible_line, visible_lines
-from processor.values.decimal_forms import NO_FORMS, with_notes
+from processor.values.dead_letters import column_of
+from processor.values.decimal_forms import NO_FORMS
 from processor.values.reasons import REASONS
 from processor.values.record import Rejected
-from processor.values.recorded_topics import to_reject_line
+from registry.edits.edit import Signature
+from registry.errors import RegistryError
 
 if TYPE_CHECKING:
+    from processor.engine.plan.plan import Plan
     from processor.environment.settings.settings import Settings
     from processor.values.dead_letters import DeadLetter
     from processor.values.decimal_forms import Forms
@@ -72,6 +74,7 @@ CHOICE = (
             flag("--partition", "those of this partition", "P", type=natural),
             flag("--offsets", "those from offset A to B, both included; or of one offset", "A-B", type=offset_range),
             flag("--code", "those whose reason has this code", "CODE", choices=tuple(REASONS)),
+            flag("--column", "those whose reason names this column", "COLUMN"),
             flag("--reason", "those whose reason contains this text", "TEXT"),
             flag("--entity", "those whose letter names this entity", "ENTITY"),
             flag("--since", "those first seen at this time or later: 2026-11-22T17:30 (UTC)", "TIME", type=moment),
@@ -95,9 +98,13 @@ SETTINGS = (*REGISTRY, *TABLE, *KAFKA)
 def list_letters(options: argparse.Namespace) -> int:
     """Show the dead letters that wait, counted by topic and code of the reason, with the age of the oldest."""
     with reachable_settings(options) as settings:
-        found = [(letter, outcome) for letter, outcome in read_stored_letters(settings) if is_chosen(options, letter)]
+        began = time()
+        stored = read_stored_letters(settings)
         with open_registry(settings) as registry:
-            requests = registry.replays.waiting()
+            requests, ended = registry.replays.waiting(), registry.replays.recent()
+            with suppress(RegistryError):  # a reader may not write
+                settle_account(registry, stored, began)
+    found = [(letter, outcome) for letter, outcome in stored if is_chosen(options, letter)]
     shown = [(letter, outcome) for letter, outcome in found if options.all or not outcome]
     if options.json or options.each:
         for letter, outcome in shown:
@@ -109,7 +116,7 @@ def list_letters(options: argparse.Namespace) -> int:
         DROPPED if outcome.startswith(DROPPED) else "replayed" if outcome else "" for _, outcome in found
     )
     dropped = f", {outcomes[DROPPED]} were dropped" if outcomes[DROPPED] else ""
-    warn(*request_lines(requests))
+    warn(*request_lines(requests), *result_lines(ended))
     warn(f"{outcomes['']} dead letters wait, {outcomes['replayed']} were replayed{dropped}")
     return 0
 
@@ -135,8 +142,7 @@ def show_letters(options: argparse.Namespace) -> int:
             raise StatestoreError(
                 f"no dead letter of {settings.dead_letter_topic} is from {' '.join(options.position)}: {cure}"
             )
-        with stored_state(settings) as (plan, store):
-            forms = with_notes({}, map(read_form, store.partition(FORMS)))
+        plan, forms = _definitions(settings)
         for letter, outcome in shown:
             whole = letter
             try:
@@ -149,14 +155,17 @@ def show_letters(options: argparse.Namespace) -> int:
 
 @DEAD_LETTERS.action(
     "replay",
+    flag("--preview", "print what the present definitions would do with the letters, and replay none"),
     flag("--take-over", "do not ask the running job: take over from it"),
     flag("--why", "for those who look at the request while it waits", "REASON", default=""),
     flag("--withdraw", "withdraw request N, which the running job has not done yet", "N", type=int),
     *CHOICE,
     settings=SETTINGS,
 )
-def replay_letters(options: argparse.Namespace) -> int:
+def replay(options: argparse.Namespace) -> int:
     """Decode dead letters again by the definitions in force now, and apply them, also by the running job."""
+    from processor.tools.operate.letters import oldest_letter, preview, replay_letters
+
     with reachable_settings(options) as settings:
         if options.withdraw is not None:
             with open_registry(settings) as registry:
@@ -165,26 +174,35 @@ def replay_letters(options: argparse.Namespace) -> int:
         if not waiting:
             warn("no dead letter of this selection waits")
             return 0
+        if options.preview:
+            print(visible_lines(preview(waiting, *_definitions(settings), oldest_letter(settings)).lines()))
+            return 0
+        by = Signature(user_name(), options.why)
         with open_registry(settings) as registry:
+            places = [letter_position(letter.rejected.record) for letter in waiting]
+            number = replay_letters(registry, places, by, selection_text(options))
             job = None if options.take_over else living_job(registry, settings.job)
             if job is not None:
-                return _report(waiting, ask(registry, job, waiting, why=options.why))
-            replayed, published = _replay_alone(settings, registry, waiting, take_over=options.take_over)
+                return _report(waiting, follow(registry, job, waiting, number))
+            replayed, published = _replay_alone(settings, registry, waiting, number, take_over=options.take_over)
     status = _report(waiting, replayed)
     warn(f"{published} documents published")
     return status
 
 
 @DEAD_LETTERS.action("drop", WHY, *CHOICE, settings=SETTINGS)
-def drop_letters(options: argparse.Namespace) -> int:
+def drop(options: argparse.Namespace) -> int:
     """Give up dead letters: no replay takes them, and `list` shows them with --all only."""
+    from processor.cli.choices import stored_state
+    from processor.tools.operate.letters import drop_letters
+
     why = reason(options)
     with reachable_settings(options) as settings:
-        waiting = list(waiting_letters(options, settings))
-        with stored_state(settings) as (_, store):
-            for letter in waiting:
-                store.write(drop(letter.rejected.record, who=user_name(), why=why, at=datetime.now(UTC)))
-    print(f"{len(waiting)} dead letters dropped")
+        places = [letter_position(letter.rejected.record) for letter in waiting_letters(options, settings)]
+        if places:
+            with stored_state(settings) as (_, store), open_registry(settings) as registry:
+                drop_letters(registry, store, places, Signature(user_name(), why), selection_text(options))
+    print(f"{len(places)} dead letters dropped")
     return 0
 
 
@@ -195,17 +213,43 @@ def waiting_letters(options: argparse.Namespace, settings: "Settings") -> "Itera
             yield letter
 
 
+def _definitions(settings: "Settings") -> tuple["Plan", "Forms"]:
+    """The definitions in force now, and the settled forms of decimals."""
+    from processor.cli.choices import stored_state
+    from processor.engine.rounds.decoding import FORMS, read_form
+    from processor.values.decimal_forms import with_notes
+
+    with stored_state(settings) as (plan, store):
+        return plan, with_notes({}, map(read_form, store.partition(FORMS)))
+
+
+def selection_text(options: argparse.Namespace) -> str:
+    """The selection in words, for those who look at the request later; empty for all that wait."""
+    words = [" ".join(options.position)] if options.position else []
+    named = ("topic", "partition", "code", "column", "reason", "entity")
+    words += [f"{name} {value}" for name in named if (value := getattr(options, name)) is not None]
+    if options.offsets is not None:
+        words.append(f"offsets {options.offsets.start}-{options.offsets.stop - 1}")
+    words += [f"{name} {_time(at)}" for name in ("since", "until") if (at := getattr(options, name)) is not None]
+    return ", ".join(words)
+
+
 def _replay_alone(
-    settings: "Settings", registry: "Registry", waiting: "Sequence[DeadLetter]", *, take_over: bool
+    settings: "Settings", registry: "Registry", waiting: "Sequence[DeadLetter]", number: int, *, take_over: bool
 ) -> tuple[list[ReplayReport], int]:
-    """Replays the letters in a run of its own. Returns how many documents it published, too."""
+    """Replays the letters of request `number` in a run of its own. Returns how many documents it published, too. Withdraws what
+    remains of the request when it ends early."""
     from processor.cli.printing.output import JobLog
     from processor.cli.process import StopSignals, open_operator_run
     from processor.job.run.run_job import run_replays
 
-    with StopSignals(JobLog()).handled() as signals:
-        job = open_operator_run(settings, registry, signals, take_over=take_over)
-        replayed = list(run_replays(job, waiting))
+    try:
+        with StopSignals(JobLog()).handled() as signals:
+            job = open_operator_run(settings, registry, signals, take_over=take_over)
+            replayed = list(run_replays(job, waiting, number))
+    finally:
+        with suppress(RegistryError):  # it does nothing where the request is done
+            registry.replays.withdraw(number)
     return replayed, job.driver.tally[Count.CORRECTIONS]
 
 
@@ -241,6 +285,7 @@ def is_chosen(options: argparse.Namespace, letter: "DeadLetter") -> bool:
         and (options.partition is None or record.partition == options.partition)
         and (options.offsets is None or record.offset in options.offsets)
         and (options.code is None or rejected.code == options.code)
+        and (options.column is None or column_of(rejected.reason) == options.column)
         and (options.reason is None or options.reason in rejected.reason)
         and (options.entity is None or rejected.entity == options.entity)
         and (options.since is None or letter.kept_since >= options.since)
@@ -279,10 +324,12 @@ def json_line(letter: "DeadLetter", outcome: str) -> str:
         more |= {DROPPED: outcome.removeprefix(f"{DROPPED} ")}
     elif outcome:
         more |= {"replayed": outcome}
+    from processor.values.recorded_topics import to_reject_line
+
     return visible_line(to_reject_line(letter.rejected, **more))
 
 
-def full_text(letter: "DeadLetter", whole: Rejected, outcome: str, plan: Plan, forms: "Forms") -> str:
+def full_text(letter: "DeadLetter", whole: Rejected, outcome: str, plan: "Plan", forms: "Forms") -> str:
     """All that a dead letter holds, and how its row differs from the declared columns of `plan`. `whole`: with the record of the
     source topic, if the letter keeps a part and that topic still holds the record. `forms`: of decimals, as they are settled."""
     rejected, record = letter.rejected, whole.record
@@ -314,8 +361,10 @@ def full_text(letter: "DeadLetter", whole: Rejected, outcome: str, plan: Plan, f
     return visible_lines(lines)
 
 
-def _columns(rejected: Rejected, plan: Plan, forms: "Forms") -> Sequence[str]:
+def _columns(rejected: Rejected, plan: "Plan", forms: "Forms") -> Sequence[str]:
     """How the row differs from the declared columns; nothing where no entity reads the topic, or no row can be read."""
+    from processor.engine.protocol.decode import TopicEntities, compare_columns
+
     record = rejected.record
     entity = TopicEntities(one.entity for one in plan.entities.values()).of_letter(rejected)
     if entity is None or rejected.cut is not None:

@@ -24,7 +24,7 @@ from processor.cli.options import (
     require_settings,
     user_name,
 )
-from processor.cli.printing.terminal import warn
+from processor.cli.printing.output import warn
 from processor.cli.verb import AUTHORS, DEFINITIONS, ENTITY, JSON, OPERATORS, PRODUCT, WHY, Flag, flag, positive, verb
 from processor.engine.plan.planning import check_after, plan_of, requirements_of
 from processor.engine.protocol.epochs import move_lines

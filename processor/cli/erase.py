@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from processor.cli.choices import chosen_entity, stored_state, typed_key
 from processor.cli.options import JOB, reachable_settings, require_settings, user_name
-from processor.cli.printing.output import JobLog
-from processor.cli.printing.terminal import warn
+from processor.cli.printing.output import JobLog, warn
 from processor.cli.process import StopSignals, open_operator_run
 from processor.cli.stored_letters import positions
 from processor.cli.verb import ENTITY, LOG, OPERATORS, TAKE_OVER, flag, verb
@@ -43,14 +42,14 @@ if TYPE_CHECKING:
     ),
     flag(
         "--letter",
-        "erase this dead letter (as user/0/17), whose key nobody can read: it is of this row",
+        "erase this dead letter (as user/0/17), whose key is unreadable: it is of this row",
         "P",
         action="append",
         default=[],
     ),
     flag(
         "--other-letter",
-        "leave this dead letter, whose key nobody can read: it is of another row",
+        "leave this dead letter, whose key is unreadable: it is of another row",
         "P",
         action="append",
         default=[],
@@ -118,7 +117,7 @@ def _place(text: str) -> "LetterPlace":
 
 
 def _print_commands(found: tuple[Reference, ...], *, known: bool) -> int:
-    """Prints the commands that erase the rows of other entities. Status 1 where nobody knows them, because the row is gone."""
+    """Prints the commands that erase the rows of other entities. Status 1 where they are unknown, because the row is gone."""
     if not known:
         warn("the table has no row with this key, so its joins are not known")
         return 1

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from processor.cli.options import KAFKA, load_settings, reachable_settings
-from processor.cli.printing.output import row_lines
-from processor.cli.printing.terminal import warn
+from processor.cli.printing.output import row_lines, warn
 from processor.cli.verb import AUTHORS, flag, natural, verb
 from processor.environment.settings.resolve import database_address, resolve_schema_registry
 from processor.errors import SettingError, StatestoreError

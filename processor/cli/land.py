@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     settings=(*KAFKA, *REGISTRY, "status_port", "status_host"),
 )
 def land(options: argparse.Namespace) -> int:
-    """Keep the documents of a product in Postgres or in OpenSearch."""
+    """Keep the documents of a product in a database or a search engine."""
     with reachable_settings(options) as settings:
         require_settings(settings, "bootstrap_servers")
         if options.remove:
@@ -122,7 +122,7 @@ def _topic(options: argparse.Namespace, settings: Settings, plan: Plan) -> "Land
 
 
 def _look(admin: "Admin", before: "LandedTopic") -> "LandedTopic | None":
-    """The topic of this name as the broker has it now."""
+    """The topic of this name as it is at the broker now."""
     found = admin.topics([before.name]).get(before.name)
     if found is None or found.id == before.id:
         return None if found is None else before

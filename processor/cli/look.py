@@ -23,8 +23,7 @@ from processor.cli.choices import (
     typed_key,
 )
 from processor.cli.options import KAFKA, REGISTRY, TABLE, reachable_settings, require_settings
-from processor.cli.printing.output import UNFIT_LINE
-from processor.cli.printing.terminal import document_text, warn
+from processor.cli.printing.output import UNFIT_LINE, document_text, warn
 from processor.cli.verb import (
     AUTHORS,
     ENTITY,

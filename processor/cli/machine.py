@@ -1,8 +1,8 @@
 """The verbs of this machine.
 
 `demo` and `tour` show what statestore does. The demo runs the main job on embedded parts and real data, once with its table in
-Postgres and once in moto, and compares the documents of each run with the answer of SQL. The tour shows a small sample, in this
-process and in well under a second.
+each kind of store, and compares the documents of each run with the answer of SQL. The tour shows a small sample, in this process
+and in well under a second.
 
 `local up|status|produce|down` starts embedded parts that run on between commands, shows them, puts recorded topics into their
 Kafka, stops them. `completion` prints the script that completes verbs in bash or zsh. Results go to stdout (with `--json` one
@@ -22,8 +22,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from processor.cli.options import print_progress, require_packages, set_embedded_credentials, with_addresses
-from processor.cli.printing.output import summary
-from processor.cli.printing.terminal import coloured, warn
+from processor.cli.printing.output import coloured, summary, warn
 from processor.cli.verb import JSON, MACHINE, flag, one_of, verb, verb_with_actions
 from processor.counts import Count
 from processor.environment.embedded import BROKER, CONSOLE, OPENSEARCH, SERVER, Addresses, PartsStatus, down, status, up
@@ -34,7 +33,7 @@ from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
 from processor.errors import PartError, StatestoreError
 from processor.language.definitions.load import load, read_directory
 from processor.text import table_lines
-from processor.values.recorded_topics import read_records
+from processor.values.recorded_topics import NO_TIMESTAMP, read_records
 
 if TYPE_CHECKING:
     from processor.engine.plan.plan import Plan
@@ -133,12 +132,8 @@ def _run_recorded(stores: Sequence[str], parts: OpenParts) -> int:
     roots = {key for made in runs for key in made.documents}
     differing = {key for key in roots if len({made.documents.get(key) for made in runs}) > 1}
     if len(runs) > 1:
-        same = (
-            "the runs published different documents"
-            if differing
-            else "both runs published the same documents, byte for byte"
-        )
-        print(coloured(same, "red" if differing else "green"))
+        documents = "different documents" if differing else "the same documents, byte for byte"
+        print(coloured(f"the runs published {documents}", "red" if differing else "green"))
     wrong = {key for made in runs for key in made.wrong} | {key.decode() for key in differing}
     warn(*(f"the document {key} differs" for key in sorted(wrong)[:10]))
     return 1 if wrong else 0
@@ -339,7 +334,7 @@ def parts_status(args: argparse.Namespace) -> int:
 def produce(args: argparse.Namespace) -> int:
     """Put recorded topics into the Kafka that runs, and make the topics that it lacks.
 
-    The records go behind what the topics hold. The counts go to stdout.
+    The records go behind what the topics hold; a line without a timestamp gets the time of now. The counts go to stdout.
     """
     from processor.job.run.feed import produce_records
 
@@ -347,7 +342,7 @@ def produce(args: argparse.Namespace) -> int:
     if found is None or not found.alive[BROKER]:
         print_progress("Kafka does not run; start it with `statestore local up`")
         return FAILED
-    records = list(read_records(args.file))
+    records = list(read_records(args.file, untimed=NO_TIMESTAMP))
     partitions: dict[str, int] = {}
     for record in records:
         partitions[record.topic] = max(record.partition + 1, partitions.get(record.topic, 1))

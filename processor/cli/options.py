@@ -16,8 +16,6 @@ from processor.environment.settings.resolve import database_address, open_regist
 from processor.environment.settings.settings import FORMER, GROUPS, Settings, flags_of, read_settings, setting_flags
 from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
 from processor.errors import AddressMissing, PartError, SettingError
-from processor.language.definitions.load import load_directory
-from processor.language.product.product import Definitions
 from registry.errors import RegistryMissing, RegistryUnreachable
 
 REGISTRY = ("registry", "registry_schema")
@@ -28,6 +26,7 @@ JOB = (*REGISTRY, *TABLE, *KAFKA, "job")
 
 if TYPE_CHECKING:
     from processor.environment.embedded import Addresses
+    from processor.language.product.product import Definitions
 
 
 class ShowAll(argparse.Action):
@@ -104,8 +103,10 @@ def require_packages(extra: str, *modules: str) -> None:
         raise SettingError(f"this verb needs more packages: pip install 'statestore[{extra}]'")
 
 
-def load_definitions(options: argparse.Namespace) -> Definitions:
+def load_definitions(options: argparse.Namespace) -> "Definitions":
     """The definitions of the directory that `--definitions` names."""
+    from processor.language.definitions.load import load_directory
+
     return load_directory(options.definitions)
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from processor.cli.choices import PRICES, chosen_prices, chosen_seed, empty_registry, stored_state
 from processor.cli.options import REGISTRY, TABLE, load_definitions, load_settings, print_progress, reachable_settings
+from processor.cli.printing.output import warn
 from processor.cli.printing.plan import detail_lines, diff_json, diff_lines, markdown_lines, plan_json, plan_lines
-from processor.cli.printing.terminal import warn
 from processor.cli.verb import AUTHORS, DEFINITIONS, JSON, SEED, flag, positive, verb
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone, plan_of, requirements_of

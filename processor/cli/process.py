@@ -25,7 +25,7 @@ from processor.engine.plan.planning import plan_of
 from processor.engine.rounds.events import JobEvent, Report, Troubles, trouble_line
 from processor.environment.settings.settings import Settings, WatchSettings, owner_name
 from processor.errors import Stopped
-from processor.job.metrics.status import SILENT_SECONDS, wrong_in_report, wrong_runs
+from processor.job.metrics.status import SILENT_SECONDS, JobPhase, wrong_in_report, wrong_runs
 from processor.text import duration_text
 from registry.model import PastRuns
 
@@ -84,7 +84,7 @@ class StopSignals:
         logging.disable()
         self.stopping.set()
         Thread(target=self._end_in_time, name="end in time", daemon=True).start()
-        opens = self.job is None or not self.job.begun
+        opens = self.job is None or self.job.phase is JobPhase.STARTS
         text = "ends before the first batch" if opens else "finishing this batch"
         self.log.write_at_once(JobEvent(what="stopping", text=f"{text}; a second signal ends the process at once"))
         if opens:
@@ -140,7 +140,7 @@ def shown_status(settings: WatchSettings, signals: StopSignals) -> Iterator[None
         report = signals.job.monitor.report if signals.job is not None else None
         if report is None:
             return RunState(None, tuple(wrong_runs(signals.past)), degraded)
-        age, ended = now - report["at"], signals.job is None or signals.job.ended
+        age, ended = now - report["at"], signals.job is None or signals.job.phase is JobPhase.ENDED
         lost = age > SILENT_SECONDS and not ended  # one that has ended gives its lease back, or another one opens
         silent = [f"the job has reported nothing for {duration_text(age)}; see its log"] if lost else []
         return RunState(report, (*silent, *wrong_in_report(report)), degraded)

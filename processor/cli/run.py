@@ -23,14 +23,15 @@ from processor.cli.options import (
 )
 from processor.cli.printing.output import (
     JobLog,
+    ProgressBar,
     check_outputs,
     dead_letters_path,
     freshness_histogram,
     summary,
+    warn,
     write_dead_letters,
     write_published,
 )
-from processor.cli.printing.terminal import ProgressBar, warn
 from processor.cli.process import StopSignals, open_operator_run, shown_status
 from processor.cli.verb import (
     DEAD_LETTER_FILE,

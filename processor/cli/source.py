@@ -20,13 +20,13 @@ from processor.cli.options import (
     source_address,
     user_name,
 )
-from processor.cli.printing.terminal import ProgressBar, warn
+from processor.cli.printing.output import ProgressBar, warn
 from processor.cli.stored_letters import follow, living_job, read_stored_letters
 from processor.cli.verb import flag, positive, seconds, source_flags
 from processor.engine.plan.plan import EntityPlan, Plan
 from processor.engine.plan.row_image import declared_columns
 from processor.engine.protocol.decode import TopicEntities
-from processor.engine.protocol.replays import letter_position
+from processor.engine.protocol.replays import kept_letter, letter_position
 from processor.engine.rounds.decoding import shown_keys
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
@@ -204,6 +204,7 @@ def repair_from_source(
         _send(settings, letters)
         kept = [DeadLetter(rejected=one, kept_since=one.record.timestamp / 1000) for one in letters]
         places = [letter_position(one.record) for one in letters]
+        registry.letters.keep([kept_letter(one, one.record.timestamp / 1000) for one in letters])
         number = registry.replays.repair(places, who=user_name(), why=why)
         job = living_job(registry, settings.job)
         if job is None:

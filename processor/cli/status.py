@@ -10,9 +10,9 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
-from time import sleep
+from time import sleep, time
 from typing import TYPE_CHECKING, Any
 
 from processor.cli.options import (
@@ -23,21 +23,24 @@ from processor.cli.options import (
     settings_of_shared_parts,
     source_address,
 )
-from processor.cli.stored_letters import request_lines
 from processor.cli.verb import JSON, OPERATORS, flag, one_of, source_flags, verb
-from processor.engine.rounds.events import degraded_lines
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import kind_of
 from processor.errors import KafkaError, PartError, SettingError, StatestoreError
 from processor.job.metrics.status import (
+    amber_lines,
     failed_text,
+    filling_topics,
     gate_lines,
+    letters_json,
+    letters_text,
     missing_text,
     moment,
     nulled_lines,
     oldest_text,
     pause_text,
+    request_lines,
     requests_json,
     status_json,
     topic_text,
@@ -64,25 +67,42 @@ FORMS = one_of(JSON, flag("--watch", f"print again every {WATCH_SECONDS} s, unti
 def status(options: argparse.Namespace) -> int:
     """Show what runs, how far it is behind, and what is wrong (then exit status 1)."""
     with reachable_settings(options) as settings, open_registry(settings) as registry:
-        return print_state(options, lambda: _print_status(registry, settings, options))
+        return print_state(options, lambda: print_status(registry, settings, options))
 
 
-def _print_status(registry: "Registry", settings: Settings, options: argparse.Namespace) -> int:
+def print_status(registry: "Registry", settings: Settings, options: argparse.Namespace) -> int:
     """Prints the state of the registry's job, without its former names. Returns the exit status."""
     landings, unknown = _landings(registry, settings)
     snapshot, bound = registry.snapshot(), registry.binding().job
-    jobs = [job for job in registry.jobs() if bound in ("", job.job)]
+    jobs = [_with_lag(job, settings) for job in registry.jobs() if bound in ("", job.job)]
     problems = [line for job in jobs for line in wrong_lines(job)]
-    degraded = [line for job in jobs if job.alive for line in degraded_lines(job.report or {})]
-    requests = registry.replays.waiting()
+    degraded = [line for job in jobs for line in amber_lines(job)]
+    requests, letters = registry.replays.waiting(), letters_json(registry.letters.waiting())
     if options.json:
-        more = {"replay_requests": requests_json(requests), "landings": [one._asdict() for one in landings]}
+        more = {
+            "letters_waiting": letters,
+            "replay_requests": requests_json(requests),
+            "landings": [one._asdict() for one in landings],
+        }
         print(json.dumps(status_json(snapshot, jobs, problems, degraded) | more, indent=2))
     else:
         lines = [*status_text(snapshot, jobs, problems, degraded), *map(landing_line, landings), *unknown]
-        lines += request_lines(requests)
+        lines += [letters_text(letters, time()), *request_lines(requests)]
         print(visible_lines(lines), flush=True)
     return 1 if problems else 0
+
+
+def _with_lag(job: JobStatus, settings: Settings) -> JobStatus:
+    """The job; of one that does not run, with the lag of its topics now. The lag is unknown where the broker does not say."""
+    if job.alive or not job.report or not settings.bootstrap_servers:
+        return job
+    from processor.job.kafka.lag import report_now
+
+    try:
+        return replace(job, report=report_now(settings.bootstrap_servers, dict(settings.kafka), job.report, time()))
+    except KafkaError:
+        topics = {topic: {**lag, "records": None, "seconds": None} for topic, lag in job.report["topics"].items()}
+        return replace(job, report={**job.report, "topics": topics})
 
 
 def _landings(registry: "Registry", settings: Settings) -> tuple[list["LandingState"], list[str]]:
@@ -124,6 +144,9 @@ def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
     if not job.alive:
         yield f"job {job.job}: does not run, last registry version {job.applied_version} of {snapshot.version}"
         yield from (f"  {_end_line(end)}" for end in (job.last_end,) if end)
+        if job.report:
+            report = job.report
+            yield from (f"  topic {topic}: behind {topic_text(report, topic)}" for topic in filling_topics(report))
         return
     state = job.report or {}
     since = f" since {moment(job.acquired_at)}" if job.acquired_at else ""
@@ -168,7 +191,7 @@ def _open_lines(state: Mapping[str, Any]) -> Iterator[str]:
         yield f"  walks: {', '.join(state['walks'])}"
     yield from (f"  {one['text']}" for one in state.get("absent_columns", {}).values() if not one["loud"])
     yield from (f"  {line}" for line in nulled_lines(state.get("counts", {})))
-    letters = f"  {state['dead_letters']:,} dead letters in this run"
+    letters = f"  {state['dead_letters']:,} records became dead letters in this run"
     yield letters + (f", the last: {state['last_dead_letter']}" if state["last_dead_letter"] else "")
     oldest = state["oldest_unpublished"]
     since = f"{moment(datetime.fromtimestamp(oldest))}, " if oldest is not None else ""

@@ -3,17 +3,17 @@ them. The request is in the registry: the job replays them also when the person 
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, NamedTuple
 
-from processor.cli.choices import stored_state
-from processor.cli.options import require_settings, user_name
-from processor.cli.printing.terminal import ProgressBar, warn
+from processor.cli.options import require_settings
+from processor.cli.printing.output import ProgressBar, warn
 from processor.engine.protocol.replays import PARTITION, ReplayOutcome, ReplayReport, letter_position
+from processor.environment.settings.resolve import open_registry
 from processor.errors import SettingError, StatestoreError
+from processor.job.metrics.status import request_lines
 from processor.job.run.dead_letters import dead_letter_outcomes
-from processor.text import visible_line
 from processor.values.record import Record
 from registry.errors import RegistryBusy, RegistryUnreachable
 from registry.model import JobStatus, LetterOutcome, ReplayRequest
@@ -68,22 +68,6 @@ def living_job(registry: "Registry", job: str) -> JobStatus | None:
     return next((one for one in registry.jobs() if one.job == job and one.alive), None)
 
 
-def ask(
-    registry: "Registry",
-    job: JobStatus,
-    letters: "Sequence[DeadLetter]",
-    *,
-    why: str,
-    pause: Callable[[float], object] = sleep,
-    clock: Callable[[], float] = monotonic,
-) -> list[ReplayReport]:
-    """Stores a request, and waits until the job has noted the outcome of each letter, or somebody withdraws the request. Raises
-    StatestoreError where no job runs any more."""
-    places = [letter_position(letter.rejected.record) for letter in letters]
-    number = registry.replays.ask(places, who=user_name(), why=why)
-    return follow(registry, job, letters, number, pause=pause, clock=clock)
-
-
 def follow(
     registry: "Registry",
     job: JobStatus,
@@ -93,7 +77,8 @@ def follow(
     pause: Callable[[float], object] = sleep,
     clock: Callable[[], float] = monotonic,
 ) -> list[ReplayReport]:
-    """Waits for the outcomes of request `number`, as `ask` does."""
+    """Waits until the job has noted the outcome of each letter of request `number`, or somebody withdraws it. Raises
+    StatestoreError where no job runs any more."""
     known = {letter_position(letter.rejected.record): letter for letter in letters}
     warn(
         f"request {number}: the running job {job.job} ({job.owner}) replays {len(letters)} dead letters, in turn with batches"
@@ -153,16 +138,6 @@ def withdraw(registry: "Registry", number: int) -> int:
     return 0
 
 
-def request_lines(requests: Sequence[ReplayRequest]) -> Iterator[str]:
-    """The requests that wait, a line each."""
-    for one in requests:
-        why = f" ({one.why})" if one.why else ""
-        yield visible_line(
-            f"request {one.number} of {one.who}{why} since {one.at.astimezone():%Y-%m-%d %H:%M:%S}: the job has replayed "
-            f"{one.ended} of {one.letters} dead letters"
-        )
-
-
 def _cures(number: int) -> str:
     return (
         "`statestore dead-letters list` and `statestore status` show it, and "
@@ -195,6 +170,8 @@ def read_stored_letters(settings: "Settings") -> "list[tuple[DeadLetter, str]]":
         warn(f"{len(foreign)} messages of {settings.dead_letter_topic} are no dead letters; {first}")
     items: list[Item] = []
     if found:
-        with stored_state(settings) as (_, store):
+        from processor.job.run.binding import readable_store
+
+        with open_registry(settings) as registry, readable_store(settings, registry) as store:
             items = store.partition(PARTITION)
     return dead_letter_outcomes(found, items)

@@ -12,15 +12,16 @@ from processor.cli.options import load_definitions, print_progress
 from processor.cli.printing.output import (
     COUNTS,
     check_outputs,
+    coloured,
     dead_letters_path,
     report_stopped_products,
     row_lines,
     summary,
     to_records,
+    warn,
     write_dead_letters,
     write_published,
 )
-from processor.cli.printing.terminal import coloured, warn
 from processor.cli.verb import AUTHORS, DEAD_LETTER_FILE, DEFINITIONS, WITH_TESTS, flag, positive, seconds, verb
 from processor.counts import Count
 from processor.engine.plan.planning import plan_alone

@@ -52,7 +52,7 @@ class FlagGroup(NamedTuple):
 
 
 def flag(name: str, help: str = "", metavar: str = "", *, rare: bool = False, former: str = "", **given: Any) -> Flag:
-    """A flag with a value (`metavar`), or without one. A name without dashes is an argument. `given`: as argparse has it."""
+    """A flag with a value (`metavar`), or without one. A name without dashes is an argument. `given`: as argparse takes it."""
     if metavar:
         given["metavar"] = metavar
     elif name.startswith("--") and not given.keys() & {"choices", "type", "default"}:

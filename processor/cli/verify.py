@@ -13,8 +13,7 @@ from uuid import uuid4
 
 from processor.cli.choices import chosen_seed, stored_state
 from processor.cli.options import KAFKA, REGISTRY, TABLE, print_progress, reachable_settings, require_settings
-from processor.cli.printing.output import UNFIT_LINE
-from processor.cli.printing.terminal import coloured, warn
+from processor.cli.printing.output import UNFIT_LINE, coloured, warn
 from processor.cli.source import SOURCE_FLAGS, run_source
 from processor.cli.verb import JSON, OPERATORS, SEED, flag, positive, verb
 from processor.counts import Count

@@ -107,7 +107,7 @@ class ConnectionTable:
         """Gives a new connection a place. False where all places have a request in work."""
         sender = self._sender(connection.peer)
         with self._lock:
-            if before := self._open.get(connection.peer):  # its client is gone, since nobody else has this port
+            if before := self._open.get(connection.peer):  # its client is gone, since no other one has this port
                 self._end(before)
             if sender and self._count[sender] >= self._limits.most_of_one and not self.end_oldest(sender):
                 return False
@@ -227,7 +227,7 @@ class ListeningSocket(socket.socket):
             self._spare = -1
         try:
             super().accept()[0].close()
-        except OSError:  # nobody is there, or another thread has the descriptor
+        except OSError:  # the peer is gone, or another thread has the descriptor
             raise BlockingIOError from None
         finally:
             with suppress(OSError):

@@ -80,7 +80,7 @@ def loads(text: str | bytes) -> Any:
 
 
 def loads_typed(text: str | bytes) -> Any:
-    """`loads` of what a person typed: refuses repeated members too, because nobody knows which of them the person means."""
+    """`loads` of what a person typed: refuses repeated members too, because it is unclear which of them the person means."""
     return _loads(text, _STRICT_DECODER)
 
 

@@ -13,7 +13,7 @@ bytes are no digits. A schema without such a name says no unit, and the declared
     VariableScaleDecimal                               float, decimal
     Json                                               string, and arrays: the text is an array
     bytes of another name, or of none                  string, in base64
-    a union, and nobody knows which branch             each type that reads all branches in the same way
+    a union of unknown branch                          each type that reads all branches in the same way
 
 Kafka Connect has no unions of several types, so a schema has one form for all records. Here the schema of a record gets the
 branch that the record chose, in place of the union. Elements of one array may choose different branches: then their schema is a
@@ -56,7 +56,7 @@ def shortest_float(number: float) -> float:
 
 
 def float_value(number: float) -> Value:
-    """A double as JSON has it. Kafka Connect writes NaN and the infinities as text."""
+    """A double as in JSON. Kafka Connect writes NaN and the infinities as text."""
     if isfinite(number):
         return Decimal(repr(number))
     return "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
@@ -113,7 +113,7 @@ def schema_reading(schema: Mapping[str, Any], column_type: ColumnType) -> Readin
     if schema.get("type") == "array" and isinstance(schema.get("items"), dict):
         schema = schema["items"]
     if schema.get("type") == UNKNOWN_REFERENCE:
-        return _refused(f"$ref {schema.get('name')!r}, which nobody here knows", (), column_type)
+        return _refused(f"$ref {schema.get('name')!r}, which is unknown here", (), column_type)
     if schema.get("type") == "union":
         return _common_reading(schema.get("branches"), column_type)
     name = schema.get("name")
@@ -257,7 +257,7 @@ class _Reader:
         return self._made[id(target)] | {name: value for name, value in own.items() if value is not None}
 
     def _document(self, where: str, document: Any) -> Any:
-        """The document with this name or `$id`; None where nobody has it."""
+        """The document with this name or `$id`; None where there is none."""
         base = document.get("$id") if isinstance(document, dict) else None
         whole = urljoin(base, where) if isinstance(base, str) else where
         if not where or whole == base:

@@ -9,6 +9,7 @@ record is newer. Where there is no stored row, the repair is older than every re
 and such a repair may leave a row, which the next comparison finds.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -40,13 +41,21 @@ class RefusedBy(NamedTuple):
 class DeadLetter:
     """A dead letter of the dead letter topic. `kept_since`: when the topic got it first; `last_seen`: when a job refused it
     last, both in seconds since 1970. `refused_by`: the job that did, None for a letter of a release that did not name itself.
-    `refused_again`: the reason of the last replay that refused it, without values of the record."""
+    `refused_again`: the reason of the last replay that refused it, without values of the record. `former`: earlier epochs in
+    which a job refused the same record."""
 
     rejected: Rejected
     kept_since: float
     last_seen: float = 0.0
     refused_by: RefusedBy | None = None
     refused_again: str = ""
+    former: tuple[int, ...] = ()
+
+    @property
+    def place(self) -> tuple[str, int, int, int]:
+        """The topic, epoch, partition and offset of the record."""
+        record = self.rejected.record
+        return record.topic, record.epoch, record.partition, record.offset
 
 
 def reject_message(
@@ -89,6 +98,38 @@ def record_hash(record: Record) -> str:
         hashed.update((-1 if part is None else len(part)).to_bytes(8, "big", signed=True))
         hashed.update(part or b"")
     return hashed.hexdigest()
+
+
+class LetterGroup(NamedTuple):
+    """The dead letters of a topic for one reason. `column`: that the reason names; empty where it names none."""
+
+    topic: str
+    code: str
+    column: str
+
+    def __str__(self) -> str:
+        return f"{self.code} at {self.column}" if self.column else self.code
+
+
+def letter_group(rejected: Rejected) -> LetterGroup:
+    """The group of a refused record."""
+    return LetterGroup(rejected.record.topic, rejected.code, column_of(rejected.reason))
+
+
+_COLUMN: Final = re.compile(r"(?:column|key part) '([^']{1,200})'")
+
+
+def column_of(reason: str) -> str:
+    """The declared column that a reason names; empty where it names none."""
+    found = _COLUMN.search(reason)
+    return found[1] if found else ""
+
+
+def mark_of(rejected: Rejected) -> str:
+    """Tells the records apart that had one topic, partition and offset: a topic may be created again. A record has the same mark
+    each time that a job refuses it, in whatever epoch. Tells nothing of the values."""
+    whole = rejected.cut.sha256 if rejected.cut else record_hash(rejected.record)
+    return sha256(f"{rejected.record.timestamp} {whole}".encode()).hexdigest()[:16]
 
 
 def _headers(record: Record) -> list[tuple[bytes, bytes | None]]:
@@ -171,8 +212,11 @@ def _natural(text: str) -> int:
 
 def read_dead_letters(records: Iterable[Record], foreign: list[Record] | None = None) -> list[DeadLetter]:
     """The dead letters among the records of their topic, in the order of their source positions. Each comes once, as it was
-    refused last, with its earliest and its latest time. Records that are no dead letters are left out, and added to `foreign`."""
-    found: dict[tuple[str, int, int, int], DeadLetter] = {}
+    refused last, with its earliest and its latest time. Records that are no dead letters are left out, and added to `foreign`.
+
+    A record is one letter, however often a job refuses it: a batch that begins again writes its letters again, and a rebuild of
+    the registry reads all records in a new epoch. A topic that was created again has other records at the same offsets."""
+    found: dict[tuple[str, int, int], list[DeadLetter]] = {}
     for kept in records:
         message = Message(topic=kept.topic, key=kept.key, value=kept.value, headers=kept.headers)
         try:
@@ -182,13 +226,31 @@ def read_dead_letters(records: Iterable[Record], foreign: list[Record] | None = 
                 foreign.append(kept)
             continue
         source, at = rejected.record, kept.timestamp / 1000
-        position = (source.topic, source.epoch, source.partition, source.offset)
         letter = DeadLetter(rejected=rejected, kept_since=at, last_seen=at, refused_by=refused_by)
-        if (before := found.get(position)) is not None:
-            last = letter if at >= before.last_seen else before
-            letter = replace(last, kept_since=min(at, before.kept_since))
-        found[position] = letter
-    return [found[position] for position in sorted(found)]
+        others = found.setdefault((source.topic, source.partition, source.offset), [])
+        before = next((one for one in others if _is_same(one, letter)), None)
+        if before is not None:
+            others.remove(before)
+            letter = _merged(before, letter)
+        others.append(letter)
+    letters = [letter for some in found.values() for letter in some]
+    return sorted(letters, key=lambda letter: letter.place)
+
+
+def _is_same(one: DeadLetter, other: DeadLetter) -> bool:
+    """Whether two letters of one topic, partition and offset keep the same record."""
+    return one.place == other.place or mark_of(one.rejected) == mark_of(other.rejected)
+
+
+def _merged(before: DeadLetter, letter: DeadLetter) -> DeadLetter:
+    """The letter of a record that a job refused twice: in its last epoch, as it was refused last there."""
+    epochs = {before.rejected.record.epoch, letter.rejected.record.epoch, *before.former}
+    last = max(letter, before, key=lambda one: (one.rejected.record.epoch, one.last_seen))
+    return replace(
+        last,
+        kept_since=min(letter.kept_since, before.kept_since),
+        former=tuple(sorted(epochs - {last.rejected.record.epoch})),
+    )
 
 
 REPAIR: Final[ReasonCode] = "source-differs"

@@ -1,7 +1,7 @@
 """Reads numbers of columns, and the form of text in decimal columns: digits, or Debezium's bytes. Its values, its rules, and what
 `doctor` says of it.
 
-The source writes digits (`decimal.handling.mode=string`: "12.34") or, by default, bytes ("BNI="). Without a schema, nobody can
+The source writes digits (`decimal.handling.mode=string`: "12.34") or, by default, bytes ("BNI="). Without a schema, nothing can
 tell the digits "1000" from the bytes of -2667212, nor the word "free" from the bytes of 8304542. The entity may say the form
 (`decimals`). Else the first record whose text has one meaning settles it for the column, and a text with two meanings is refused
 before. The engine remembers a settled form in the table (processor/engine/rounds/decoding.py).
@@ -106,7 +106,7 @@ def to_number(value: Any, column_type: ColumnType) -> int | Decimal:
 
 def decode_decimal(value: str, scale: int | None, column_type: ColumnType, *, stated: bool = False) -> Decimal:
     """Decodes a Decimal of Debezium (Kafka Connect): base64 of the unscaled value, two's-complement, big-endian. `scale` None:
-    nobody says it, and the text is refused. `stated`: the record says the scale. Else it is that of the declared type, and more
+    it is undeclared, and the text is refused. `stated`: the record says the scale. Else it is that of the declared type, and more
     digits than this type has show that the source has another one."""
     unscaled = unscaled_of(value)
     if unscaled is None or scale is None:
@@ -156,7 +156,7 @@ _OTHER_FORM: Final = (
     "`decimals: text` or `decimals: bytes`, or send schemas"
 )
 TextForm = DecimalForm | Literal["either", "letters"]
-"""`text`: digits. `bytes`: base64 of Debezium's bytes, by a character that only base64 has. Nobody can tell the others: `either`
+"""`text`: digits. `bytes`: base64 of Debezium's bytes, by a character that only base64 has. The others are ambiguous: `either`
 may be digits or bytes, and `letters` may be bytes or a word, which is no number."""
 
 
@@ -264,7 +264,7 @@ def without_notes(forms: Forms, notes: Iterable[FormNote]) -> Forms:
 BYTES_CURE = "declare `decimals: bytes` in the entity, and decimal(precision,scale) with the scale of the source"
 WORDS = {"text": "digits", "bytes": "Debezium's bytes"}
 SampledForm = Literal["text", "bytes", "either", "unread"]
-"""`text` and `bytes` as `text_form` has them; `either`: nobody can tell. `unread`: bytes that decode refuses, because the column
+"""`text` and `bytes` as `text_form` has them; `either`: ambiguous. `unread`: bytes that decode refuses, because the column
 has no scale, or the row looks like a plain one."""
 
 

@@ -277,7 +277,7 @@ def framed(number: int, body: bytes) -> bytes:
 
 
 def bare_value(record: Record, schemas: FramedReader) -> Any:
-    """The value of a record without its schema; None where nobody can read it. Raises SchemaRegistryAway."""
+    """The value of a record without its schema; None where it is unreadable. Raises SchemaRegistryAway."""
     data = record.value
     try:
         if data is not None and schemas.framing.find(data, record.headers, "value") is not None:

@@ -112,7 +112,7 @@ REASONS: Final[Mapping[ReasonCode, RejectReason]] = {
         f"let the connector write the key of the entity (`message.key.columns`); {SEND_AGAIN}",
     ),
     "key-moved": RejectReason(
-        "an update gives a row another key, and nobody knows the order of the changes of its old key",
+        "an update gives a row another key, and the order of the changes of its old key is unknown",
         f"give the table a primary key, or its topic one partition; `verify --source --repair` deletes the old row; {SEND_AGAIN}",
     ),
     "row-too-large": RejectReason(

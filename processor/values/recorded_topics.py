@@ -38,9 +38,9 @@ NO_TIMESTAMP: Final = -1
 """Kafka's value for a record without a timestamp."""
 
 
-def read_record(line: Any, number: int, highest: dict[tuple[str, int], int]) -> Record:
+def read_record(line: Any, number: int, highest: dict[tuple[str, int], int], untimed: int | None = None) -> Record:
     """The record of a line. `number`: the line's number. `highest`: the highest offset of each partition so far; this function
-    updates it.
+    updates it. `untimed`: the timestamp of a line that names none; None for the line's number.
 
     Raises ValueError, with the cure, for a line that holds no record.
     """
@@ -57,7 +57,7 @@ def read_record(line: Any, number: int, highest: dict[tuple[str, int], int]) -> 
         partition=partition,
         offset=_read_integer(line, "offset", highest.get((topic, partition), -1) + 1),
         epoch=_read_integer(line, "epoch", 0),
-        timestamp=_read_integer(line, "timestamp", number, lowest=NO_TIMESTAMP),
+        timestamp=_read_integer(line, "timestamp", number if untimed is None else untimed, lowest=NO_TIMESTAMP),
         key=_read_bytes(line, "key"),
         value=_read_bytes(line, "value"),
         headers=_read_headers(line.get("headers")),
@@ -179,14 +179,15 @@ class RecordedError(StatestoreError):
     """A recorded topic cannot be read. The message names the file, the line and the cure."""
 
 
-def read_records(path: str) -> Iterator[Record]:
-    """The records of a file, in its order, without blank lines. Raises RecordedError at a line that holds no record."""
+def read_records(path: str, untimed: int | None = None) -> Iterator[Record]:
+    """The records of a file, in its order, without blank lines. `untimed`: as in `read_record`. Raises RecordedError at a line
+    that holds no record."""
     highest: dict[tuple[str, int], int] = {}
     for number, line in enumerate(_raw_lines(path), start=1):
         if not line.strip():
             continue
         try:
-            record = read_record(canonical_json.loads_typed(line), number, highest)
+            record = read_record(canonical_json.loads_typed(line), number, highest, untimed)
         except ValueError as error:
             raise RecordedError(f"{path}:{number}: {_several_lines(line) or error}") from None
         yield record

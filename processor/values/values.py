@@ -146,7 +146,7 @@ class Reading:
 
     text: the meaning of text. `plain`: itself; `any`: also an integer, truth (`true`, `f`, `1`), a date with midnight, or a
     time with a colon before its hours; `debezium`: itself, and in a decimal with a scale perhaps Debezium's bytes; `bytes`: the
-    bytes of a decimal of `scale` (None: nobody declared it); `json`: JSON. unit: the unit of bare timestamps.
+    bytes of a decimal of `scale` (None: undeclared); `json`: JSON. unit: the unit of bare timestamps.
     named: whether a schema names the type, so that the declared unit and precision count no more. refused: the reason why the
     declared type takes no value of the schema. settled: the form of text that the column has under `debezium`, None before a
     record settled it.

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from registry.errors import RegistryError
-from registry.model import HistoryEntry, Snapshot, same_json
+from registry.fields import shown_fields
+from registry.model import AssignmentState, HistoryEntry, Snapshot, same_json
 
 _TABLES = ("entities", "products", "waiting_products")
 _Row = Mapping[str, Any]
@@ -78,7 +79,7 @@ def reverse(stored: Snapshot, history: Sequence[HistoryEntry], version: int) -> 
             differ = (topics ^ changed_to) & (topics ^ {*stored.paused_topics})
             found["topics"] |= {topic: topic in topics for topic in differ}
     if not any((*found.values(), removed)):
-        raise NoUndo(version, _reason(changed))
+        raise NoUndo(version, _reason(stored, history, changed))
     added = tuple(name for name in _names(changed, "entities") if name not in before["entities"])
     return Reversal(**found, removed=tuple(removed), added=added)
 
@@ -124,8 +125,8 @@ def _check_unchanged(version: int, entry: str, then: _Row | None, now: _Row | No
         raise NoUndo(version, f"a later edit changed {entry} again: undo that one first (`statestore history`)")
 
 
-def _reason(changed: Iterable[HistoryEntry]) -> str:
-    """Why a version without definitions and pauses cannot be reversed."""
+def _reason(stored: Snapshot, history: Sequence[HistoryEntry], changed: Sequence[HistoryEntry]) -> str:
+    """Why a version without definitions and pauses cannot be reversed; of a move with the command that does it."""
     tables = {entry.entry for entry in changed}
     if "epochs" in tables:
         return "it recorded epochs of a topic, and a boundary never changes"
@@ -137,7 +138,27 @@ def _reason(changed: Iterable[HistoryEntry]) -> str:
         return "it only added entities, and an entity stays"
     if tables & {"products", "waiting_products"}:
         return "it only published the same documents again, or was a step of the job"
+    for entry in changed:
+        if entry.entry == "assignments" and entry.old is None and entry.new and entry.new["state"] == "planned":
+            return _reverse_move(stored, history, entry.version, entry.new)
     return "it only changed slots: `statestore move` and `statestore retire` change these"
+
+
+def _reverse_move(stored: Snapshot, history: Iterable[HistoryEntry], version: int, planned: _Row) -> str:
+    """What reverses the move that planned this assignment. The columns were in the slot that the history had for them last."""
+    entity, columns, target = planned["entity"], planned["columns"], planned["slot"]
+    rows = (one.new or {} for one in history if one.version < version and one.entry == "assignments")
+    same = (row["slot"] for row in rows if (row.get("entity"), row.get("columns")) == (entity, columns))
+    held = next((slot for slot in same if slot != target), None)
+    now = next((one for one in stored.assignments_of(entity) if one.slot == target), None)
+    if held is None or now is None or list(now.columns) != columns:
+        return f"it only changed slots, and GSI_{target} of {entity} holds something else now"
+    back = (
+        f"`statestore move {entity} GSI_{target} GSI_{held} --why REASON` moves it back"
+        if now.state is AssignmentState.SERVING
+        else f"`statestore retire {entity} GSI_{target} --why REASON` ends the move, which is not done"
+    )
+    return f"it moved {shown_fields(columns)} of {entity} from GSI_{held} to GSI_{target}, and {back}"
 
 
 class PastProduct(NamedTuple):

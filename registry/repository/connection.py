@@ -19,11 +19,6 @@ from typing import Any, Final, Self
 from weakref import WeakSet
 
 import psycopg
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc, func, insert, make_url, select, text
 
 from registry.errors import (
@@ -275,6 +270,7 @@ _OPERATOR: Final = {
     **dict.fromkeys(EDITED, _ALL),
     "replay_requests": "INSERT, UPDATE",
     "replay_letters": "INSERT",
+    "dead_letters": "INSERT, UPDATE",
     "landings": _ALL,
 }
 _JOB: Final = {
@@ -292,6 +288,7 @@ _JOB: Final = {
     "walk_progress": _ALL,
     "replay_requests": "INSERT, UPDATE",
     "replay_letters": "INSERT, UPDATE",
+    "dead_letters": _ALL,
 }
 _LANDER: Final = {"landings": _ALL}
 _EDITOR: Final = {"meta": "UPDATE", "history": "INSERT", **dict.fromkeys(DERIVED, "INSERT, UPDATE")}
@@ -366,13 +363,14 @@ def check_revision(connection: Connection, schema: str) -> None:
 
 
 def known_revisions() -> frozenset[str]:
-    """The revisions that this release can read or migrate."""
-    return frozenset(script.revision for script in ScriptDirectory(str(_MIGRATIONS)).walk_revisions())
+    """The revisions that this release can read or migrate: the names of its migrations, without the `v`. Only a migration imports
+    alembic, which is slow."""
+    return frozenset(file.stem[1:] for file in (_MIGRATIONS / "versions").glob("v*.py"))
 
 
 def head_revision() -> str:
     """The revision that this release migrates to."""
-    return str(ScriptDirectory(str(_MIGRATIONS)).get_current_head())
+    return max(known_revisions())
 
 
 def _unknown_revision(schema: str, why: object) -> UnknownRevision:
@@ -386,12 +384,18 @@ def is_readable(connection: Connection, schema: str) -> bool:
     """Whether a newer release has migrated the schema, and this release can work with it."""
     comment = "SELECT coalesce(obj_description(to_regclass(:versions)::oid, 'pg_class'), '')"
     found: str = connection.scalars(text(comment), {"versions": f'"{schema}".alembic_version'}).one()
-    return ScriptDirectory(str(_MIGRATIONS)).get_current_head() in found.removeprefix(_READABLE_BY).split()
+    return head_revision() in found.removeprefix(_READABLE_BY).split()
 
 
 def _upgrade(connection: Connection, schema: str) -> None:
     if is_readable(connection, schema):
         return
+    from alembic import command
+    from alembic.config import Config
+    from alembic.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+    from alembic.util import CommandError
+
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     before = MigrationContext.configure(connection).get_current_revision()

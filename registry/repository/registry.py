@@ -1,9 +1,8 @@
 """The doorway to the registry: one object, each method one transaction.
 
 Its records are what jobs, operators and landings leave outside of its content: the statistics of the state, the replay requests
-of operators, and the landings. Only a repair from the source is an edit; other records leave the version as it is. The statistics
-are always one whole set, the last one. A replay request names the dead letters that the running job is to replay. It is done when
-each of its letters has an outcome; the first outcome of a letter counts.
+of operators and the account of dead letters (`registry.repository.letters`), and the landings. Only a repair from the source is
+an edit; other records leave the version as it is. The statistics are always one whole set, the last one.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -13,7 +12,7 @@ from datetime import UTC
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, or_, select, text, tuple_, update
+from sqlalchemy import Connection, and_, delete, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from registry.edits.apply import apply
@@ -30,18 +29,15 @@ from registry.model import (
     JoinStatistics,
     KnownLanding,
     Lease,
-    LetterOutcome,
-    LetterPosition,
     Progress,
     RegistryState,
-    ReplayRequest,
     Requirements,
     Snapshot,
     Statistics,
-    WaitingLetters,
 )
 from registry.repository.connection import Database, addresses_of, look, may_edit, migrate, role_statements
-from registry.repository.leases import Leases, Runs, check_applied, check_held
+from registry.repository.leases import Leases, Runs, check_applied
+from registry.repository.letters import AccountedLetters, RequestedReplays
 from registry.repository.rows import announce, begin_edit, has_run, join_ids, read, write
 from registry.tables import (
     entity_statistics,
@@ -51,8 +47,6 @@ from registry.tables import (
     landings,
     leases,
     meta,
-    replay_letters,
-    replay_requests,
     walk_progress,
 )
 
@@ -112,90 +106,6 @@ class KeptStatistics:
             return connection.execute(update(join_statistics).where(named).values(value=None)).rowcount
 
 
-_PLACE = tuple(replay_letters.c[name] for name in LetterPosition._fields)
-_WAITS = replay_letters.c.outcome.is_(None)
-
-
-@dataclass(eq=False)
-class RequestedReplays:
-    """The replay requests."""
-
-    _database: Database
-
-    def ask(self, places: Collection[LetterPosition], *, who: str, why: str = "") -> int:
-        """Asks the running job, or the next one, to replay these dead letters. Returns the number of the request."""
-        with self._database.transaction() as connection:
-            return _add(connection, places, who, why)
-
-    def repair(self, places: Collection[LetterPosition], *, who: str, why: str) -> int:
-        """Asks for the replay of repairs from the source: an edit, whose reason the history keeps. Returns the number."""
-        with self._database.transaction() as connection:
-            begin_edit(connection, who, why)
-            return _add(connection, places, who, why)
-
-    def withdraw(self, number: int) -> bool:
-        """Withdraws a request: the job ends the portion that it has begun, and takes no more. Returns False where none of this
-        number waits."""
-        waits = and_(replay_requests.c.id == number, replay_requests.c.state == "waiting")
-        with self._database.transaction() as connection:
-            return connection.execute(update(replay_requests).where(waits).values(state="withdrawn")).rowcount > 0
-
-    def next_letters(self, most: int) -> WaitingLetters | None:
-        """The letters without an outcome of the oldest request that waits, in their order, at most `most` of them; None without
-        a request."""
-        oldest = select(func.min(replay_requests.c.id)).where(replay_requests.c.state == "waiting")
-        with self._database.reading() as connection:
-            number: int | None = connection.scalar(oldest)
-            if number is None:
-                return None
-            letters = select(*_PLACE).where(replay_letters.c.request == number, _WAITS).order_by(*_PLACE).limit(most)
-            return WaitingLetters(number, tuple(LetterPosition(*row) for row in connection.execute(letters)))
-
-    def note(self, lease: Lease, request: int, outcomes: Collection[LetterOutcome]) -> None:
-        """Notes how replays ended; the first outcome of a letter counts. Ends the request when no letter waits. Raises LeaseLost
-        when another run has taken over."""
-        with self._database.transaction() as connection:
-            check_held(connection, lease)
-            for place, outcome, reason in outcomes:
-                letter = and_(replay_letters.c.request == request, tuple_(*_PLACE) == tuple_(*place), _WAITS)
-                connection.execute(update(replay_letters).where(letter).values(outcome=outcome, reason=reason))
-            waits = exists().where(replay_letters.c.request == request, _WAITS)
-            ended = and_(replay_requests.c.id == request, replay_requests.c.state == "waiting", ~waits)
-            connection.execute(update(replay_requests).where(ended).values(state="done"))
-
-    def waiting(self) -> tuple[ReplayRequest, ...]:
-        """The requests that wait, the oldest first."""
-        return self._found(replay_requests.c.state == "waiting")
-
-    def find(self, number: int) -> ReplayRequest | None:
-        """The request of this number, in any state."""
-        return next(iter(self._found(replay_requests.c.id == number)), None)
-
-    def outcomes(self, number: int) -> tuple[LetterOutcome, ...]:
-        """The outcomes that the job has noted for a request, in the order of its letters."""
-        letters = select(*_PLACE, replay_letters.c.outcome, replay_letters.c.reason)
-        noted = letters.where(replay_letters.c.request == number, ~_WAITS).order_by(*_PLACE)
-        with self._database.reading() as connection:
-            rows = connection.execute(noted)
-            return tuple(LetterOutcome(LetterPosition(*row[:4]), row[4], row[5] or "") for row in rows)
-
-    def _found(self, which: ColumnElement[bool]) -> tuple[ReplayRequest, ...]:
-        counts = (func.count(replay_letters.c.topic), func.count(replay_letters.c.outcome))
-        found = select(replay_requests, counts[0].label("letters"), counts[1].label("ended")).where(which)
-        joined = found.outerjoin_from(replay_requests, replay_letters).group_by(replay_requests.c.id)
-        with self._database.reading() as connection:
-            rows = connection.execute(joined.order_by(replay_requests.c.id)).mappings()
-            return tuple(ReplayRequest(number=row["id"], **{k: v for k, v in row.items() if k != "id"}) for row in rows)
-
-
-def _add(connection: Connection, places: Collection[LetterPosition], who: str, why: str) -> int:
-    """Stores a request; returns its number."""
-    new = insert(replay_requests).values(who=who, why=why).returning(replay_requests.c.id)
-    number: int = connection.execute(new).scalar_one()
-    connection.execute(insert(replay_letters), [{"request": number, **place._asdict()} for place in places])
-    return number
-
-
 @dataclass(eq=False)
 class Landings:
     """The landings that the registry knows: each target that holds documents of a product, until an operator removes it."""
@@ -245,6 +155,8 @@ class Registry(Leases):
     """Of the state, the last ones."""
     replays: RequestedReplays
     """Those that operators ask the job for."""
+    letters: AccountedLetters
+    """The account of dead letters."""
     landings: Landings
     """The targets that hold documents."""
 
@@ -261,6 +173,7 @@ class Registry(Leases):
         self.runs = Runs(database)
         self.statistics = KeptStatistics(database)
         self.replays = RequestedReplays(database)
+        self.letters = AccountedLetters(database)
         self.landings = Landings(database)
 
     def __enter__(self) -> Self:

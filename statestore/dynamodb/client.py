@@ -173,7 +173,7 @@ class _SigningKey(NamedTuple):
 
 
 class Signer:
-    """Signs POST requests to one path of one host. `host`: as the header `Host` has it. `path`: as in the URL."""
+    """Signs POST requests to one path of one host. `host`: as in the header `Host`. `path`: as in the URL."""
 
     def __init__(self, *, host: str, path: str, region: str) -> None:
         self._before = f"POST\n{quote(path, safe='/~')}\n\ncontent-type:{CONTENT_TYPE}\nhost:{host}\nx-amz-date:"

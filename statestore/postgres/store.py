@@ -34,17 +34,20 @@ from statestore.postgres.session import (
     number_column,
     text_column,
 )
-from statestore.postgres.statements import (
+from statestore.postgres.table import (
     INT64,
     NEXT,
+    Durability,
     Statements,
     item_text,
+    read_durability,
     read_item,
     read_shown,
+    refusal,
     shown_text,
     stored_key,
+    take_fence,
 )
-from statestore.postgres.table import Durability, read_durability, refusal, take_fence
 from statestore.store import (
     Delete,
     Done,

@@ -168,7 +168,7 @@ def test_a_truncate_of_a_topic_with_several_partitions_stops_try(
     assert main(["try", "--definitions", str(tmp_path), "--from", str(tmp_path / "t.jsonl")]) == 1
     assert capsys.readouterr().err == (
         "statestore try: topic user, partition 0, offset 0: the source emptied the table of user, and the topic has 2 "
-        "partitions, so nobody knows which changes of the others came before: let the connector write the table to a topic of "
+        "partitions, so it is unknown which changes of the others came before: let the connector write the table to a topic of "
         "one partition, or set for entity user `truncate: ignore` to keep its rows until a delete event of each comes; this "
         "batch is not committed\n"
     )

@@ -66,6 +66,7 @@ for words in {verbs!r}:
 """
 MOST_LINES = 900
 """Of a product file. A subject has 150 to 600."""
+MOST_FILES_OF_AN_EVENT = 80
 MACHINE = re.compile(r"(?<![\w.])/(?:home|Users)/(?!\.|\$)[a-z][\w-]*/|(?<![\w.$}])/(?:root)/")
 CONFLICT = re.compile(r"^(?:<{7}|[|]{7}|>{7}) .*", re.MULTILINE)
 
@@ -85,6 +86,15 @@ def test_the_import_contracts_are_kept() -> None:
 
 def test_no_module_imports_itself_by_a_detour(graph: grimp.ImportGraph) -> None:
     TopologicalSorter({m: graph.find_modules_directly_imported_by(m) for m in graph.modules}).prepare()
+
+
+def test_the_path_of_an_event_is_short() -> None:
+    """A reader of the two stages opens these files at most: none of settings, stores or programs."""
+    graph = grimp.build_graph(*ROOTS, cache_dir=None, exclude_type_checking_imports=True)
+    stages = {f"processor.engine.rounds.{name}" for name in ("write_stage", "publish_stage")}
+    opened = stages.union(*map(graph.find_upstream_modules, stages))
+    assert [module for module in opened if module.startswith("processor.environment")] == []
+    assert len(opened) <= MOST_FILES_OF_AN_EVENT
 
 
 def test_no_verb_imports_a_verb(graph: grimp.ImportGraph) -> None:

@@ -21,6 +21,8 @@ PARAPHRASES = re.compile(
     r"\b(?:by which|goes on (?:by|with|where|at)|so many|for so long|no sign of life|cannot be had)\b"
 )
 """Riddles of small words. The technical word is easier: join key, continues, N, heartbeat."""
+UNKNOWN = re.compile(r"\bnobody (?:knows|needs|said|shows)\b|\bas (?:[\w.`'-]+ ){1,5}has it\b")
+"""In product code: an unknown value, an unused item, and "as in JSON" or "as stored" are shorter, and usual."""
 SETTLED = ("CHANGELOG.md", "registry/", "tests/simulator/", "tests/data/", "tests/mutation/survivors.md")
 """Texts that stay: of releases, in the database's catalogue, of recorded histories, and of runs."""
 TEXTS = {".py", ".md", ".toml", ".yaml", ".yml"}
@@ -41,6 +43,11 @@ def test_a_word_of_the_glossary_has_no_second_meaning() -> None:
 
 def test_no_file_paraphrases_a_technical_word() -> None:
     assert [place for place in _places(PARAPHRASES, str.lower) if not place.startswith(SETTLED)] == []
+
+
+def test_product_code_says_unknown_where_a_value_is_unknown() -> None:
+    found = [place for place in _places(UNKNOWN, str.lower) if place.startswith(("processor/", "statestore/"))]
+    assert found == [], "say that the thing is unknown, unused, or as in the other place"
 
 
 def _places(pattern: re.Pattern[str], change: Callable[[str], str] = str) -> list[str]:

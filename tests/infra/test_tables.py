@@ -115,7 +115,9 @@ def _described(dynamodb: Any, name: str) -> dict[str, Any]:
         found[field] = sorted(found[field], key=str)
     for index in found["GlobalSecondaryIndexes"]:
         index.pop("IndexArn", None)
-        index["Projection"]["NonKeyAttributes"].sort()  # a set: a release of Terraform's provider sends it in its own order
+        index["Projection"][
+            "NonKeyAttributes"
+        ].sort()  # a set: a release of Terraform's provider sends it in its own order
     return found
 
 

@@ -20,7 +20,7 @@ from tests.simulator.gated_products import GatedSimulation
 from tests.simulator.large_documents import LargeDocumentSimulation
 from tests.simulator.live_replays import LiveReplaySimulation
 from tests.simulator.lost_writes import LostWritesSimulation
-from tests.simulator.mixed import MixedSimulation
+from tests.simulator.mixed import MixedEditSimulation, MixedSimulation
 from tests.simulator.moved_topics import MovingSimulation
 from tests.simulator.protection import Protection
 from tests.simulator.protections import PROTECTIONS
@@ -63,6 +63,7 @@ KINDS: Mapping[str, type[Simulation]] = {
     "repeated transactions": RepeatedSimulation,
     "topics": SourceSimulation,
     "mixed": MixedSimulation,
+    "mixed edits": MixedEditSimulation,
 }
 RECORDED = Path(__file__).with_name("ablations.json")
 PAGE = Path(__file__).with_name("protections.md")

@@ -47,7 +47,6 @@ def check_last_documents(run: "Simulation") -> str | None:
     }
     last: dict[tuple[str, str], Any] = {}
     messages: dict[tuple[str, str], Message] = {}
-    left = run.left_topics()
     sequences: dict[tuple[str, str], int] = {}
     for _, message in run.world.broker.log:
         at = (message.topic, _key(message))
@@ -55,8 +54,6 @@ def check_last_documents(run: "Simulation") -> str | None:
         if sequence <= sequences.get(at, 0):
             return f"the sequence falls: {at} {sequence} after {sequences[at]}"
         sequences[at] = sequence
-        if message.topic in left:
-            continue
         messages[at] = message
         last[at] = None if message.value is None else canonical_json.loads(message.value)
     for at in sorted(want.keys() | last.keys()):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.simulator.protection import Protection, protection
-from tests.simulator.without import indexed_columns, publisher, walks
+from tests.simulator.without import indexed_columns, publisher, settling, walks
 from tests.simulator.without.switch import Switch
 from tests.simulator.worlds import scripted
 
@@ -86,6 +86,13 @@ def edit_protections() -> Iterator[Protection]:
         "a deleted row stays in the indexes during a fill",
         indexed_columns.left_during_a_fill,
         "a star is deleted while its slot moves",
+        max_faults=0,
+        lag="long",
+    )
+    yield _scripted(
+        "settling asks only the slots that an entity has",
+        settling.slots_that_went,
+        "a slot goes while a change is open",
         max_faults=0,
         lag="long",
     )

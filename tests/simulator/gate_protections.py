@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from tests.simulator.mixed import OVERRIDES as MIXED
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import gates
 from tests.simulator.without.switch import Switch
@@ -12,6 +13,8 @@ from tests.simulator.worlds import CALM, CRASHES
 PAGES = {**CALM, "fan_out_page": 1, "events": 20, "many_moves": True}
 KILLED = {**CALM, "late_events": False, "truncate_chance": 0}
 SLOW = {**CALM, "tick_chance": 0.2, "late_events": False, "zombie_chance": 0}
+ZOMBIE_WALKS = {**MIXED, "shape": "edits"}
+"""The recorded history is of a seed of the kind `mixed edits` (`tests.simulator.seeds`), with all its conditions."""
 
 
 def gate_protections() -> Iterator[Protection]:
@@ -30,6 +33,15 @@ def gate_protections() -> Iterator[Protection]:
     yield of_gates("a root that waits is durable", "a crash between hold and release", s.not_durable, CRASHES)
     yield of_gates(
         "a release is noted before it", "a crash, and a message too soon after it", s.distance_in_memory, CRASHES
+    )
+    yield replace(
+        protection(
+            "a run looks again for roots that wait, once it has the walks",
+            "a zombie whose walk passes a root during the start",
+            s.zombies_roots_left,
+            ZOMBIE_WALKS,
+        ),
+        kind="mixed edits",
     )
     yield whole("an end alone completes no transaction", "an end before the records", s.by_the_end, CALM)
     yield whole("each table of a transaction counts", "topics that arrive apart", s.by_one_topic, CALM)

@@ -13,8 +13,7 @@ from processor.engine.rounds.round import PublishSetup
 from processor.job.run import topics
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Message
-from registry.edits.edit import find_product
-from registry.edits.operations import move, remove
+from registry.edits.operations import move
 from registry.errors import RegistryError
 from statestore.items import encode_version
 from tests.integration.product.products import ENTITIES
@@ -136,19 +135,13 @@ class MixedEditSimulation(EditSimulation, MixedSimulation):
             self.world.log(f"the registry refuses: {error}")
 
     def _take_topic(self, old: str, new: str) -> None:
-        """A product goes, and another one gets its topic. A product whose next version waits is live in the topic of the version
-        before."""
-        topic, live = self.topics.get(old, old), find_product(self.world.registry.snapshot.products, old)
-        self._change(lambda stored: remove(stored, old, tombstones=False))
-        self.left |= {topic, *([live.topic] if live else [])}
+        """A product goes, and another one gets its topic."""
+        topic = self.topics.get(old, old)
+        self._remove(old, tombstones=False)
         del self.contents[old]
         self.topics = {name: one for name, one in self.topics.items() if name != old}
         self._apply({new: self.contents[new]}, {new: topic})
         self.facts["topics taken"] += 1
-
-    def is_left(self, message: Message) -> bool:
-        live = {one.topic: one.name for one in self.world.registry.snapshot.products}
-        return message.topic in self.left and self.product_of(message).name != live.get(message.topic)
 
     def prepare(self, plan: Plan) -> PublishSetup | None:
         store: Any = TableClient(self.world.actor)

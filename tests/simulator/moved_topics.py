@@ -1,13 +1,17 @@
 """Simulates operators who move an entity to another topic, and back, while the job runs, and who make all epochs begin again, as
 `rebuild-registry` does. Operators erase rows at any moment of that.
 
+An operator may end a move early (`statestore epoch`): the job gives up the rest of the former topic, and the source sends its
+rows again, to the next topic. Of a key without a row it sends a delete.
+
 The source writes the first records of the entity to its topic, the next ones to another topic, and the last ones to the former
 topic again. It may move before the job does, or after the operator's edit.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 from processor.engine.plan.plan import Plan
@@ -22,12 +26,14 @@ from processor.engine.protocol.epochs import (
 )
 from processor.engine.protocol.erasures import PARTITION as ERASED
 from processor.engine.protocol.erasures import Erasure, read_erasure
+from processor.job.kafka.admin import TopicDescription
 from processor.job.run.binding import forget_progress
+from processor.job.run.topics import record_boundary
 from processor.values.record import Record
 from registry.model import EpochBoundary
 from statestore.items import decode_version, encode_version
 from tests.simulator.erased_rows import OVERRIDES, ErasingSimulation
-from tests.simulator.history import Event, Partition, partition_of
+from tests.simulator.history import Event, Partition, make_record, partition_of, tables_after
 from tests.simulator.spark_checkpoint import Checkpoint
 
 NEXT = " next"
@@ -42,10 +48,11 @@ class MovingSimulation(ErasingSimulation):
     """A run with moves. `moving`: the entity; `topics`: the topic of each entity, by the registry; `boundaries`: the registry's.
     `placed`: the events, with the places of their records. `steps`: the edit and the work of the source for each move that
     follows. `copies`: of the checkpoint, from before each move. `had`: the topics that entities have or had, of which an
-    erasure covers the records. `rebuilds`: how often epochs may begin again."""
+    erasure covers the records. `rebuilds`: how often epochs may begin again. `given_up`: the records that no job need read."""
 
     boundaries: list[EpochBoundary]
     copies: list[dict[Partition, int]]
+    given_up: set[Record]
     had: set[str]
     moving: str
     placed: list[tuple[Event, tuple[Partition, int]]]
@@ -55,7 +62,7 @@ class MovingSimulation(ErasingSimulation):
 
     def run(self) -> None:
         rng = Random(f"{self.seed} moves")
-        self.topics = {entity: entity for entity in self.shape.plan.entities}
+        self.topics, self.given_up = {entity: entity for entity in self.shape.plan.entities}, set()
         self.moving, self.copies, self.had = rng.choice(self.events).entity, [], set(self.topics)
         count = sum(event.entity == self.moving for event in self.events)
         first = rng.randint(0, count)
@@ -99,6 +106,12 @@ class MovingSimulation(ErasingSimulation):
     def _positions(self) -> Iterator[tuple[Event, tuple[Partition, int]]]:
         return iter(self.placed)
 
+    def records(self) -> Iterator[Record]:
+        return (record for record in super().records() if record not in self.given_up)
+
+    def lost_records(self) -> Iterable[Record]:
+        return self.given_up
+
     def entity_of(self, topic: str) -> str:
         return topic.removesuffix(NEXT)
 
@@ -138,6 +151,9 @@ class MovingSimulation(ErasingSimulation):
             self._step()
             return True
         if self.job is not None and not self.checkpoint.planned_ends and self._move():
+            return True
+        if self._may_end_move() and rng.random() < 0.2:
+            self._end_move()
             return True
         if self.rebuilds and self._may_rebuild() and rng.random() < 0.05:
             self._rebuild()
@@ -182,6 +198,53 @@ class MovingSimulation(ErasingSimulation):
         self.copies.append(dict(self.checkpoint.offsets))
         self.end_job()
         return True
+
+    def _may_end_move(self) -> bool:
+        """Whether the source has ended its writes to the former topic of a move that the job has yet to make."""
+        return bool(self._former()) and (not self.steps or len(self.steps[0]) == 2)
+
+    def _end_move(self) -> None:
+        """`statestore epoch`, with the next topic. A job that runs begins its stream again."""
+        topic, former, broker = self.topics[self.moving], self._former()[self.moving], self._broker()
+        entities = [SimpleNamespace(name=entity, topic=one) for entity, one in self.topics.items()]
+        registry: Any = SimpleNamespace(
+            snapshot=lambda: SimpleNamespace(entities=entities),
+            epochs=lambda topics, readers=(): [b for b in self.boundaries if b.topic in topics or b.entity in readers],
+            record_epochs=lambda new, **_: self._record(new),
+        )
+        admin: Any = SimpleNamespace(
+            topics=lambda names: {name: TopicDescription(broker[name].id, len(broker[name].marks)) for name in names},
+            watermarks=lambda name: broker[name].marks,
+            ends=lambda name: broker[name].ends,
+        )
+        self.world.log(f"entity {self.moving} gives up the rest of {former}")
+        record_boundary(registry, admin, topic, who="", why="")
+        for p, offset in self.checkpoint.offsets.items():
+            if p[0] == former:
+                self.given_up |= {*self.logs[p][offset : self.available[p]]}
+        self.world.faults["rest given up"] += 1
+        self.facts["moves ended early"] += 1
+        self.copies.append(dict(self.checkpoint.offsets))
+        self.end_job()
+        self._send_again(topic)
+
+    def _send_again(self, topic: str) -> None:
+        """The source sends its rows of the moving entity again: they follow what it has written to the topic."""
+        written = [
+            (event, place)
+            for event, place in self.placed
+            if event.entity == self.moving and place[1] < self.available.get(place[0], 0)
+        ]
+        rows = tables_after(self.shape, [event for event, place in written if not self._is_covered(event, place)])
+        for n, (at, key) in enumerate({tuple(e.key.values()): e.key for e, _ in written}.items()):
+            event = Event(entity=self.moving, key=key, row=rows[self.moving].get(at))
+            partition = topic, partition_of(event, self.world.conditions.partitions)[1]
+            log, end = self.logs.setdefault(partition, []), self.available.get(partition, 0)
+            log.insert(end, make_record(event, partition, end, len(self.events) + n, None))
+            self.logs[partition] = [replace(record, offset=offset) for offset, record in enumerate(log)]
+            self.placed = [(e, (p, o + (p == partition and o >= end))) for e, (p, o) in self.placed]
+            self.steps = [[_later(step, partition) for step in pair] for pair in self.steps]
+            self.available[partition] = end + 1
 
     def _rebuild(self) -> None:
         """A new registry takes over the table: no job runs, and the next one has a new checkpoint."""
@@ -232,3 +295,8 @@ class MovingSimulation(ErasingSimulation):
         new = {p: encode_version(self.epochs.of(read, p, end), p, end) for p, end in broker[read].ends.items()}
         covered = {p: end for p, end in self.available.items() if p[0] in self.had and self.entity_of(p[0]) == entity}
         return Erasure(new, ends={broker[topic].id: broker[topic].ends for topic in known}), covered
+
+
+def _later(step: Step, partition: Partition) -> Step:
+    """The step, after one more record of a partition."""
+    return step if isinstance(step, str) else {**step, partition: step.get(partition, 0) + 1}

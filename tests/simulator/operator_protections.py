@@ -134,6 +134,12 @@ def _moves() -> Iterator[Protection]:
         ONE_TASK,
     )
     yield protection(
+        "a move that an operator ends leaves the former topic at its end",
+        "old records, read again when the entity comes back",
+        s.former_topic_not_left,
+        {"shape": "pair", "events": 20},
+    )
+    yield protection(
         "an erasure looks at the row at its end",
         "a zombie that writes the row",
         s.not_looked_at_again,

@@ -5,7 +5,7 @@ At the end every product runs again, and the last documents are those of the pro
 """
 
 import copy
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -34,15 +34,14 @@ EDITS = (1, 2, 4, 10)
 @dataclass(kw_only=True)
 class EditSimulation(Simulation):
     """A run with edits. `contents`: the content that each product has, by its number. `edits_left`: how many edits follow.
-    `versions`: the products of each version, by name. `left`: the topics of products that operators removed without
-    tombstones; `shown`: the topic of each product when it was live last. `topics`: of the products whose topic has
-    another name. `catalogue`: the contents that each product may have; `entities`: the text of their entities."""
+    `versions`: the products of each version, by name. `emptied`: the topic and the name of each product that operators removed
+    with tombstones: the documents of others stay. `topics`: of the products whose topic has another name. `catalogue`: the
+    contents that each product may have; `entities`: the text of their entities."""
 
     contents: dict[str, int] = field(default_factory=dict)
     edits_left: int = 0
     versions: dict[tuple[str, int], Product] = field(default_factory=dict)
-    left: set[str] = field(default_factory=set)
-    shown: dict[str, str] = field(default_factory=dict)
+    emptied: set[tuple[str, str]] = field(default_factory=set)
     topics: Mapping[str, str] = field(default_factory=dict)
     catalogue: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=lambda: CONTENTS)
     rng: Random = field(default_factory=Random)
@@ -78,10 +77,10 @@ class EditSimulation(Simulation):
         name = (headers["statestore.product"] or b"").decode()
         return self.versions[name, int(headers["statestore.product_version"] or b"")]
 
-    def left_topics(self) -> Collection[str]:
-        live = {one.name: one.topic for one in self.world.registry.snapshot.products}
-        moved = {product.topic for product in self.versions.values()} - {*{**self.shown, **live}.values()}
-        return (self.left | moved) - {*live.values()}
+    def is_left(self, message: Message) -> bool:
+        name, topic = self.product_of(message).name, message.topic
+        live = {one.topic: one.name for one in self.world.registry.snapshot.products}
+        return live.get(topic) != name and (topic, name) not in self.emptied
 
     def _start(self) -> None:
         super()._start()
@@ -130,11 +129,7 @@ class EditSimulation(Simulation):
             elif kind == "republish":
                 self._change(lambda stored: republish(stored, name))
             elif kind == "remove":
-                tombstones = rng.random() < 0.5
-                product = find_product(registry.snapshot.products, name)
-                self._change(lambda stored: remove(stored, name, tombstones=tombstones))
-                if product is not None:
-                    (self.left.discard if tombstones else self.left.add)(product.topic)
+                self._remove(name, tombstones=rng.random() < 0.5)
             elif kind == "retire":
                 if slots := registry.snapshot.assignments:  # products without joins by slots have none
                     slot = rng.choice(slots)
@@ -143,6 +138,12 @@ class EditSimulation(Simulation):
                 self._change(lambda stored: pause(stored, name, paused=kind == "pause"))
         except RegistryError as error:
             self.world.log(f"the registry refuses: {error}")
+
+    def _remove(self, name: str, *, tombstones: bool) -> None:
+        product = find_product(self.world.registry.snapshot.products, name)
+        self._change(lambda stored: remove(stored, name, tombstones=tombstones))
+        if product is not None:
+            (self.emptied.add if tombstones else self.emptied.discard)((product.topic, name))
 
     def _some_contents(self) -> dict[str, int]:
         """The products that an operator adds or changes at once, each with its content."""
@@ -160,6 +161,7 @@ class EditSimulation(Simulation):
         registry = self.world.registry
         self._change(lambda stored: apply(stored, requirements_of(definitions), registry.has_run))
         self.contents |= contents
+        self.emptied = {one for one in self.emptied if one[1] not in contents}  # no tombstones follow in a former topic
         self.facts["other topics"] += self.topics != topics
         self.topics = topics
 
@@ -180,7 +182,6 @@ class EditSimulation(Simulation):
 
     def _change(self, change: Any) -> None:
         registry = self.world.registry
-        self.shown |= {one.name: one.topic for one in registry.snapshot.products}
         for line in registry.edit(change):
             self.facts["edits"] += 1
             self.world.log(f"edit: {line}")

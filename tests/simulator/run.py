@@ -6,7 +6,7 @@ failure it starts the job again with the same plan, unless the checkpoint is los
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,12 +97,8 @@ class Simulation:
         """The product, as the message shows it."""
         return self.shape.definitions.products[message.topic]
 
-    def left_topics(self) -> Collection[str]:
-        """The topics whose documents stay as they were when their product went."""
-        return ()
-
     def is_left(self, message: Message) -> bool:
-        """Whether a last document stays as it was, because another product has its topic."""
+        """Whether a last document stays as it was when its product went, or got another topic."""
         return False
 
     @staticmethod

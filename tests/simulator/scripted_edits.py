@@ -8,6 +8,7 @@ A script is a text of steps, separated by semicolons:
     remove PRODUCT           an operator removes it, with tombstones
     leave PRODUCT            an operator removes it, and its documents stay
     move ENTITY COLUMN       an operator moves the slot of this column to the next free slot
+    retire ENTITY COLUMN     an operator retires the slot of this column
     records N                the source has produced the first N changes of the history
     fault                    the next request that fits the conditions has a fault
     work                     one turn of background work
@@ -21,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from registry.edits.operations import move, remove, republish
+from registry.edits.operations import move, republish, retire
 from tests.simulator.edit_shapes import CONTENTS, definitions_of
 from tests.simulator.history import partition_of
 from tests.simulator.registry_edits import EditSimulation, shape_with
@@ -41,6 +42,9 @@ STEPS = {
     "a star is deleted while its slot moves": (
         "apply profile 0; records 2; quiet; move star username; work; work; work; records 3; batch; quiet; records 4; batch; "
         "work; records 5; batch; work; records 6; batch; work; records 7; batch; work; records 8; quiet"
+    ),
+    "a slot goes while a change is open": (
+        "apply profile 0; records 1; batch; leave profile; retire user username; work; work; records 2; batch; quiet"
     ),
     "a user goes while the product has another topic": (
         "apply profile 0; records 1; quiet; topic profile other; quiet; records 2; quiet; topic profile profile; quiet"
@@ -102,14 +106,14 @@ class ScriptedEditSimulation(EditSimulation):
             self._apply({name: self.contents[name]}, {name: value})
         elif verb == "republish":
             self._change(lambda stored: republish(stored, name))
-        elif verb == "remove":
-            self._change(lambda stored: remove(stored, name, tombstones=True))
-        elif verb == "leave":
-            self._change(lambda stored: remove(stored, name, tombstones=False))
-            self.left.add(name)
-        elif verb == "move":
+        elif verb in ("remove", "leave"):
+            self._remove(name, tombstones=verb == "remove")
+        elif verb in ("move", "retire"):
             slots = {one.columns: one.slot for one in world.registry.snapshot.assignments_of(name)}
-            self._change(lambda stored: move(stored, name, slots[value,], max(slots.values()) + 1))
+            slot, free = slots[value,], max(slots.values()) + 1
+            self._change(
+                lambda stored: move(stored, name, slot, free) if verb == "move" else retire(stored, name, slot)
+            )
         elif verb == "records":
             self._produce(int(name))
         elif verb == "fault":

@@ -65,6 +65,7 @@ SCRIPTS = {
     "a publication wakes after a newer document": "user x username=a; star 0 username=a; star 0; user x",
     "a product goes during its first batch": "user x username=a; star 0 username=a",
     "a step wakes during a move": "user x username=a; star 0 username=a; star 1 username=a; user x",
+    "a slot goes while a change is open": "user x username=a; user x username=b",
     "a user goes while the product has another topic": "user x username=a; user x gone",
     "a product comes after another one that went": "user x username=a; star 0 username=a",
     "a message of a second product is lost": "user x username=a; star 0 username=a",

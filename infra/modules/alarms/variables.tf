@@ -51,7 +51,7 @@ variable "limits" {
     restarts               = optional(number, 2)
     retention_used_percent = optional(number, 75)
     stalled_seconds        = optional(number, 600)
-    dead_letters           = optional(number, 0)
+    dead_letter_percent    = optional(number, 2)
     released_incomplete    = optional(number, 0)
     throttles              = optional(number, 0)
   })

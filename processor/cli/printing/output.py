@@ -1,5 +1,13 @@
 """What a run prints and writes: the lines of a job, as text or as JSON with `--log json`; recorded lines of messages and dead
-letters; how the job reads a record; and a summary of counts. On a terminal the status line of a job stays below the others."""
+letters; how the job reads a record; and a summary of counts. On a terminal the status line of a job stays below the others.
+
+A terminal shows colours (not where NO_COLOR is set: no-color.org), a document, and how far long work is: on a terminal by a
+bar for each phase, in one line; elsewhere by a line every 10 s, without a bar. A phase ends with its last state, on a line
+of its own. A stream that is no terminal gets no control character.
+
+The log of a job has a status line each minute, with the sum of all rounds since the line before. A round has a line of its own
+only where it took long, or lost something: records became dead letters, or a document does not fit. So has the first batch.
+"""
 
 import argparse
 import json
@@ -8,19 +16,20 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from threading import Lock
+from time import monotonic
 from typing import Any, TextIO
 
-from processor.cli.printing.terminal import warn
-from processor.counts import OUTCOMES, REQUEST, Count
+from processor.counts import BATCH, OUTCOMES, REQUEST, Count
 from processor.engine.protocol.decode import TopicEntities, read_part
 from processor.engine.protocol.pending import stopped_line
 from processor.engine.rounds.decoding import SettledDecode
 from processor.engine.rounds.events import JobEvent
-from processor.engine.rounds.round_counts import AGE_BUCKETS, FRESHNESS
-from processor.job.metrics.status import freshness_text, lag_text
-from processor.text import visible_line
+from processor.engine.rounds.round_counts import AGE_BUCKETS, FRESHNESS, account_text
+from processor.job.metrics.status import freshness_text, lag_text, letters_text
+from processor.text import visible, visible_line
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.envelopes.kind import row_images
@@ -30,24 +39,102 @@ from processor.values.record import UNAVAILABLE, Change, Decoded, Ignored, Messa
 from processor.values.recorded_topics import check_writable, open_writer, to_line, to_reject_line
 from statestore.memory import MemoryStore
 
+_CODES = {"red": "31", "green": "32", "bold": "1"}
+
+
+def warn(*lines: str) -> None:
+    """Prints lines to standard error: what a person must know, but no program that reads the result."""
+    for line in lines:
+        print(visible_line(line), file=sys.stderr)
+
+
+def coloured(text: str, colour: str) -> str:
+    """The text in a colour (red, green, bold). Without a terminal, or with another name, the text itself."""
+    if colour not in _CODES or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return f"\033[{_CODES[colour]}m{text}\033[0m"
+
+
+LINE_SECONDS = 10.0
+MOST_CELLS = 40
+"""The longest bar, in characters."""
+
+
+class ProgressBar:
+    """Writes to a stream. `clock`: seconds."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = monotonic) -> None:
+        self._stream, self._clock, self._terminal = stream, clock, stream.isatty()
+        self._phase, self._began, self._written, self._line = "", 0.0, 0.0, ""
+
+    def show(self, phase: str, done: int, total: int | None, *, about: bool = False, note: str = "") -> None:
+        """Shows how many items of a phase are done. `total`: None where unknown; `about`: an estimate; `note`: more text."""
+        now = self._clock()
+        if phase != self._phase:
+            self.close()
+            self._phase, self._began, self._written = phase, now, now
+        known = total if total and done <= total else 0  # an estimate may be too low
+        text = _figures(done, known, "about " if about else "", now - self._began) + note
+        if self._terminal:
+            width = shutil.get_terminal_size().columns - 1
+            cells = min(MOST_CELLS, width - len(f"{phase} [] {text}"))
+            bar = f"[{'#' * (cells * done // known):-<{cells}}] " if known and cells > 0 else ""
+            self._line = f"{phase} {bar}{text}"[:width]
+            self._write(f"\r{self._line:<{width}}")
+        else:
+            self._line = f"{phase}: {text}"
+            if now - self._written >= LINE_SECONDS:
+                self.close()
+                self._written = now
+
+    def close(self) -> None:
+        """Ends the line of a phase, so that other lines begin below it."""
+        if self._line:
+            self._write("\n" if self._terminal else f"{self._line}\n")
+            self._line = ""
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+
+def _figures(done: int, total: int, about: str, seconds: float) -> str:
+    """Items, their share, how many a second, and the time that is left by this rate. `total`: 0 where it is unknown."""
+    rate = done / seconds if seconds else 0.0
+    parts = [f"{done:,} of {about}{total:,} items, {100 * done // total} %" if total else f"{done:,} items"]
+    parts += [f"{rate:,.0f}/s"] if rate else []
+    parts += [f"{timedelta(seconds=round((total - done) / rate))} left"] if rate and total else []
+    return ", ".join(parts)
+
+
+def document_text(value: bytes, options: argparse.Namespace) -> str:
+    """The document of an encoded value, for this terminal or this file."""
+    if options.pretty or sys.stdout.isatty():
+        return visible(canonical_json.dumps_indented(canonical_json.loads(value)))
+    return visible_line(value.decode())
+
+
 ROUNDS = {
-    "batch": (Count.READ, Count.APPLIED, Count.DEAD_LETTERS, Count.PUBLISHED),
+    "batch": (Count.PUBLISHED,),
     "settled": (Count.SETTLED, Count.CORRECTIONS),
     "walk": (Count.WALKED, Count.FILLED, Count.DELETED, Count.PUBLISHED),
     "fan-out": (Count.PUBLISHED,),
     "backlog": (Count.PUBLISHED,),
+    "released": (Count.PUBLISHED,),
+    "repair": (Count.PUBLISHED,),
 }
 """The counts that the line of a round shows, by the kind of the round."""
+SUMMED = (Count.PUBLISHED, Count.CORRECTIONS, Count.SETTLED, Count.WALKED, Count.FILLED, Count.DELETED)
+"""Of the rounds of a minute, if there are some."""
+COUNTED = frozenset((Count.READ, *OUTCOMES, *SUMMED))
+LONG_SECONDS = 5.0
+"""A round that takes longer has a line of its own."""
+STATUS_SECONDS = 60.0
+"""Between two status lines that stay."""
+LAST = ("stopped", "end")
+"""Events after which no status line comes."""
 CLEAR = "\r\x1b[K"
 """Goes to the begin of a terminal's line, and clears the line."""
-
-
-def add_log_flags(parser: argparse.ArgumentParser) -> None:
-    """Adds `--log` and `--quiet`."""
-    parser.add_argument(
-        "--log", choices=("text", "json"), default="text", help="the form of the lines: text (default), or JSON objects"
-    )
-    parser.add_argument("--quiet", action="store_true", help="print only warnings and errors")
 
 
 def event_text(event: JobEvent) -> str:
@@ -59,8 +146,10 @@ def _event_text(event: JobEvent) -> str:
     if event.what == "status":
         return f"status: {status_summary(event.fields)}"
     if names := ROUNDS.get(event.what):
-        counts = [f"{event.fields.get(name, 0)} {name}" for name in names]
-        return f"{event.text}: " + ", ".join(filter(None, [*counts, freshness_text(event.fields)]))
+        account = [account_text(event.fields)] if event.what == "batch" else []
+        counts = [*account, *(f"{event.fields.get(name, 0)} {name}" for name in names)]
+        took = f"took {event.seconds:.1f} s" if event.seconds > LONG_SECONDS else ""
+        return f"{event.text}: " + ", ".join(filter(None, [*counts, freshness_text(event.fields), took]))
     return " ".join(event.text.split())
 
 
@@ -77,6 +166,7 @@ def json_line(event: JobEvent, now: datetime) -> str:
 
 def status_summary(state: Mapping[str, Any]) -> str:
     """The state of a run (`processor.job.run.monitor`) in one line. Only topics that wait are named."""
+    minute = [minute_text(state["rounds"])] if state.get("rounds") else []
     behind = [topic for topic, lag in state["topics"].items() if lag["records"] != 0]
     parts = [
         "behind " + (", ".join(f"{topic} {lag_text(state, topic)}" for topic in behind) or "0 records"),
@@ -84,8 +174,7 @@ def status_summary(state: Mapping[str, Any]) -> str:
         f"{state['documents_per_second']:g} documents/s",
         f"{state['open_changes']} open changes",
         f"{state['fan_outs']} fan-outs",
-        f"{state['dead_letters']} dead letters"
-        + (f" (the last: {state['last_dead_letter']})" if state["last_dead_letter"] else ""),
+        *([] if state["letters_waiting"] is None else [letters_text(state["letters_waiting"], state["at"])]),
     ]
     stopped = [*state["stopped_products"], *state["stopped_walks"]]
     named = (
@@ -96,7 +185,14 @@ def status_summary(state: Mapping[str, Any]) -> str:
     )
     for title, names in named:
         parts += [f"{title}: {', '.join(names)}"] if names else []
-    return ", ".join([*(["paused"] if state["doing"] == "paused" else []), *parts])
+    return ", ".join([*(["paused"] if state["doing"] == "paused" else []), *minute, *parts])
+
+
+def minute_text(counts: Mapping[str, int]) -> str:
+    """The sum of the rounds since the last status line."""
+    named = [f"{counts[name]:,} {name}" for name in SUMMED if counts.get(name)]
+    batches = f" in {counts[BATCH]:,} batches" if counts.get(BATCH) else ""
+    return ", ".join([*([account_text(counts) + batches] if batches else []), *named])
 
 
 class JobLog:
@@ -113,21 +209,53 @@ class JobLog:
         self.form, self.quiet = form, quiet
         self._stream, self._clock, self._lock = stream, clock, Lock()
         self._status = ""
+        self._rounds = Counter[str]()
+        self._begun = False
+        self._said: datetime | None = None
 
     def __call__(self, event: JobEvent) -> None:
         """Writes an event. With `quiet` only warnings and errors."""
         if self.quiet and event.level == "info":
             return
-        line, stream = self._line(event), self._stream or sys.stderr
+        stream = self._stream or sys.stderr
         with self._lock:
-            if self.form == "json" or not stream.isatty():
-                stream.write(f"{line}\n")
-            elif event.what == "status":
-                self._status = line[: shutil.get_terminal_size().columns - 1]
-                stream.write(f"{CLEAR}{self._status}")
-            else:
-                stream.write(f"{CLEAR if self._status else ''}{line}\n{self._status}")
-            stream.flush()
+            paced = self._paced(event, stays=self.form == "json" or not stream.isatty())
+            for line in map(self._line, paced):
+                self._write(stream, event, line)
+
+    def _paced(self, event: JobEvent, *, stays: bool) -> list[JobEvent]:
+        """The events to write now. `stays`: whether a status line stays when the next one comes."""
+        if event.what in ROUNDS:
+            self._rounds.update({name: count for name, count in event.fields.items() if name in COUNTED})
+            self._rounds[BATCH] += event.what == BATCH
+            first, self._begun = event.what == BATCH and not self._begun, self._begun or event.what == BATCH
+            lost = event.fields.get(Count.UNFIT, 0)  # dead letters of records have a warning
+            return [event] if first or lost or event.seconds > LONG_SECONDS else []
+        if event.what == "status":
+            now = self._clock()
+            if stays and self._said is not None and (now - self._said).total_seconds() < STATUS_SECONDS:
+                return []
+            self._said = now
+            return [replace(event, fields={**event.fields, "rounds": self._taken()})]
+        if event.what in LAST and any(self._rounds.values()):
+            text = f"since the last status: {minute_text(self._taken())}"
+            return [JobEvent(what="rounds", text=text), event]
+        return [event]
+
+    def _taken(self) -> dict[str, int]:
+        """The sum of the rounds so far, which begins again."""
+        taken, self._rounds = dict(+self._rounds), Counter()
+        return taken
+
+    def _write(self, stream: TextIO, event: JobEvent, line: str) -> None:
+        if self.form == "json" or not stream.isatty():
+            stream.write(f"{line}\n")
+        elif event.what == "status":
+            self._status = line[: shutil.get_terminal_size().columns - 1]
+            stream.write(f"{CLEAR}{self._status}")
+        else:
+            stream.write(f"{CLEAR if self._status else ''}{line}\n{self._status}")
+        stream.flush()
 
     def end(self) -> None:
         """Ends the status line of a terminal, so that the next program begins a line of its own."""

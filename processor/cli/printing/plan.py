@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from decimal import Decimal
 
-from processor.cli.printing.terminal import coloured
+from processor.cli.printing.output import coloured
 from processor.text import first_of, fitted_to, shortened, table_lines, visible_line, wrapped_lines
 from processor.tools.inspect.board import EntryAction, PlannedEntry
 from processor.tools.inspect.diff import ChangeGroup, DiffReport, DocumentSizes, JoinFinding, ProductDiff

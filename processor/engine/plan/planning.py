@@ -184,8 +184,7 @@ def _definitions(snapshot: stored.Snapshot, products: Iterable[stored.ProductEnt
 
 
 def stored_definition(definition: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The file of a product as the registry has it: its columns compare as they did when it was stored, whatever its entities say
-    now."""
+    """The file of a product in the registry: its columns compare as when it was stored, whatever its entities say now."""
     return {"compare": {}, **definition}
 
 
@@ -213,7 +212,7 @@ def _file_of(product: stored.ProductEntry) -> str:
 
 
 def _stored_place(file: str) -> str:
-    """The place of a problem in the registry, for the name of a file that nobody has."""
+    """The place of a problem in the registry, for the name of a file that does not exist."""
     if file == ENTITIES:
         return "entities of the registry"
     return f"product {file.removeprefix('products/').removesuffix('.json')} of the registry"

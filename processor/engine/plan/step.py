@@ -35,11 +35,11 @@ Root = tuple[str, str]
 
 
 RowKeys = tuple[Row, frozenset[JoinKey]]
-"""A row as the table has it now, and its former keys."""
+"""A row as it is in the table now, and its former keys."""
 
 
 class Touch(NamedTuple):
-    """A row that a write touched. `row`: as the table has it now; `former_keys`: the join keys that it had before;
+    """A row that a write touched. `row`: as it is in the table now; `former_keys`: the join keys that it had before;
     `changed`: the used columns that changed, None where all count as changed; `outcome`: how the write ended."""
 
     entity: str

@@ -273,7 +273,7 @@ class Decoder:
         return former if shown and former != key else None
 
     def _refuse_inside(self, row: Mapping[str, Value]) -> None:
-        """Refuses a value that holds the placeholder inside: nobody can tell which value belongs there."""
+        """Refuses a value that holds the placeholder inside: the value that belongs there is unknown."""
         for name, value in row.items():
             if type(value) in (list, dict) and self._placeholder.is_inside(value):
                 reason = f"column {name!r} holds {self.entity.unavailable!r} inside: the source did not send a part of the value"

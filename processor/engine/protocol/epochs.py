@@ -6,7 +6,7 @@ versions (epoch, offset) keep rising for every key. The epochs of an entity rise
 
 `Committed` says which records batches have committed: only what a committed batch wrote is published for sure (rule 3).
 
-The checkpoint says how far the stream has read each partition, and where it began. Below its begin nobody knows: an earlier
+The checkpoint says how far the stream has read each partition, and where it began. Below its begin all is unknown: an earlier
 checkpoint, a former incarnation of the topic or a former topic of the entity may have had a batch that wrote rows and then
 crashed. A row of such a record counts as not published. Its next change costs one more write, and finds its documents again.
 
@@ -201,7 +201,7 @@ def _stretches(epochs: Epochs, partition: Partition, position: int) -> Iterator[
 
 
 class TopicEnds(NamedTuple):
-    """A topic as the broker has it: the id of its incarnation, and where each partition begins and ends."""
+    """A topic at the broker: the id of its incarnation, and where each partition begins and ends."""
 
     id: str
     marks: Mapping[int, tuple[int, int]]

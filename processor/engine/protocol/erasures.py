@@ -141,7 +141,7 @@ _NO_VERSION = encode_version(0, 0, 0)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasedRow:
     """An erased row. `before`: as it was, None where the table had none. `opened`: the change that the step opened, and that
-    settling closes. `row`: as the table has it now."""
+    settling closes. `row`: as it is in the table now."""
 
     before: Row | None
     row: Row

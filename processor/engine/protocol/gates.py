@@ -105,7 +105,7 @@ class SeenTransactions:
 
 
 def adopt_plan(held: HeldRoots, plan: Plan, now: float) -> list[Delete]:
-    """Continues with the gates of a plan; returns the deletes of items that nobody needs any more."""
+    """Continues with the gates of a plan; returns the deletes of items that are no longer needed."""
     active = {name: one for name, one in plan.products.items() if not one.paused}
     gates = {name: one.gate for name, one in active.items()}
     topics = {name: topics_of(one, plan) for name, one in active.items() if one.gate.whole}

@@ -6,7 +6,8 @@ It is not enough to wait for the transactions that changed the root: a change ma
 has changed before.
 
 The table holds the same in the portions of tasks (`protocol.gate_items`), so the next start reloads it. A portion stays
-until none of its roots waits, and nobody needs its records of transactions. A round of its own publishes the roots that may go.
+until none of its roots waits, and its records of transactions are no longer needed. A round of its own publishes the roots
+that may go.
 """
 
 from collections import Counter
@@ -24,6 +25,7 @@ from processor.engine.protocol.pending import Moment, Turn, Turns, split
 from processor.engine.protocol.source_transactions import OpenTransaction, SourceTransactions, StartGate
 from processor.language.product.product import Gate
 from processor.values.source_transaction import TransactionEnd
+from statestore.items import key_of_item
 from statestore.keys import Key
 from statestore.store import Delete, Item, Write
 
@@ -113,7 +115,7 @@ class HeldRoots:
         self._notes = ReleaseNotes(run=self.run)
 
     def reload(self, items: Iterable[Item], now: float, date: float) -> list[Delete]:
-        """Takes what earlier runs left in the items of `PARTITION`; returns the deletes of those that nobody needs."""
+        """Takes what earlier runs left in the items of `PARTITION`; returns the deletes of those that are no longer needed."""
         items = list(items)
         self._notes.reload(items, now, date)
         self._closed.reload(items)
@@ -127,6 +129,16 @@ class HeldRoots:
             held.since, held.reloaded = held.touched, True  # its portions before the last may be of earlier messages
         if self.run > 1:
             self.start = StartGate(until=now + self.longest, patient_until=inf)
+        self._look(now)
+        return unused
+
+    def reload_later(self, items: Iterable[Item], now: float, date: float) -> list[Delete]:
+        """Takes the portions that a zombie of an earlier run left in `PARTITION` after `reload`: its walk or its fan-out may have
+        passed their roots. Returns the deletes of those that nobody needs."""
+        own = f"held#{self.run:010d}."
+        later = [one for one in items if one["SK"] < own and key_of_item(one) not in self._uses.counts]
+        portions = [(one.item, one.held, now - max(0.0, date - one.at)) for one in map(read_portion, later) if one]
+        unused = self._take(portions)
         self._look(now)
         return unused
 
@@ -148,7 +160,7 @@ class HeldRoots:
         return [*unused, *self.released(released, moment.now)] if released else unused
 
     def add(self, portions: Iterable[HeldPortion], now: float) -> list[Delete]:
-        """Takes durable portions of a round; returns the deletes of those that nobody needs."""
+        """Takes durable portions of a round; returns the deletes of those that are no longer needed."""
         unused = self._take([(portion.item, portion.held, now) for portion in portions])
         self._look(now)
         return unused
@@ -160,7 +172,7 @@ class HeldRoots:
         tables: Mapping[str, Iterable[str]],
         now: float,
     ) -> list[Delete]:
-        """Continues with the gates of another plan; returns the deletes of items that nobody needs any more. `tables`: of
+        """Continues with the gates of another plan; returns the deletes of items that are no longer needed. `tables`: of
         each topic of transactions, those that the job reads."""
         self.gates, self.topics = gates, topics
         self.longest = max((gate.at_most for gate in gates.values()), default=0.0)
@@ -255,7 +267,7 @@ class HeldRoots:
         return [self._notes.begin(spaced, round_, now, date)] if spaced else []
 
     def released(self, roots: Sequence[Root], now: float) -> list[Delete]:
-        """Forgets roots that a round published, or left to the backlog; returns the deletes of items that nobody needs any more.
+        """Forgets roots that a round published, or left to the backlog; returns the deletes of items that are no longer needed.
         A start may hold a root again whose portion stays: its document is then unchanged."""
         self._notes.sent(filter(self._is_spaced, roots), now)
         unused = [key for root in roots for key in self._uses.free(self.held.pop(root).items)]
@@ -275,7 +287,7 @@ class HeldRoots:
 
     def _take(self, portions: Sequence[tuple[Key, Held, float]]) -> list[Delete]:
         """Takes the portions of a round: first all their records of transactions. Each: its item, what it says, and when a task
-        left it. Returns the deletes of those that nobody needs."""
+        left it. Returns the deletes of those that are no longer needed."""
         for item, held, at in portions:
             for name, seen in held.seen.items():
                 self._closed.portions.pop(name, None)  # the connector sends it again

@@ -151,13 +151,13 @@ def identity_in(item: Item | None) -> str:
 
 
 def is_restored(item: Item | None, created: int | None) -> bool:
-    """Whether the table's item says that the table was made at another time. `created`: when it was, None where nobody knows."""
+    """Whether the table's item says that the table was made at another time. `created`: when it was, None where it is unknown."""
     noted = None if item is None else item.get("created")
     return None not in (noted, created) and noted != created
 
 
 def write_identity(identity: str, created: int | None = None) -> Write:
-    """Puts the id into a table that has none. `created`: when the table was made, None where nobody knows."""
+    """Puts the id into a table that has none. `created`: when the table was made, None where it is unknown."""
     return replace_identity(identity, created)._replace(when=Absent())
 
 

@@ -122,8 +122,8 @@ def run_key(number: int) -> Key:
 
 def read_entry(item: Item | None, number: int, earlier: int = 0) -> LedgerEntry:
     """The entry of a product in a ledger item. `earlier`: the highest sequence that the product's topic had before the product
-    published there. A root without an entry has no document, acknowledged; but where the topic had messages, nobody knows its
-    document. The sequences of each root go on above `earlier`."""
+    published there. A root without an entry has no document, acknowledged; but where the topic had messages, its
+    document is unknown. The sequences of each root go on above `earlier`."""
     packed = None if item is None else item.get(f"e{number}")
     if packed is None:
         return LedgerEntry(seq=earlier, hash=INVALIDATED) if earlier else LedgerEntry()
@@ -189,7 +189,7 @@ def end_round(run: Run, before: int) -> Write:
 
 def pack(entry: LedgerEntry) -> bytes:
     """An entry as bytes: its kind, then seq, version and mark as varints, then the digest or the topic. Raises ValueError for an
-    entry without a mark, which nobody wrote."""
+    entry without a mark, which no job wrote."""
     if entry.mark is None:
         raise ValueError("an entry without a mark is no reservation")
     kind = 3 if entry.unfit else 0 if entry.hash == NO_DOCUMENT else 1 if entry.hash == INVALIDATED else 2

@@ -68,11 +68,11 @@ class HeldSegment:
     due: float
     """When the driver settles or closes it."""
     again: bool
-    """As `DueSegment` has it."""
+    """See `DueSegment`."""
     shown: bool = False
     """Every slot showed it, and at `due` it closes."""
     seen: int = 0
-    """As `DueSegment` has it."""
+    """See `DueSegment`."""
 
     @property
     def is_left(self) -> bool:

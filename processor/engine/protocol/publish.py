@@ -54,10 +54,10 @@ class Unpublishable(NamedTuple):
 
 
 class UnfitDocument(NamedTuple):
-    """A document that does not fit its topic, and the reason of its dead letter. `new`: the dead letter went out now."""
+    """A document that does not fit its topic, and the reason of its dead letter. `letter`: it went out now, else None."""
 
     reason: str
-    new: bool
+    letter: Rejected | None
 
 
 PublishOutcome = Literal["published", "unchanged", "contended"] | Unpublishable | UnfitDocument
@@ -170,13 +170,15 @@ def publish(
         unfit = _unfit(context, document, encoded_key, seq)
         digest = (UNFIT if unfit else "") + hash_of(document.value)
         if entry.shows(digest, context.version, context.topic) and (yield from _acknowledged(task, entry)):
-            group.outcomes[context.product] = UnfitDocument(unfit.reason, new=False) if unfit else "unchanged"
+            group.outcomes[context.product] = UnfitDocument(unfit.reason, None) if unfit else "unchanged"
             continue
         topic = context.topic if digest == NO_DOCUMENT else ""
         group.entries[context.number] = reserved = LedgerEntry(seq, digest, task.mark, context.version, topic)
         if unfit:
-            group.sends.append(Send(_letter(task, context, root, encoded_key, reserved, unfit)))
-            group.outcomes[context.product] = UnfitDocument(unfit.reason, new=True)
+            letter = _letter(task, context, root, encoded_key, reserved, unfit)
+            limits = context.dead_letter_topic, context.letter_bytes, context.refused_by
+            group.sends.append(Send(reject_message(letter, *limits)))
+            group.outcomes[context.product] = UnfitDocument(unfit.reason, letter)
         else:
             group.sends.append(Send(context.message(encoded_key, document.value, seq)))
             group.outcomes[context.product] = "published"
@@ -238,7 +240,7 @@ def _unfit(context: PublishContext, document: EncodedDocument, key: bytes, seq: 
 
 def _letter(
     task: PublishTask, context: PublishContext, root: str, key: bytes, entry: LedgerEntry, unfit: _Unfit
-) -> Message:
+) -> Rejected:
     """The dead letter in place of a document: the key of its message, no value. A record has an offset, a document has its
     sequence. In place of a partition the letter has a hash of the root. Its entity is that of the root."""
     record = Record(
@@ -249,8 +251,7 @@ def _letter(
         key=key,
         value=None,
     )
-    rejected = Rejected(record=record, reason=unfit.reason, code=unfit.code, entity=task.entity)
-    return reject_message(rejected, context.dead_letter_topic, context.letter_bytes, context.refused_by)
+    return Rejected(record=record, reason=unfit.reason, code=unfit.code, entity=task.entity)
 
 
 def unpublishable(error: Exception, root: str | None) -> Unpublishable:

@@ -32,8 +32,9 @@ from processor.engine.plan.plan import EntityPlan
 from processor.engine.plan.row_image import declared_row, filled_image, image_of, refuse_stray, version_of
 from processor.engine.plan.step import OVERSIZED, RowKeys, Step
 from processor.engine.protocol.segments import OpenChange, open_change, read_changes, write_changes
-from processor.values.record import Change, Record
-from registry.model import LetterPosition
+from processor.values.dead_letters import column_of, mark_of
+from processor.values.record import Change, Record, Rejected
+from registry.model import KeptLetter, LetterPosition
 from statestore import keys
 from statestore.items import Image, JoinKey, Row, key_of_item, written_row
 from statestore.keys import Key
@@ -61,6 +62,18 @@ class ReplayReport:
 def letter_position(record: Record) -> LetterPosition:
     """The position of the record that a dead letter keeps."""
     return LetterPosition(record.topic, record.partition, record.offset, record.epoch)
+
+
+def kept_letter(rejected: Rejected, at: float) -> KeptLetter:
+    """A dead letter as the registry accounts for it. `at`: when a job refused it, in seconds since 1970."""
+    return KeptLetter(
+        place=letter_position(rejected.record),
+        mark=mark_of(rejected),
+        code=rejected.code,
+        column=column_of(rejected.reason),
+        entity=rejected.entity,
+        at=at,
+    )
 
 
 def replay_key(record: Record) -> Key:
@@ -117,8 +130,13 @@ def refuse_replay(report: ReplayReport, at: datetime) -> Write:
 
 def drop(record: Record, *, who: str, why: str, at: datetime) -> Write:
     """Records that a person dropped a dead letter, for good: no replay takes it."""
+    return drop_at(letter_position(record), who=who, why=why, at=at)
+
+
+def drop_at(place: LetterPosition, *, who: str, why: str, at: datetime) -> Write:
+    """As `drop`, by the position of the record."""
     values = {"outcome": DROPPED, "who": who, "why": why, "at": at.isoformat(timespec="seconds")}
-    return write_note(replay_key(record), values, remove=("rows", TTL))
+    return write_note(note_key(place), values, remove=("rows", TTL))
 
 
 def ended_replays(items: Iterable[Item]) -> dict[Key, str]:
@@ -148,7 +166,7 @@ def has_ended(item: Item | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedChange:
-    """How a replay ended, and the change that it opened, if any. `row`: the row as the table has it now, None where an
+    """How a replay ended, and the change that it opened, if any. `row`: the row as it is in the table now, None where an
     earlier attempt had ended the replay. `reason`: why the step refused the change."""
 
     outcome: Literal["applied", "superseded", "refused"]

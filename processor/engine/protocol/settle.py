@@ -1,6 +1,7 @@
 """Settles one open change: asks the slots that no answer to live work has shown, and finds out which roots to repeat.
 
-The evidence is an index answer without overlay that holds the row at its version or newer, in every slot of the row.
+The evidence is an index answer without overlay that holds the row at its version or newer, in every slot of the row. A slot that
+its entity has given up counts no more: products read it no more, and writes leave there what it showed.
 Absence is no evidence, so a row without a key in a slot has its own `no_key` there. Only of a deleted row that every index had
 shown, absence is evidence: an index drops it after all that it showed of it. A row that is gone from the table counts as shown.
 
@@ -12,7 +13,7 @@ old key and shows the new one together, and the newer change of the row is open 
 settle stage finds the touched roots again, and publishes them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from processor.engine.plan.step import Lookup, Step, Touch
@@ -31,15 +32,19 @@ class SettledChange:
     touch: Touch | None
 
 
-def settle(change: OpenChange) -> Step[SettledChange]:
-    """Looks whether the indexes show the row of `change`. The touch names every key that the row has or had."""
-    lacking = yield from _lacking(change, [place for place in change.places if place not in change.seen])
+def settle(change: OpenChange, entity_slots: Collection[int]) -> Step[SettledChange]:
+    """Looks whether the indexes show the row of `change`. The touch names every key that the row has or had. `entity_slots`: the
+    slots that its entity has now."""
+    unseen = [place for place in change.places if place[0] in entity_slots and place not in change.seen]
+    lacking = yield from _lacking(change, unseen)
     if not lacking and not change.again:
         return _shown(change)
     (item,) = yield (change.key,)
-    row, slots = _row_now(change, item)
+    row, row_slots = _row_now(change, item)
+    slots = tuple(place for place in row_slots if place[0] in entity_slots)
     if lacking and item is not None and change.slots and not slots:
-        yield (put_back(row, [slot for slot, _ in change.slots]),)  # refused: the next time finds the row as it is then
+        held = [slot for slot, _ in change.slots if slot in entity_slots]
+        yield (put_back(row, held),)  # refused: the next time finds the row as it is then
         slots = unproven_slots(change, slots)
     moved = [(slot, key) for slot, key in slots if lacking.get(slot, key) != key]
     if len(moved) == len(lacking) and not change.again and not (yield from _lacking(change, moved)):
@@ -70,7 +75,7 @@ def _shown(change: OpenChange) -> SettledChange:
 
 
 def _row_now(change: OpenChange, item: Item | None) -> tuple[Row, tuple[tuple[int, str], ...]]:
-    """The row of a change as the table has it, and its slots. A row that is gone keeps version and slots of the change."""
+    """The row of a change as it is in the table, and its slots. A row that is gone keeps version and slots of the change."""
     if item is None:
         gone = Row(key=change.key, version=change.version, columns=None, more={}, slots={}, pending=())
         return gone, change.slots

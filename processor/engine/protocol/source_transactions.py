@@ -28,12 +28,12 @@ from statestore.keys import Key
 
 @dataclass(slots=True, kw_only=True)
 class ReadGoal:
-    """`unread`: where the topics ended that the job has not read so far; None while nobody has said where they end."""
+    """`unread`: where the topics ended that the job has not read so far; None while their ends are unknown."""
 
     unread: dict[Partition, int] | None = None
 
     def note_topic_ends(self, ends: Mapping[Partition, int]) -> None:
-        """Takes where the topics end, if nobody has said it before."""
+        """Takes where the topics end, unless the ends are known."""
         if self.unread is None:
             self.unread = dict(ends)
 

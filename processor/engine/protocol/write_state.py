@@ -22,7 +22,7 @@ This read is weak. If its answer is old, the store refuses the write, and return
 the step reads the row again, strongly consistent.
 
 A delete of a row that every index has shown, and that has no open change, takes the row out of the indexes: each drops the
-entry, and shows no other in its place. A merge never does this, because nobody may know what the indexes have shown of its row.
+entry, and shows no other in its place. A merge never does this, because it is unknown what the indexes have shown of its row.
 A replay that outlived its run may have written the row after the run's end, so that no open change names it: the row says so
 (`Row.replayed`). Then absence proves nothing, and settling puts the marker back into the indexes.
 
@@ -70,7 +70,7 @@ class EdgedResult(Protocol):
 
     @property
     def row_keys(self) -> RowKeys | None:
-        """The row as the table has it now, and its former keys; None where the result names no row."""
+        """The row as it is in the table now, and its former keys; None where the result names no row."""
 
 
 def keep_edges(writing: Step[T], plan: EntityPlan) -> Step[T]:
@@ -102,7 +102,7 @@ IsShown = Callable[[Key], bool]
 
 
 def never_visible(_: Key) -> bool:
-    """Nobody knows what the indexes have shown of a row."""
+    """Assumes that no index shows the row yet."""
     return False
 
 
@@ -179,7 +179,7 @@ class _Writing(NamedTuple):
         """The touch of a write over the published row `old`."""
         row = written_row(image, old)
         former_keys = old.keys() - row.keys() if old is not None else frozenset()
-        # Nobody may have published what a replay wrote, so all counts as changed.
+        # What a replay wrote may be unpublished, so all counts as changed.
         changed = None if old is not None and old.replayed else _changed(self.plan, old, row)
         return Touch(self.change.entity, row, former_keys, changed, "applied")
 

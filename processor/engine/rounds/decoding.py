@@ -72,7 +72,7 @@ RowKey = tuple[Value, ...]
 def shown_keys(
     record: Record, entity: Entity, schemas: FramedReader = NO_SCHEMAS, forms: ColumnForms = NO_FORMS
 ) -> frozenset[RowKey]:
-    """Every primary key of the entity that the record shows; none where nobody can read one. `schemas`: reads framed keys and
+    """Every primary key of the entity that the record shows; none where none is readable. `schemas`: reads framed keys and
     values, whose schemas were fetched. `forms`: of the decimals whose form is settled."""
     return frozenset(_KeyReader(entity, forms).keys(record, schemas))
 
@@ -111,7 +111,7 @@ class _KeyReader(Decoder):
 
 
 def _value(record: Record, schemas: FramedReader) -> Value:
-    """The value, as far as somebody can read it; None where nobody can."""
+    """The value, as far as it is readable; else None."""
     if record.value is None:
         return None
     if schemas.framing.find(record.value, record.headers, "value") is not None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
+from time import perf_counter
 from typing import NamedTuple
 
 from processor.counts import REPLAYED_AS, Count
@@ -37,8 +38,16 @@ from processor.engine.rounds.follow_up_stages import (
     walk_stage,
 )
 from processor.engine.rounds.round import CHUNK, PublishSetup, Stage
-from processor.engine.rounds.round_counts import spending
-from processor.engine.rounds.round_runner import Executor, RoundOutcome, RoundRunner, Tasks, always_holds
+from processor.engine.rounds.round_counts import RejectWindow, account_text, spending
+from processor.engine.rounds.round_runner import (
+    Executor,
+    KeepLetters,
+    RoundOutcome,
+    RoundRunner,
+    Tasks,
+    always_holds,
+    keep_no_letters,
+)
 from processor.engine.rounds.run_progress import RunProgress
 from processor.engine.rounds.write_stage import write_stage
 from processor.environment.settings.settings import Settings
@@ -171,7 +180,8 @@ class Driver:
         before."""
         self.rounds.batch = max(batch, self.rounds.batch + 1)
         self.progress.forget(self.progress.held.begin_batch(batch or self.rounds.batch, self.clock.now()))
-        return self._round(f"batch {self.rounds.batch}", self.rounds.run_round(write_stage, records, committed))
+        began = perf_counter()
+        return self._round(f"batch {self.rounds.batch}", self.rounds.run_round(write_stage, records, committed), began)
 
     def background_work(self) -> None:
         """The work between batches: at most one round of each kind."""
@@ -201,7 +211,8 @@ class Driver:
     def repair(self, roots: Sequence[RootToRepair]) -> None:
         """Publishes the documents of roots again, also where the ledger has the same hash."""
         for first in range(0, len(roots), CHUNK):
-            self._round("repair", self.rounds.run_round(repair_stage, [roots[first : first + CHUNK]]))
+            began = perf_counter()
+            self._round("repair", self.rounds.run_round(repair_stage, [roots[first : first + CHUNK]]), began)
 
     def replay(self, letters: Iterable[DeadLetter]) -> list[ReplayReport]:
         """Replays dead letters. Background work then settles their changes, and so publishes the documents."""
@@ -225,6 +236,7 @@ class Driver:
             else:
                 self.store.write(end_replay(report.record, report.outcome))
             self.tally[f"{REPLAYED_AS}{report.outcome}"] += 1
+            self.tally[Count.REPLAYED] += 1
 
     def _moment(self) -> Moment:
         return self.progress.moment(self.rounds.number)
@@ -244,21 +256,22 @@ class Driver:
             self.tally.update(spending(self.store) - before)
             return
         is_correction = kind.work is self.progress.open_changes and not self.publishes
+        began = perf_counter()
         outcome = self.rounds.run_round(kind.stage, turn.tasks, work=kind.work, turn=turn)
-        self._round(kind.name, outcome, is_correction)
+        self._round(kind.name, outcome, began, is_correction)
         if turn.incomplete:
             self.tally[Count.RELEASED_INCOMPLETE] += turn.incomplete
 
-    def _round(self, name: str, outcome: RoundOutcome, is_correction: bool = False) -> Counter[str]:
-        """Counts a round, and shows it; returns its counts."""
+    def _round(self, name: str, outcome: RoundOutcome, began: float, is_correction: bool = False) -> Counter[str]:
+        """Counts a round, and shows it; returns its counts. `began`: a moment of `perf_counter`."""
         tally, last_letter = outcome
         if is_correction:
             tally[Count.CORRECTIONS] = tally.pop(Count.PUBLISHED, 0)
         self.tally.update(tally)
-        self.report(JobEvent(what=name.split()[0], text=name, fields=tally))
+        self.report(JobEvent(what=name.split()[0], text=name, fields=tally, seconds=perf_counter() - began))
         if last_letter:
             self.last_letter = last_letter
-            text = f"{tally[Count.DEAD_LETTERS]} dead letters, the last: {last_letter}"
+            text = f"{name}: {account_text(tally)}, the last: {last_letter}"
             self.report(JobEvent(what="dead letters", text=text, level="warning"))
         return tally
 
@@ -275,8 +288,11 @@ def make_driver(
     report: Report = no_report,
     setup: PublishSetup | None = None,
     transactions: TransactionFeed | None = None,
+    keep_letters: KeepLetters = keep_no_letters,
+    strict: bool = False,
 ) -> Driver:
-    """The driver of a run, which begins by this plan. `check_lease`: raises Fenced when another run took over."""
+    """The driver of a run, which begins by this plan. `check_lease`: raises Fenced when another run took over; `strict`: as
+    `RejectWindow` has it."""
     progress = RunProgress(
         settings=settings,
         plan=plan,
@@ -286,5 +302,12 @@ def make_driver(
         report=report,
         setup=setup or PublishSetup(),
     )
-    rounds = RoundRunner(executor=executor, progress=progress, run=run, check_lease=check_lease)
+    rounds = RoundRunner(
+        executor=executor,
+        progress=progress,
+        run=run,
+        check_lease=check_lease,
+        keep_letters=keep_letters,
+        rejects=RejectWindow(settings=settings, strict=strict),
+    )
     return Driver(progress=progress, rounds=rounds, transactions=transactions or NoTransactionFeed())

@@ -20,12 +20,13 @@ Level = Literal["info", "warning", "error"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEvent:
     """An event of a job. `what`: its kind, the same at each time; `text`: for people. `fields`: its figures, JSON values: the
-    counts of a round, or the state of the job."""
+    counts of a round, or the state of the job. `seconds`: how long a round took."""
 
     what: str
     text: str = ""
     level: Level = "info"
     fields: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 Report = Callable[[JobEvent], None]
@@ -33,7 +34,7 @@ Report = Callable[[JobEvent], None]
 
 
 def no_report(_event: JobEvent) -> None:
-    """The report of a driver whose events nobody shows."""
+    """Discards the events."""
 
 
 _STARTED = time() - monotonic()
@@ -124,22 +125,29 @@ class Troubles:
 
 
 def degraded_lines(report: Mapping[str, Any]) -> list[str]:
-    """The troubles in the report of a job, a line each for people."""
-    return [
-        _line(one["part"], one["text"], report["at"] - one["since"], one["cure"], one.get("gives_up"))
+    """The troubles in the report of a job, and its topics with too many dead letters, a line each for people."""
+    lines = [
+        _line(one["part"], one["text"], report["at"], one["since"], one["cure"], one.get("gives_up"))
         for one in report.get("troubles", ())
     ]
+    return lines + [one["text"] for one in report.get("rejects", ()) if one["text"]]
 
 
 def trouble_line(trouble: Trouble, now: float) -> str:
     """A trouble in one line, for people."""
-    return _line(trouble.part, trouble.text, now - trouble.since, trouble.cure, trouble.gives_up)
+    return _line(trouble.part, trouble.text, now, trouble.since, trouble.cure, trouble.gives_up)
 
 
-def _line(part: str, text: str, seconds: float, cure: str, gives_up: float | None) -> str:
-    lasts = f", for {duration_text(seconds)}" if seconds >= 1 else ""
-    ends = "" if gives_up is None else f"; the job gives up at {datetime.fromtimestamp(gives_up):%H:%M:%S}"
+def _line(part: str, text: str, now: float, since: float, cure: str, gives_up: float | None) -> str:
+    lasts = f", for {duration_text(now - since)}" if now - since >= 1 else ""
+    ends = "" if gives_up is None else f"; the job gives up at {_clock_time(gives_up, now)}"
     return f"{part}{lasts}: {text}{ends}: {cure}"
+
+
+def _clock_time(at: float, now: float) -> str:
+    """A time on the clock of this machine, with its date if that is not the date of `now`."""
+    one, other = datetime.fromtimestamp(at), datetime.fromtimestamp(now)
+    return f"{one:%H:%M:%S}" if one.date() == other.date() else f"{one:%Y-%m-%d %H:%M:%S}"
 
 
 class Clock(Protocol):

@@ -62,9 +62,9 @@ class RootToRepair(NamedTuple):
 
 def settle_stage(due: Iterable[DueSegment], round_: Round, runner: StepRunner) -> StageResult:
     """Settles open changes: what the indexes show of them, and the roots of those that must find them again."""
-    due = list(due)
+    due, entities = list(due), round_.plan.entities
     changes = [(one.segment.name, change) for one in due for change in one.changes()]
-    settled = list(run_in_chunks(runner, (settle(change) for _, change in changes)))
+    settled = list(run_in_chunks(runner, (settle(change, entities[change.entity].slots) for _, change in changes)))
     touches = [s.touch for s in settled if s.touch is not None]
     found = union(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
     return StageResult(
@@ -180,15 +180,15 @@ def _read(page: WalkPage, round_: Round, runner: StepRunner) -> Page:
     if page.unseen:
         return Page([], None)
     after = None if page.after is None else Key(page.pk, page.after)
-    answer = runner.store.page(page.pk, after, round_.walk_page)
+    answer = runner.store.page(page.pk, after, round_.rules.walk_page)
     while not answer.items and answer.after is not None:
-        answer = runner.store.page(page.pk, answer.after, round_.walk_page)
+        answer = runner.store.page(page.pk, answer.after, round_.rules.walk_page)
     return answer
 
 
 def _roots(page: WalkPage, answer: Page, plan: Plan, runner: StepRunner) -> list[str]:
     """The roots in a page: the rows; and of the ledger, the roots whose row is gone, or all of a retracted product. An entry
-    without a document counts too: nobody may have acknowledged its tombstone."""
+    without a document counts too: its tombstone may not be acknowledged."""
     product = plan.products[page.walk[1]]
     entity = plan.entities[product.product.root]
     if page.pk in entity.partitions():
@@ -203,8 +203,8 @@ def _roots(page: WalkPage, answer: Page, plan: Plan, runner: StepRunner) -> list
 def _emptied(page: WalkPage, answer: Page, round_: Round, runner: StepRunner) -> EmptiedPage:
     """Deletes the rows of a page that are older than the truncate, opens their changes, and finds their roots."""
     plan = round_.plan.entities[page.walk[1]]
-    goal = round_.truncates[plan.name]
-    steps = [truncate_row(item, plan, goal, expires_at=round_.expires_at) for item in answer.items]
+    goal = round_.remembered.truncates[plan.name]
+    steps = [truncate_row(item, plan, goal, expires_at=round_.rules.expires_at) for item in answer.items]
     edged = (keep_edges(step, plan) for step in steps)
     touches = [touch for touch in run_in_chunks(runner, edged) if touch is not None]
     opened = open_touched(touches if plan.slots else (), round_, f"{page.pk}.truncate", runner.store)
@@ -216,7 +216,9 @@ def _emptied(page: WalkPage, answer: Page, round_: Round, runner: StepRunner) ->
 def _refusal(filled: Iterable[FilledRow], round_: Round) -> str:
     """The reason of the first row that cannot be filled, with its key where the log may show it."""
     for row, refused in ((one.row, one.refused) for one in filled if one.refused):
-        key = f"{row.key.pk} / {row.key.sk}" if row and round_.log_values else "a row (log_values = true names it)"
+        key = (
+            f"{row.key.pk} / {row.key.sk}" if row and round_.rules.log_values else "a row (log_values = true names it)"
+        )
         return f"{key}: {refused}"
     return ""
 
@@ -251,15 +253,15 @@ CUT = (
 
 def replay_stage(letters: Iterable[DeadLetter], round_: Round, runner: StepRunner) -> StageResult:
     """Replays dead letters, which are all those to replay of their partitions; letters of one key in their order. The
-    stage refuses a letter from before `round_.oldest`, since DynamoDB may have dropped the marker of a later delete, and a
-    letter that still keeps a cut record."""
+    stage refuses a letter from before `round_.rules.oldest`, since DynamoDB may have dropped the marker of a later delete, and
+    a letter that still keeps a cut record."""
     reports: list[ReplayReport] = []
-    decoding = SettledDecode(store=runner.store, schemas=runner.schemas, forms=round_.forms)
+    decoding = SettledDecode(store=runner.store, schemas=runner.schemas, forms=round_.remembered.forms)
     entities = TopicEntities(planned.entity for planned in round_.plan.entities.values())
     changes: list[Change] = []
     for letter in letters:
         record = letter.rejected.record
-        if letter.kept_since < round_.oldest:
+        if letter.kept_since < round_.rules.oldest:
             reports.append(ReplayReport(record=record, outcome="refused", reason=TOO_OLD))
             continue
         if letter.rejected.cut is not None:
@@ -279,7 +281,7 @@ def replay_stage(letters: Iterable[DeadLetter], round_: Round, runner: StepRunne
                 reports.append(ReplayReport(record=record, outcome="refused", reason=reason, plain=plain))
             case Ignored():
                 reports.append(ReplayReport(record=record, outcome="ignored"))
-    counted, erased = split_erased(changes, round_.erased, round_.incarnations, runner.store)
+    counted, erased = split_erased(changes, round_.remembered.erased, round_.topics.incarnations, runner.store)
     of_rows = [ReplayReport(record=change.record, outcome="superseded") for change in erased]
     by_key: dict[tuple[object, ...], list[Change]] = {}
     for change in counted:
@@ -323,7 +325,7 @@ def _in_order(changes: list[Change], round_: Round) -> Step[list[ReplayReport]]:
         record, plan = change.record, round_.plan.entities[change.entity]
         note, older = note_key(letter_position(record), change.part), _older_than_truncate(change, round_)
         opens = changes_key(round_.run.number, round_.number, f"replay.{note.sk}", 0)
-        replaying = replay(older or change, plan, note=note, opens=opens, expires_at=round_.expires_at)
+        replaying = replay(older or change, plan, note=note, opens=opens, expires_at=round_.rules.expires_at)
         replayed = yield from keep_edges(replaying, plan)
         opened = ((opens, replayed.opened),) if replayed.opened is not None else ()
         outcome = "superseded" if older and replayed.outcome == "applied" else replayed.outcome
@@ -333,7 +335,7 @@ def _in_order(changes: list[Change], round_: Round) -> Step[list[ReplayReport]]:
 
 def _older_than_truncate(change: Change, round_: Round) -> Change | None:
     """The delete of the row at the last truncate of its table; None for a change after that, such as a repair."""
-    goal = round_.truncates.get(change.entity)
+    goal = round_.remembered.truncates.get(change.entity)
     if goal is None or change.seen is not None or goal.version <= version_of(change):
         return None
     epoch, partition, offset = decode_version(goal.version)

@@ -67,7 +67,7 @@ from processor.engine.rounds.events import JobEvent
 from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import KafkaError
 from processor.values.dead_letters import DeadLetter
-from registry.model import Lease, LetterOutcome, LetterPosition, ReplayRequests
+from registry.model import GONE, Lease, LetterOutcome, LetterPosition, ReplayRequests
 from statestore.items import DELETED, JoinKey, key_of_item
 from statestore.keys import Key
 
@@ -90,7 +90,7 @@ class Eraser:
         former = frozenset[JoinKey]().union(*(change.former.union(change.slots) for change in known))
         replays = notes_of_row(store.partition(REPLAY_NOTES), key)
         former = former.union(*map(noted_keys, replays))
-        expires_at = rounds.next_round().expires_at
+        expires_at = rounds.next_round().rules.expires_at
         erasing = erase(key, plan, erasure, former=former, opens=opens, expires_at=expires_at)
         (erased,) = StepRunner(store=store).run([keep_edges(erasing, plan)])
         progress.erased |= {name_of(erasure_key(entity, sk))}
@@ -133,7 +133,7 @@ class Eraser:
         store.write(write_erasure(note, known._replace(sequences={**known.sequences, **sequences})))
         gone = [key for key, some in entries.items() if all(entry.hash == NO_DOCUMENT for entry in some.values())]
         for key in gone:
-            store.write(retire_entries(key, found[key], rounds.next_round().expires_at))
+            store.write(retire_entries(key, found[key], rounds.next_round().rules.expires_at))
         ended = [
             (key, products[number], entry.seq)
             for key, some in entries.items()
@@ -148,7 +148,6 @@ MOST_LETTERS = 5_000
 """The letters that the driver holds: for more it reads the dead letter topic again."""
 AGAIN_SECONDS = 30.0
 """Between two tries to read the dead letter topic."""
-GONE = "the topic of dead letters has this letter no more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,11 +286,11 @@ class LiveReplays:
     def _end(self, portion: ReplayedPortion) -> None:
         self.driver.end_replays(portion.reports)
         self.requests.note(
-            self.lease, self.request, [_outcome_of(report, portion.reasons) for report in portion.reports]
+            self.lease, self.request, [outcome_of(report, portion.reasons) for report in portion.reports]
         )
 
 
-def _outcome_of(report: ReplayReport, reasons: Mapping[LetterPosition, str]) -> LetterOutcome:
+def outcome_of(report: ReplayReport, reasons: Mapping[LetterPosition, str]) -> LetterOutcome:
     """The outcome of a letter, without values of its record. A letter that was refused for its own reason again gets no other."""
     place = letter_position(report.record)
     is_known = report.reason == reasons.get(place)

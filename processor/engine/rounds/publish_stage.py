@@ -31,6 +31,7 @@ from processor.engine.protocol.publish import (
     publish,
     unpublishable,
 )
+from processor.engine.protocol.replays import kept_letter
 from processor.engine.rounds.round import CHUNK, LaneResult, Round
 from processor.engine.rounds.round_counts import UNKNOWN, RootTimes
 from processor.engine.rounds.step_runner import StepRunner
@@ -40,6 +41,7 @@ from processor.language.product.document import Match, Renderer, SharedLevel
 from processor.language.product.product import Product
 from processor.values.entity import Entity
 from processor.values.record import MAX_MESSAGE_BYTES
+from registry.model import KeptLetter
 
 VERSION_HEADER = "statestore.product_version"
 TOMBSTONE = EncodedDocument("", None)
@@ -63,7 +65,8 @@ def publish_lane(
     refused: dict[str, str] = {}
     limits: dict[str, int] = {}
     while True:
-        attempted = replace(round_, stopped=round_.stopped | refused.keys(), setup=round_.setup.learn(limits))
+        remembered = replace(round_.remembered, stopped=round_.remembered.stopped | refused.keys())
+        attempted = replace(round_, remembered=remembered, setup=round_.setup.learn(limits))
         attempt, runner = next_attempt(attempted)
         try:
             result = publish_stage(lane, attempt, roots, attempted, runner)
@@ -90,13 +93,14 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
     unfit: dict[Root, str] = {}
     fits: set[Root] = set()
     times: list[float] = []
+    kept: list[KeptLetter] = []
     sent: Counter[str] = Counter()
     products, todo = round_.plan.products, sorted(roots, key=itemgetter(1, 0))
     publishers = {entity: _RootPublisher(round_, entity, mark, tally, runner) for entity in _roots_of(products, todo)}
     while todo:
         end = _end_of_chunk(todo)
         chunk, todo = todo[:end], todo[end:]
-        going = [root for root in chunk if root[0] not in round_.stopped and root[0] not in failed]
+        going = [root for root in chunk if root[0] not in round_.remembered.stopped and root[0] not in failed]
         backlog.update(set(chunk).difference(going))
         together: dict[tuple[str, str], list[str]] = {}  # products that show one root publish it together
         for name, root in going:
@@ -109,7 +113,9 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
                     backlog.add((name, root))
                     continue
                 if isinstance(outcome, UnfitDocument):
-                    tally[Count.UNFIT] += outcome.new
+                    if outcome.letter is not None:
+                        tally[Count.UNFIT] += 1
+                        kept.append(kept_letter(outcome.letter, round_.date))
                     unfit[name, root] = outcome.reason
                     continue
                 tally[outcome] += 1
@@ -117,7 +123,7 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
                     publishers[entity].contended.add(root)
                     todo.append((name, root))
                     continue
-                if (name, root) in round_.unfit:
+                if (name, root) in round_.remembered.unfit:
                     fits.add((name, root))
                 if outcome == Count.PUBLISHED:
                     sent[name] += 1
@@ -135,6 +141,7 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
         backlog=frozenset(backlog | unfit.keys()),
         unfit=unfit,
         fits=frozenset(fits),
+        kept=tuple(kept),
     )
 
 
@@ -183,7 +190,7 @@ class _RootPublisher:
             entity=entity,
             mark=mark,
             runs={round_.run.number: round_.run},
-            erased=round_.erased,
+            erased=round_.remembered.erased,
             contended=self.contended,
             consistent=runner.store.consistent,
         )
@@ -205,7 +212,7 @@ class _RootPublisher:
         gone: dict[str, EncodedDocument | Unpublishable] = dict.fromkeys(names, TOMBSTONE)
         if not shown:
             return gone
-        named, tree = root if self._round.log_values else None, self._tree(shown)
+        named, tree = root if self._round.rules.log_values else None, self._tree(shown)
         try:
             top = yield from assemble_tree(self._round.plan, tree, root, self._tally)
         except Exception as error:
@@ -262,7 +269,7 @@ class _RootPublisher:
                 ),
                 earlier=round_.setup.earlier_sequences.get(name, 0),
                 limit=min(round_.setup.message_limits.get(name, MAX_MESSAGE_BYTES), MAX_MESSAGE_BYTES),
-                dead_letter_topic=round_.dead_letter_topic,
+                dead_letter_topic=round_.rules.dead_letter_topic,
                 letter_bytes=round_.setup.letter_bytes,
                 refused_by=round_.refused_by,
             )

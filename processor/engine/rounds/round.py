@@ -17,7 +17,7 @@ from typing import Any
 from processor.counts import Count
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.step import Root
-from processor.engine.protocol.epochs import Committed, Incarnations
+from processor.engine.protocol.epochs import NOTHING, Committed, Incarnations
 from processor.engine.protocol.erasures import Erased
 from processor.engine.protocol.gate_items import Held, HeldPortion, SeenRecords, TransactionName, make_portions
 from processor.engine.protocol.ledger import Run
@@ -29,9 +29,10 @@ from processor.engine.protocol.walks import TruncateGoal, WalkedPage
 from processor.engine.rounds.round_counts import AbsentCounts, RootTimes, UpdateCounts
 from processor.engine.rounds.step_runner import StepRunner
 from processor.language.product.product import OPEN
-from processor.values.dead_letters import RefusedBy
+from processor.values.dead_letters import LetterGroup, RefusedBy
 from processor.values.decimal_forms import FormNote, Forms
 from processor.values.record import MAX_MESSAGE_BYTES
+from registry.model import KeptLetter
 from statestore.store import Store
 
 CHUNK = 500
@@ -77,6 +78,55 @@ class PublishSetup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoundTopics:
+    """The topics that a round reads."""
+
+    committed: Committed = NOTHING
+    """The records of earlier batches."""
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    """How many each topic has; one where it has none."""
+    incarnations: Incarnations = field(default_factory=dict)
+    """Of the topics, by their epochs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What the job remembers from earlier rounds."""
+
+    stopped: frozenset[str] = frozenset()
+    """The products that failed."""
+    unfit: frozenset[Root] = frozenset()
+    """The roots whose last document did not fit."""
+    truncates: Mapping[str, TruncateGoal] = field(default_factory=dict)
+    """Of the entities that had one, until this round."""
+    erased: Erased = frozenset()
+    """The rows that an operator erased."""
+    forms: Forms = field(default_factory=dict)
+    """The forms of decimals, as records settled them."""
+    read_first: frozenset[str] = frozenset()
+    """The entities whose rows a task reads before it writes them."""
+    proven: frozenset[str] = frozenset()
+    """The entities of which the indexes have shown all rows that are not open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundRules:
+    """What settings and release say of a round."""
+
+    expires_at: int
+    """When DynamoDB may drop delete markers of this round, in seconds since 1970."""
+    oldest: float
+    """The time of the oldest dead letter that may be replayed, in seconds since 1970."""
+    dead_letter_topic: str
+    walk_page: int = 1
+    """The most rows of a page of a walk."""
+    log_values: bool = False
+    """Whether texts for the log may show values of rows."""
+    release: str = ""
+    """Of statestore."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
     """The facts that all tasks of a round share."""
 
@@ -88,46 +138,18 @@ class Round:
     """Of this round in the run."""
     batch: int
     """The micro-batch, for the headers of messages."""
-    committed: Committed
-    """The records of earlier batches."""
-    expires_at: int
-    """When DynamoDB may drop delete markers of this round, in seconds since 1970."""
-    oldest: float
-    """The time of the oldest dead letter that may be replayed, in seconds since 1970."""
-    dead_letter_topic: str
     setup: PublishSetup
     """What the run knows of the topics and schemas to publish to."""
-    stopped: frozenset[str]
-    """The products that failed in earlier rounds."""
-    unfit: frozenset[Root] = frozenset()
-    """The roots whose last document did not fit."""
-    partitions: Mapping[str, int] = field(default_factory=dict)
-    """How many each topic has; one where it has none."""
-    truncates: Mapping[str, TruncateGoal] = field(default_factory=dict)
-    """Of the entities that had one, until this round."""
-    walk_page: int = 1
-    """The most rows of a page of a walk."""
-    log_values: bool = False
-    """Whether texts for the log may show values of rows."""
-    erased: Erased = frozenset()
-    """The rows that an operator erased."""
-    incarnations: Incarnations = field(default_factory=dict)
-    """Of the topics, by their epochs."""
-    release: str = ""
-    """Of statestore."""
-    forms: Forms = field(default_factory=dict)
-    """The forms of decimals, as records settled them."""
-    read_first: frozenset[str] = frozenset()
-    """The entities whose rows a task reads before it writes them."""
-    proven: frozenset[str] = frozenset()
-    """The entities of which the indexes have shown all rows that are not open."""
+    rules: RoundRules
+    topics: RoundTopics = RoundTopics()
+    remembered: Remembered = Remembered()
     date: float = 0.0
     """When the round began, in seconds since 1970."""
 
     @property
     def refused_by(self) -> RefusedBy:
         """The job, as its dead letters name it."""
-        return RefusedBy(release=self.release, registry_version=self.plan.version)
+        return RefusedBy(release=self.rules.release, registry_version=self.plan.version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +179,10 @@ class StageResult:
     forms: tuple[FormNote, ...] = ()
     """The forms of decimals that the task settled, or found settled."""
     tally: Counter[str] = field(default_factory=Counter)
-    letters: Mapping[str, str] = field(default_factory=dict)
-    """The code of a reason -> the place and the reason of its last dead letter. The last of all is at the end."""
+    letters: Mapping[LetterGroup, str] = field(default_factory=dict)
+    """The place and the reason of the last dead letter of each group. The last of all is at the end."""
+    kept: tuple[KeptLetter, ...] = ()
+    """The dead letters that the task wrote, for the account of the registry."""
     updates: Mapping[str, UpdateCounts] = field(default_factory=dict)
     """The writes, by entity."""
     absent: Mapping[str, AbsentCounts] = field(default_factory=dict)
@@ -185,8 +209,10 @@ class LaneResult:
     """The roots that these products, and those that stopped earlier, did not publish, and those of documents that do not fit."""
     unfit: Mapping[Root, str] = field(default_factory=dict)
     """The roots of documents that do not fit, with the reason."""
+    kept: tuple[KeptLetter, ...] = ()
+    """The dead letters that took their places."""
     fits: frozenset[Root] = frozenset()
-    """Those of `Round.unfit` that are published now."""
+    """Those of `Remembered.unfit` that are published now."""
     limits: Mapping[str, int] = field(default_factory=dict)
     """Product -> the most bytes of a message, where its topic takes fewer than the round knew."""
     results: tuple[StageResult, ...] = ()

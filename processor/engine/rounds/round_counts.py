@@ -30,7 +30,7 @@ show takes the write units of the row again where DynamoDB refuses it. So that w
 updates are such ones. The choice needs no memory: each run measures the share again.
 
 `AbsentReport` says which declared columns the records of an entity lack: a column that the source renamed, dropped or does not
-log is null in documents, and nobody would know.
+log is null in documents, unnoticed.
 
 A record with a schema, and a record of Debezium, has each column of its table. So one such record without a column is proof. A
 plain row may leave a column out, so only a long run of rows without a column that earlier rows had is a sign.
@@ -38,21 +38,25 @@ plain row may leave a column out, so only a long run of rows without a column th
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import inf
 from time import perf_counter
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from processor.counts import DEAD_LETTERS_OF, IN_TOPIC, NULLED_OF, OUTCOMES, REQUEST, STAGE, Count, Outcome, Stage
-from processor.engine.plan.plan import Plan
+from processor.counts import IN_TOPIC, NULLED_OF, OUTCOMES, REQUEST, STAGE, Count, Outcome, Stage
 from processor.engine.plan.step import Root, Touch
-from processor.environment.settings.settings import BatchSettings
 from processor.errors import AccountError, TooManyRejects
+from processor.text import duration_text
+from processor.values.dead_letters import LetterGroup
 from processor.values.entity import AbsentChoice
 from processor.values.record import AbsentColumns, Change
 from statestore.store import Store
+
+if TYPE_CHECKING:
+    from processor.engine.plan.plan import Plan
+    from processor.environment.settings.settings import BatchSettings
 
 REASONS_SHOWN = 5
 """Reasons that the message of a stop names, the most frequent first."""
@@ -64,27 +68,184 @@ def count_records(tally: Counter[str], outcome: Outcome, topic: str, records: in
     tally[f"{outcome}{IN_TOPIC}{topic}"] += records
 
 
-def check_account(tally: Mapping[str, int], letters: Mapping[str, str], settings: BatchSettings) -> None:
-    """Raises AccountError when a record is not accounted for, TooManyRejects when the share of dead letters is above
-    its limit. `letters`: the code of a reason -> `PLACE: REASON` of one of its dead letters."""
+def account_text(tally: Mapping[str, int]) -> str:
+    """The account of records in words: every record read is in exactly one part of the sum."""
+    parts = [f"{tally[outcome]:,} {outcome}" for outcome in OUTCOMES if tally.get(outcome)]
+    return f"{tally.get(Count.READ, 0):,} read" + (f" = {' + '.join(parts)}" if parts else "")
+
+
+def check_account(
+    tally: Mapping[str, int],
+    groups: Mapping[LetterGroup, int],
+    letters: Mapping[LetterGroup, str],
+    settings: "BatchSettings",
+) -> None:
+    """Raises AccountError when a record is not accounted for, TooManyRejects when the share of dead letters is above its limit.
+    `groups`: how many dead letters each group has; `letters`: `PLACE: REASON` of one of each."""
     read, dead = tally.get(Count.READ, 0), tally.get(Count.DEAD_LETTERS, 0)
     counts = {outcome: tally.get(outcome, 0) for outcome in OUTCOMES}
     if read != sum(counts.values()):
         shown = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
         raise AccountError(f"{read} records were read, but {shown}; the batch is not committed: please report this")
     if dead > settings.max_reject_free and dead > read * settings.max_reject_share:
-        reasons = sorted(letters, key=lambda code: (-tally[f"{DEAD_LETTERS_OF}{code}"], code))
-        shown = "; ".join(
-            f"{tally[f'{DEAD_LETTERS_OF}{code}']} {code}, as {letters[code]}" for code in reasons[:REASONS_SHOWN]
+        whose = f"{dead} of {read} records of a batch are dead letters"
+        raise too_many(whose, _topic_rejects(tally, groups, letters), settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRejects:
+    """The dead letters of a topic among the records that the job read of it. `groups`: how many of each; `letters`: `PLACE:
+    REASON` of one of each. `warns`: their share is large, and `text` says so."""
+
+    topic: str
+    read: int
+    groups: Mapping[LetterGroup, int]
+    letters: Mapping[LetterGroup, str]
+    warns: bool = False
+    text: str = ""
+
+    @property
+    def dead(self) -> int:
+        """How many there are."""
+        return sum(self.groups.values())
+
+    @property
+    def largest(self) -> str:
+        """The place and the reason of a letter of the largest group."""
+        return self.letters[self._ordered[0]]
+
+    @property
+    def reasons(self) -> str:
+        """The reasons by their counts, with an example of the first."""
+        first, *others = self._ordered
+        shown = [f"{self.groups[first]} {first}, as {self.letters[first]}"]
+        shown += [f"{self.groups[group]} {group}" for group in others[: REASONS_SHOWN - 1]]
+        more = [f"{len(others) - REASONS_SHOWN + 1} other reasons"] if len(others) >= REASONS_SHOWN else []
+        return "; ".join((*shown, *more))
+
+    @property
+    def _ordered(self) -> list[LetterGroup]:
+        return sorted(self.groups, key=lambda group: (-self.groups[group], group))
+
+
+def _topic_rejects(
+    tally: Mapping[str, int], groups: Mapping[LetterGroup, int], letters: Mapping[LetterGroup, str]
+) -> list[TopicRejects]:
+    """The topics with dead letters, that with the most first."""
+    by_topic: dict[str, dict[LetterGroup, int]] = {}
+    for group, count in groups.items():
+        by_topic.setdefault(group.topic, {})[group] = count
+    found = [
+        TopicRejects(topic=topic, read=_read_of(tally, topic), groups=own, letters=letters)
+        for topic, own in by_topic.items()
+    ]
+    return sorted(found, key=lambda one: (-one.dead, one.topic))
+
+
+def _read_of(tally: Mapping[str, int], topic: str) -> int:
+    return sum(tally.get(f"{outcome}{IN_TOPIC}{topic}", 0) for outcome in OUTCOMES)
+
+
+def too_many(whose: str, topics: Sequence[TopicRejects], settings: BatchSettings) -> TooManyRejects:
+    """The error that stops the job: names every topic, its counts, and an example of each."""
+    shown = "; ".join(f"topic {one.topic}, {one.dead} of {one.read} records: {one.reasons}" for one in topics)
+    example = topics[0].largest.partition(":")[0]
+    return TooManyRejects(
+        f"{whose}, more than {LIMIT} = {settings.max_reject_share} allows: {shown}. The job does not commit the batch, and the "
+        f"next start reads it again. Look at one (`statestore dead-letters show {example}`; of `try`: in its file of dead "
+        "letters). Then correct the definitions (`statestore apply`) or the source, or raise max_reject_share"
+    )
+
+
+LIMIT: Final = "max_reject_share"
+"""The message of a stop names it."""
+SURE_LETTERS: Final = 10
+"""The share of fewer dead letters says nothing."""
+MARKS: Final = 30
+"""Marks in the length of a window."""
+
+
+class WindowMark(NamedTuple):
+    """What a part of the window counted. `read`: records by topic."""
+
+    at: float
+    read: Mapping[str, int]
+    groups: Mapping[LetterGroup, int]
+
+
+@dataclass(slots=True, kw_only=True)
+class RejectWindow:
+    """The dead letters of the last minutes, by topic: small batches may each be below the limit of a batch. `strict`: the run
+    before stopped for this reason, so this one has fewer free dead letters, and stops at once where nobody corrected the cause.
+    Only the thread of the rounds adds; others may read."""
+
+    settings: BatchSettings
+    strict: bool = False
+    marks: tuple[WindowMark, ...] = ()
+    letters: dict[LetterGroup, str] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> int:
+        """The length of the window."""
+        return self.settings.reject_window_seconds
+
+    def add(
+        self,
+        at: float,
+        tally: Mapping[str, int],
+        groups: Mapping[LetterGroup, int],
+        letters: Mapping[LetterGroup, str],
+    ) -> None:
+        """Adds a batch that ended at `at`, on the job's clock."""
+        topics = {name.partition(IN_TOPIC)[2] for name in tally if IN_TOPIC in name}
+        read = Counter({topic: _read_of(tally, topic) for topic in topics})
+        kept = [mark for mark in self.marks if mark.at > at - self.seconds]
+        if kept and at - kept[-1].at < self.seconds / MARKS:
+            last = kept.pop()
+            kept.append(WindowMark(last.at, read + Counter(last.read), Counter(groups) + Counter(last.groups)))
+        else:
+            kept.append(WindowMark(at, read, dict(groups)))
+        self.letters = {**self.letters, **letters}
+        self.marks = tuple(kept)
+
+    def topics(self, now: float) -> list[TopicRejects]:
+        """The topics with dead letters in the window, that with the most first."""
+        read, groups = Counter[str](), Counter[LetterGroup]()
+        for mark in self.marks:
+            if mark.at > now - self.seconds:
+                read.update(mark.read)
+                groups.update(mark.groups)
+        counts = {f"{Count.APPLIED}{IN_TOPIC}{topic}": count for topic, count in read.items()}
+        return [self._judged(one) for one in _topic_rejects(counts, groups, self.letters)]
+
+    def check(self, now: float, topics: Collection[str]) -> None:
+        """Raises TooManyRejects where a topic is above the limit, and is one of these: the last batch had dead letters of it."""
+        free = min(self.settings.max_reject_free, SURE_LETTERS) if self.strict else self.settings.max_reject_free
+        over = [one for one in self.topics(now) if one.dead > free and self._share_above(one, 1.0)]
+        if any(one.topic in topics for one in over):
+            dead, read = sum(one.dead for one in over), sum(one.read for one in over)
+            raise too_many(f"{dead} of {read} records {self._lately} are dead letters", over, self.settings)
+
+    def _judged(self, one: TopicRejects) -> TopicRejects:
+        if one.dead <= SURE_LETTERS or not self._share_above(one, WARN_SHARE):
+            return one
+        text = (
+            f"topic {one.topic}: {one.dead:,} of {one.read:,} records {self._lately} are dead letters "
+            f"({100 * one.dead / max(one.read, 1):.1f} %): {one.reasons}; above {self.settings.max_reject_share:.0%} and "
+            f"{self.settings.max_reject_free} of them the job stops: `statestore dead-letters list` shows them"
         )
-        more = f"; and {len(reasons) - REASONS_SHOWN} other reasons" if len(reasons) > REASONS_SHOWN else ""
-        example = letters[reasons[0]].partition(":")[0]
-        raise TooManyRejects(
-            f"{dead} of {read} records of a batch are dead letters, more than max_reject_share = {settings.max_reject_share} "
-            f"allows: {shown}{more}. The job does not commit the batch, and the next start reads it again. Look at one "
-            f"(`statestore dead-letters show {example}`; of `try`: in its file of dead letters). Then correct the definitions "
-            "(`statestore apply`) or the source, or raise max_reject_share"
-        )
+        return replace(one, warns=True, text=text)
+
+    def _share_above(self, one: TopicRejects, part: float) -> bool:
+        return one.dead > one.read * self.settings.max_reject_share * part
+
+    @property
+    def _lately(self) -> str:
+        return f"of the last {duration_text(self.seconds)}"
+
+
+WARN_SHARE: Final = 0.5
+"""The job warns from this part of the limit on."""
 
 
 def spending(store: Store) -> Counter[str]:
@@ -190,7 +351,7 @@ class UpdateCounts(NamedTuple):
         return UpdateCounts(self.writes + other.writes, self.unread + other.unread)
 
 
-def count_updates(touches: Iterable[Touch], plan: Plan) -> Mapping[str, UpdateCounts]:
+def count_updates(touches: Iterable[Touch], plan: "Plan") -> Mapping[str, UpdateCounts]:
     """The writes by entity; none of an entity without slots."""
     writes: Counter[str] = Counter()
     unread: Counter[str] = Counter()
@@ -250,7 +411,7 @@ class RowReads:
                 counts[entity] = UpdateCounts(total.writes * share, total.unread * share)
         return replace(self, counts=counts)
 
-    def entities(self, plan: Plan) -> frozenset[str]:
+    def entities(self, plan: "Plan") -> frozenset[str]:
         """The entities whose rows a task reads first."""
         return frozenset(
             name
@@ -305,7 +466,7 @@ class AbsentReport:
             kept[place] = AbsentColumn(before + count, place in sure, had)
         return AbsentReport(columns=kept, seen=self.seen | rows.keys())
 
-    def found(self, plan: Plan) -> Iterator["FoundColumn"]:
+    def found(self, plan: "Plan") -> Iterator["FoundColumn"]:
         """The columns that the source sends no more, of those that the plan's entities declare."""
         for (name, column), one in sorted(self.columns.items()):
             planned = plan.entities.get(name)

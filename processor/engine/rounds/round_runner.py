@@ -1,7 +1,7 @@
 """Runs one round, and makes durable what it leaves to later rounds.
 
     1. check the lease, and let the executor run both stages (`processor.engine.rounds.round`)
-    2. account for every record
+    2. account for every record; the registry accounts for each dead letter, which its topic has by then
     3. end the round: from then on its reservations count as acknowledged
     4. let the progress take the results (`RunProgress.take`): the work that the round leaves becomes durable
 
@@ -11,7 +11,7 @@ An executor runs the stages: here in this process. `processor.job.run.spark_exec
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from time import perf_counter
@@ -22,15 +22,27 @@ from processor.engine.protocol.epochs import NOTHING, Committed, Incarnations
 from processor.engine.protocol.ledger import Run, end_round, read_run
 from processor.engine.protocol.pending import Turn, Work
 from processor.engine.protocol.segments import SegmentGroup, group_of
+from processor.engine.rounds.events import JobEvent
 from processor.engine.rounds.publish_stage import AskLimit, publish_lane
-from processor.engine.rounds.round import LaneResult, Round, Stage, StageResult, hold_back
-from processor.engine.rounds.round_counts import RowReads, check_account, spending, stage_time
+from processor.engine.rounds.round import (
+    LaneResult,
+    Remembered,
+    Round,
+    RoundRules,
+    RoundTopics,
+    Stage,
+    StageResult,
+    hold_back,
+)
+from processor.engine.rounds.round_counts import RejectWindow, RowReads, check_account, spending, stage_time
 from processor.engine.rounds.run_progress import RunProgress
 from processor.engine.rounds.step_runner import OpenWriter, Outbox, StepRunner
-from processor.environment.settings.settings import FAN_OUT_PAGE, statestore_version
+from processor.environment.settings.settings import statestore_version
 from processor.errors import Fenced, LostWrites
+from processor.values.dead_letters import LetterGroup
 from processor.values.framing import NO_SCHEMAS, FramedReader
-from statestore.store import Refused, Store
+from registry.model import KeptLetter
+from statestore.store import PAGE, Refused, Store
 
 Tasks = Any
 """The work of a round: a sequence per task, or records in a form that the executor knows (a data frame)."""
@@ -56,14 +68,14 @@ BeginAttempt = Callable[[Round], tuple[int, Outbox]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InProcessExecutor:
     """Runs all stages in this process: the work of all tasks as one, and one lane. `begin`: begins an attempt;
-    `ask_limit`: as `publish_lane` has it. `rejects`: where dead letters go. `page`, `schemas`, `open_writer`: as the step
+    `ask_limit`: see `publish_lane`. `rejects`: where dead letters go. `page`, `schemas`, `open_writer`: as the step
     runner has them. The driver counts the requests of `store`, which it shares."""
 
     store: Store
     begin: BeginAttempt
     ask_limit: AskLimit | None = None
     rejects: Outbox | None = None
-    page: int = FAN_OUT_PAGE
+    page: int = PAGE
     schemas: FramedReader = NO_SCHEMAS
     open_writer: OpenWriter | None = None
 
@@ -103,6 +115,14 @@ HOUR = 3_600
 """Subtracted from the age that a replayed dead letter may have: the clocks of two machines differ by less."""
 
 
+KeepLetters = Callable[[Collection[KeptLetter]], None]
+"""Accounts for dead letters in the registry."""
+
+
+def keep_no_letters(_letters: Collection[KeptLetter]) -> None:
+    """The account of a driver without a registry."""
+
+
 def always_holds() -> None:
     """The lease check of a driver that shares its table with no other run."""
 
@@ -124,6 +144,8 @@ class RoundRunner:
     """The run so far."""
     check_lease: Callable[[], None] = always_holds
     """Raises Fenced when another run took over."""
+    keep_letters: KeepLetters = keep_no_letters
+    rejects: RejectWindow
     number: int = 0
     """Of the next round."""
     batch: int = -1
@@ -149,12 +171,30 @@ class RoundRunner:
         for counts in (*(lane.tally for lane in lanes), *(result.tally for result in results)):
             tally.update(counts)
         letters = dict(chain.from_iterable(result.letters.items() for result in results))
-        check_account(tally, letters, self.progress.settings)
+        refused = [letter for result in results for letter in result.kept]
+        if kept := refused + [letter for lane in lanes for letter in lane.kept]:
+            self.keep_letters(kept)
+        groups = Counter(LetterGroup(one.place.topic, one.code, one.column) for one in refused)
+        check_account(tally, groups, letters, self.progress.settings)
+        if tally[Count.READ]:
+            self._check_window(tally, groups, letters)
         self._end_round(lanes, tally)
         tally.update(self.progress.take(lanes, self.number, work, turn))
         tally.update(spending(self.progress.store) - before)
         last = [list(result.letters.values())[-1] for result in results if result.letters]
         return RoundOutcome(tally, last[-1] if last else "")
+
+    def _check_window(
+        self, tally: Mapping[str, int], groups: Mapping[LetterGroup, int], letters: Mapping[LetterGroup, str]
+    ) -> None:
+        """Raises TooManyRejects where the last minutes of a topic have too large a share of dead letters. Warns once before."""
+        now = self.progress.clock.now()
+        warned = {one.topic for one in self.rejects.topics(now) if one.warns}
+        self.rejects.add(now, tally, groups, letters)
+        for one in self.rejects.topics(now):
+            if one.warns and one.topic not in warned:
+                self.progress.report(JobEvent(what="dead letters", text=one.text, level="warning"))
+        self.rejects.check(now, {group.topic for group in groups})
 
     def run_stage(self, stage: Stage, tasks: Tasks) -> list[StageResult]:
         """One round that publishes nothing, and leaves its results to the caller."""
@@ -170,24 +210,26 @@ class RoundRunner:
             run=self.run,
             number=self.number,
             batch=max(self.batch, 0),
-            committed=committed,
-            expires_at=int(date) + settings.marker_days * DAY,
-            oldest=date - settings.marker_days * DAY + HOUR,
-            dead_letter_topic=settings.dead_letter_topic,
-            setup=progress.setup,
-            stopped=frozenset(progress.backlog.stopped),
-            unfit=frozenset(progress.unfit),
-            partitions=self.partitions,
-            truncates=progress.walks.truncates,
-            walk_page=settings.walk_page,
-            log_values=settings.log_values,
-            erased=progress.erased,
-            incarnations=self.incarnations,
-            release=statestore_version(),
-            forms=progress.forms,
             date=date,
-            read_first=frozenset() if progress.store.consistent else self.row_reads.entities(progress.plan),
-            proven=progress.walks.proven(progress.plan),
+            setup=progress.setup,
+            topics=RoundTopics(committed=committed, partitions=self.partitions, incarnations=self.incarnations),
+            remembered=Remembered(
+                stopped=frozenset(progress.backlog.stopped),
+                unfit=frozenset(progress.unfit),
+                truncates=progress.walks.truncates,
+                erased=progress.erased,
+                forms=progress.forms,
+                read_first=frozenset() if progress.store.consistent else self.row_reads.entities(progress.plan),
+                proven=progress.walks.proven(progress.plan),
+            ),
+            rules=RoundRules(
+                expires_at=int(date) + settings.marker_days * DAY,
+                oldest=date - settings.marker_days * DAY + HOUR,
+                dead_letter_topic=settings.dead_letter_topic,
+                walk_page=settings.walk_page,
+                log_values=settings.log_values,
+                release=statestore_version(),
+            ),
         )
 
     def _end_round(self, lanes: Iterable[LaneResult], tally: Mapping[str, int]) -> None:

@@ -198,7 +198,9 @@ class RunProgress:
         self.unfit = {root: reason for root, reason in self.unfit.items() if root[0] in versions}
         self._stop({name: reason for name, reason in self.setup.unready.items() if name in versions})
         self._adopt_gates()
-        self._reload_roots(self.store.partition(PARTITION))
+        items = self.store.partition(PARTITION)
+        self._reload_roots(items)
+        self.forget(self.held.reload_later(items, self.clock.now(), self.clock.date()))
 
     def _adopt_gates(self) -> None:
         """Continues with the gates of the products that the job publishes now. The roots that wait for a gate that is gone go

@@ -22,12 +22,11 @@ from typing import Any, Protocol, TypeVar
 
 from processor.engine.plan.step import Lookup, Request, Send, Step, WeakKey
 from processor.engine.protocol.segments import IndexKey, IndexObservation, OpenRow, Overlay, observations_of, open_rows
-from processor.environment.settings.settings import FAN_OUT_PAGE
 from processor.values.framing import NO_SCHEMAS, FramedReader
 from processor.values.record import Message
 from statestore.items import by_key, replace_older, version_shown
 from statestore.keys import Key
-from statestore.store import Delete, Item, Page, Query, Read, Store, Write
+from statestore.store import PAGE, Delete, Item, Page, Query, Read, Store, Write
 from statestore.writes import row_of
 
 T = TypeVar("T")
@@ -63,7 +62,7 @@ class StepRunner:
     store: Store
     outbox: Outbox | None = None
     overlays: tuple[Overlay, ...] = ()
-    page: int = FAN_OUT_PAGE
+    page: int = PAGE
     seen: dict[tuple[Key, str], str] = field(default_factory=dict)
     dropped: dict[tuple[Key, IndexKey], bool] = field(default_factory=dict)
     opened: dict[IndexKey, Sequence[tuple[Key, OpenRow]]] = field(default_factory=dict)

@@ -18,6 +18,7 @@ from processor.engine.protocol.find_roots import find_roots
 from processor.engine.protocol.gates import SeenTransactions, followed_topics
 from processor.engine.protocol.open_changes import keep_segment
 from processor.engine.protocol.pending import FoundRoots
+from processor.engine.protocol.replays import kept_letter
 from processor.engine.protocol.segments import Segment, group_of, make_segments, open_change
 from processor.engine.protocol.walks import TruncateGoal
 from processor.engine.protocol.write_state import keep_edges, never_visible, write_state
@@ -27,10 +28,11 @@ from processor.engine.rounds.round_counts import count_absent, count_nulled, cou
 from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import TruncateRefused
 from processor.values import canonical_json
-from processor.values.dead_letters import reject_message
+from processor.values.dead_letters import LetterGroup, letter_group, reject_message
 from processor.values.decimal_forms import NO_FORMS
 from processor.values.entity import Entity
 from processor.values.record import Change, Record, Rejected, Truncated
+from registry.model import KeptLetter
 from statestore.keys import Key
 from statestore.store import Store
 
@@ -47,7 +49,7 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
     decoded = list(task.changes(records))
     truncates = tuple((one.entity, version_of(one)) for one in decoded if isinstance(one, Truncated))
     decoded_changes = (one for one in decoded if isinstance(one, Change))
-    changes, erased = split_erased(decoded_changes, round_.erased, round_.incarnations, runner.store)
+    changes, erased = split_erased(decoded_changes, round_.remembered.erased, round_.topics.incarnations, runner.store)
     for change in erased:
         if not change.part:
             task.ignore(change.record, "erased")
@@ -73,6 +75,7 @@ def write_stage(records: Iterable[Record], round_: Round, runner: StepRunner) ->
         opened=opened,
         truncates=truncates,
         letters=task.letters,
+        kept=tuple(task.kept),
         forms=tuple(task.decoding.settled),
         updates=updates,
         absent=absent,
@@ -102,13 +105,14 @@ class _Task:
     decoding: SettledDecode = field(init=False)
     transactions: SeenTransactions = field(init=False)
     tally: Counter[str] = field(default_factory=Counter)
-    letters: dict[str, str] = field(default_factory=dict)
+    letters: dict[LetterGroup, str] = field(default_factory=dict)
+    kept: list[KeptLetter] = field(default_factory=list)
     first: dict[Place, int] = field(default_factory=dict)
     """The first offset that the task read of each epoch and partition."""
 
     def __post_init__(self) -> None:
         store, schemas = self.runner.store, self.runner.schemas
-        self.decoding = SettledDecode(store=store, schemas=schemas, forms=self.round_.forms)
+        self.decoding = SettledDecode(store=store, schemas=schemas, forms=self.round_.remembered.forms)
         self.transactions = SeenTransactions(followed_topics(self.round_.plan))
 
     def changes(self, records: Iterable[Record]) -> Iterator[Change | Truncated]:
@@ -167,8 +171,8 @@ class _Task:
         return written
 
     def _published(self, entity: str, place: Place) -> Published:
-        until = self.round_.truncates.get(entity, NO_TRUNCATE).since
-        return published_before(self.round_.committed, place, self.first[place], until)
+        until = self.round_.remembered.truncates.get(entity, NO_TRUNCATE).since
+        return published_before(self.round_.topics.committed, place, self.first[place], until)
 
     def _step(self, change: Change, published: Callable[[str, Place], Published]) -> Step[Touch | RefusedChange]:
         entity, record = self.round_.plan.entities[change.entity], change.record
@@ -176,9 +180,9 @@ class _Task:
             change,
             entity,
             published=published(entity.name, (record.topic, record.epoch, record.partition)),
-            expires_at=self.round_.expires_at,
-            reads=entity.name in self.round_.read_first,
-            is_shown=self._is_shown if entity.name in self.round_.proven else never_visible,
+            expires_at=self.round_.rules.expires_at,
+            reads=entity.name in self.round_.remembered.read_first,
+            is_shown=self._is_shown if entity.name in self.round_.remembered.proven else never_visible,
         )
         return keep_edges(writing, entity)
 
@@ -187,12 +191,14 @@ class _Task:
 
     def _is_erased(self, record: Record, entity: Entity | None) -> bool:
         """Whether a record that cannot be decoded came before the erasure of a row whose key it shows."""
-        if not self.round_.erased or entity is None:
+        if not self.round_.remembered.erased or entity is None:
             return False
         forms = self.decoding.forms.get(entity.name, NO_FORMS)
         shown = shown_keys(record, entity, self.runner.schemas, forms)
         changes = (Change(entity.name, key, None, record) for key in shown)
-        return bool(split_erased(changes, self.round_.erased, self.round_.incarnations, self.runner.store)[1])
+        return bool(
+            split_erased(changes, self.round_.remembered.erased, self.round_.topics.incarnations, self.runner.store)[1]
+        )
 
     def _reject(self, rejected: Rejected, counts: bool = True) -> None:
         """Keeps a dead letter. `counts`: whether the account takes its record as a dead letter: it counts by its first change."""
@@ -200,12 +206,14 @@ class _Task:
         if counts:
             count_records(self.tally, Count.DEAD_LETTERS, record.topic)
         self.tally[f"{DEAD_LETTERS_OF}{code}"] += 1
-        shown = rejected.reason if round_.log_values else rejected.plain or rejected.reason
-        self.letters.pop(code, None)  # so that the last letter of all comes last
-        self.letters[code] = f"{record.topic}/{record.partition} offset {record.offset}: {shown}"
+        shown = rejected.reason if round_.rules.log_values else rejected.plain or rejected.reason
+        group = letter_group(rejected)
+        self.letters.pop(group, None)  # so that the last letter of all comes last
+        self.letters[group] = f"{record.topic}/{record.partition} offset {record.offset}: {shown}"
         assert self.runner.outbox is not None
-        letter = reject_message(rejected, round_.dead_letter_topic, round_.setup.letter_bytes, round_.refused_by)
+        letter = reject_message(rejected, round_.rules.dead_letter_topic, round_.setup.letter_bytes, round_.refused_by)
         self.runner.outbox.send(letter)
+        self.kept.append(kept_letter(rejected, round_.date))
 
     def _count(self, written: Iterable[tuple[NetChange, Touch]]) -> None:
         counted: Counter[tuple[Outcome, str]] = Counter()
@@ -223,7 +231,7 @@ def _check_move(change: Change, round_: Round) -> Change | Rejected:
     """The change, or the dead letter of an update that moves a row to another key where each partition of the topic may have the
     changes of that key: records without a Kafka key go to any partition."""
     record = change.record
-    if record.key is not None or round_.partitions.get(record.topic, 1) == 1:
+    if record.key is not None or round_.topics.partitions.get(record.topic, 1) == 1:
         return change
     one, other = (canonical_json.dumps(list(key)) for key in (change.former or (), change.key))
     tail = (
@@ -245,7 +253,7 @@ def _check_move(change: Change, round_: Round) -> Change | Rejected:
 def _check_truncate(record: Record, entity: Entity, round_: Round) -> None:
     """Raises TruncateRefused where the job may not delete the rows. Offsets of two partitions have no common order, and a
     truncate is in one of them only."""
-    partitions = round_.partitions.get(record.topic, 1) if entity.truncate == "delete" else 1
+    partitions = round_.topics.partitions.get(record.topic, 1) if entity.truncate == "delete" else 1
     if entity.truncate != "delete" or partitions > 1:
         raise TruncateRefused(entity.name, record.topic, record.partition, record.offset, partitions)
 

@@ -6,7 +6,7 @@ their owner, which may end by `close`, by an exception or by kill -9. Detached p
 ends, and a later command finds them in the state file.
 
 An open folder is where a program that root starts as another user may enter, when its own directory is closed to that user.
-It is in the system's place for temporary files, under a name that nobody can guess. Any user may enter it, and only root may
+It is in the system's place for temporary files, under a random name. Any user may enter it, and only root may
 write to it. The reaper removes the folder when the owner was killed; else the owner does, or `local down`.
 
 The state file has the process and the endpoint of each shared part. Only its owner can read the file, because the endpoint of
@@ -315,7 +315,7 @@ class Owner:
 
     def launch(self, program: Program) -> OwnedProcess:
         """Start a program; its process ends with this owner. Raises PartError."""
-        with self._lock:  # nobody would end a process that is launched after close
+        with self._lock:  # no thread would end a process that is launched after close
             if self._closed:
                 remove_folder(program.open_folder)
                 raise PartError(program.name, "its owner is being closed", "start it again")

@@ -290,7 +290,7 @@ POSTGRES_SETTINGS = {
     "shared_buffers": "32MB",
 }
 STORE_SETTINGS = {"fsync": "on", "full_page_writes": "on", "shared_buffers": "128MB"}
-"""PostgreSQL's own defaults: a commit is as safe, and takes as long, as in a server that nobody tuned."""
+"""PostgreSQL's own defaults: a commit is as safe, and takes as long, as in an untuned server."""
 
 
 def start_postgres(

@@ -25,6 +25,7 @@ from processor.environment.stores.kind import LARGEST, setting
 from processor.environment.stores.kinds import FIRST, KINDS, StoreSettings, embedded_kind, kind_of, names, place_of
 from processor.errors import SettingError
 from processor.text import nearest
+from statestore.store import PAGE
 
 
 @cache
@@ -36,10 +37,6 @@ def statestore_version() -> str:
 def owner_name() -> str:
     """Host and process id."""
     return f"{socket.gethostname()}:{os.getpid()}"
-
-
-FAN_OUT_PAGE = 1_000
-"""Rows above one change that one round follows up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +66,10 @@ class RunSettings:
     job: str = setting("statestore", "name of the job: its lease and its transactional ids contain it")
     lease_seconds: int = setting(30, "seconds without a heartbeat after which a job counts as dead", 5)
     outage_seconds: int = setting(
-        300, "how long a running job waits for an unreachable dependency (registry, store, broker) before it ends", 0
+        43_200,
+        "how long a running job waits for an unreachable dependency (registry, store, broker) before it ends, so that its "
+        "supervisor starts it again with new addresses and secrets",
+        0,
     )
 
 
@@ -99,8 +99,13 @@ class BatchSettings:
         "", "Spark master (empty: the choice of spark-submit or of the platform, else local[2])"
     )
     batch_size: int = setting(10_000, "most records in a micro-batch", 1)
-    max_reject_share: float = setting(0.05, "the job stops at a batch with a larger share of dead letters", 0, 1)
-    max_reject_free: int = setting(100, "a batch with at most this number of dead letters never stops the job", 0)
+    max_reject_share: float = setting(
+        0.05, "the job stops where a batch, or the last minutes of a topic, have a larger share of dead letters", 0, 1
+    )
+    max_reject_free: int = setting(
+        100, "at most this number of dead letters, in a batch or in the last minutes of a topic, never stops the job", 0
+    )
+    reject_window_seconds: int = setting(600, "how long these last minutes of a topic are", 1)
     catch_up_records: int = setting(
         100_000, "a job that is further behind its topics writes rows first, and publishes each root later; 0: never", 0
     )
@@ -118,7 +123,7 @@ class SettleSettings:
     wait_seconds: float = setting(5.0, "W: longest delay that is expected of an index, or between its replicas", 0)
     settle_seconds: float = setting(5.0, "S: how long after a change the job settles it", 0)
     fan_out_page: int = setting(
-        FAN_OUT_PAGE, "rows that the fan-out of one change follows in a round; later rounds follow the rest", 1
+        PAGE, "rows that the fan-out of one change follows in a round; later rounds follow the rest", 1
     )
     walk_page: int = setting(
         500, "stored rows that a walk (a fill or a publication) takes from a partition in a round", 1
@@ -193,7 +198,7 @@ def flags_of(group: type[Any]) -> list[tuple[str, str]]:
 
 
 def mistyped_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that nobody reads, and whose names are near to that of a setting: each with the variable of that setting."""
+    """The variables that no setting reads, and whose names are near to one: each with the variable of that setting."""
     known = {ENV + name.upper() for name, _ in setting_flags()} | {ENV + "SETTINGS"}
     own = [name for name in environment if name.startswith(ENV) and name not in known]
     return {name: near for name in sorted(own) if (near := nearest(name, known, 0.9))}

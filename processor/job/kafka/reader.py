@@ -1,7 +1,7 @@
 """Reads topics: whole, single records, back from the end by pages, on from a moment, or together with a group."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -57,8 +57,11 @@ def _next(consumer: Consumer, what: str) -> Any:
     return message
 
 
-def _to_the_end(consumer: Consumer, begins: Mapping[Partition, int], what: str) -> Iterator[Record]:
-    """The records of these partitions from these offsets on, to where each ends now."""
+def _to_the_end(
+    consumer: Consumer, begins: Mapping[Partition, int], what: str, ends: dict[Partition, int] | None = None
+) -> Iterator[Record]:
+    """The records of these partitions from these offsets on, to where each ends now. Notes these `ends`, behind open transactions
+    too."""
     consumer.assign([TopicPartition(*at, offset) for at, offset in begins.items()])
     waiting = set(begins)
     while waiting:
@@ -66,7 +69,10 @@ def _to_the_end(consumer: Consumer, begins: Mapping[Partition, int], what: str) 
         if message.error() is None:
             yield record_of(message)
         else:
-            waiting.discard((message.topic(), message.partition()))
+            waiting.discard(at := (message.topic(), message.partition()))
+            if ends is not None:
+                last = consumer.get_watermark_offsets(TopicPartition(*at), cached=True)[1]
+                ends[at] = max(last, message.offset())
 
 
 def read_topic(
@@ -92,18 +98,47 @@ def read_sample(bootstrap: str, extra: Mapping[str, str], topic: str, most: int)
         return list(islice(_to_the_end(consumer, offsets, what), 10 * most))
 
 
-def read_last(
+class Tail(NamedTuple):
+    """The last committed records of a partition, among those that count. `last`: the last that a transaction may have written;
+    `loose`: those after it, in order. No transaction wrote them: it ends with a marker, which has an offset of its own, and which
+    a broker keeps while it keeps a record of the transaction
+    (github.com/apache/kafka: CleanedTransactionMetadata in LogCleaner.scala, read on 2026-11-27)."""
+
+    last: Record | None
+    loose: tuple[Record, ...]
+
+
+def tail_of(records: Iterable[Record], end: int, counts: Callable[[Record], bool]) -> Tail:
+    """The tail of a partition that ends at this offset, by its last records."""
+    last, loose, following = None, list[Record](), None
+    for record in records:
+        if loose and record.offset != following:
+            last, loose = loose[-1], []
+        loose += [record] if counts(record) else []
+        following = record.offset + 1
+    return Tail(loose[-1], ()) if loose and following != end else Tail(last, tuple(loose))
+
+
+def read_tails(
     bootstrap: str, extra: Mapping[str, str], topics: Collection[str], counts: Callable[[Record], bool] = lambda _: True
-) -> list[Record]:
-    """The last committed record of each partition of those topics that exist: among the last TAIL offsets, without the records of
-    transactions that are still open, and without those that do not count."""
+) -> list[Tail]:
+    """The tail of each partition of those topics that exist: of its last TAIL offsets, and of more where these have only loose
+    records. Without the records of transactions that are still open."""
     what = f"cannot read the topics of products at {bootstrap}"
+    tails: dict[Partition, Tail] = {}
     with _reading(bootstrap, extra, what) as consumer:
         described = consumer.list_topics(timeout=TIMEOUT).topics
-        partitions = [(name, p) for name in topics if name in described for p in described[name].partitions]
-        records = _to_the_end(consumer, dict.fromkeys(partitions, _OFFSET_TAIL - TAIL), what)
-        last = {(record.topic, record.partition): record for record in records if counts(record)}
-    return list(last.values())
+        waiting = [(name, p) for name in topics if name in described for p in described[name].partitions]
+        size = TAIL
+        while waiting:
+            ends: dict[Partition, int] = {}
+            records: dict[Partition, list[Record]] = {one: [] for one in waiting}
+            for record in _to_the_end(consumer, dict.fromkeys(waiting, _OFFSET_TAIL - size), what, ends):
+                records[record.topic, record.partition].append(record)
+            tails |= {one: tail_of(records[one], ends[one], counts) for one in waiting}
+            waiting = [one for one in waiting if tails[one].loose and not tails[one].last and size < ends[one]]
+            size *= TAIL
+    return list(tails.values())
 
 
 def read_record(bootstrap: str, extra: Mapping[str, str], topic: str, partition: int, offset: int) -> Record | None:
@@ -216,7 +251,7 @@ def _before(
 ANSWER_SECONDS: Final = 2.0
 """The longest wait for an answer about the topic: its reader waits within the queue of a job."""
 QUEUED_KILOBYTES: Final = 1024
-"""The most that the client keeps of records that nobody has asked for yet."""
+"""The most that the client keeps of records that no caller has asked for yet."""
 FETCH_MS: Final = 100
 """So long the broker holds back an answer without records: other questions wait behind it."""
 

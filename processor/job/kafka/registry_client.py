@@ -36,7 +36,7 @@ REFUSED_CURE: Final = (
 
 
 class SchemaMissing(ValueError):
-    """The registry has no such schema, or one that nobody can read records by."""
+    """The registry has no such schema, or one that reads no records."""
 
 
 class SchemaRefused(ValueError):

@@ -408,8 +408,8 @@ def landing_note(product: str, place: str, now: float) -> str:
 
 
 def landing_states(known: Iterable[KnownLanding], bootstrap: str, extra: Mapping[str, str]) -> list[LandingState]:
-    """The landings that the registry knows, and those of earlier releases that the broker knows. Without an address of a broker
-    nobody asks it. Raises KafkaError."""
+    """The landings that the registry knows, and those of earlier releases that the broker knows. Without the address of a
+    broker, only the registry is asked. Raises KafkaError."""
     return landings_of(known, group_states(bootstrap, extra, PREFIX) if bootstrap else ())
 
 

@@ -219,7 +219,7 @@ class LandingPlace:
     product: Product
     entities: Mapping[str, Entity]
     version: int
-    """Of the product; 0 where nobody knows it."""
+    """Of the product; 0 where it is unknown."""
     indexes: Sequence[str] = ()
     """The members that get an index."""
 
@@ -300,7 +300,7 @@ class _Last(NamedTuple):
 @dataclass(slots=True, kw_only=True)
 class LandingComparison:
     """`equal`: how many documents are the same. `waiting`: how many keys have a later message that has not landed. `missed`: a
-    line for each partition whose messages nobody lands here. Each other list has keys as JSON text."""
+    line for each partition whose messages no process lands here. Each other list has keys as JSON text."""
 
     equal: int = 0
     waiting: int = 0
@@ -369,7 +369,7 @@ def missed_partitions(
     runs: bool,
     sleep: Callable[[float], None],
 ) -> list[str]:
-    """A line for each partition whose messages nobody lands. `ends`: of the topic; `before`: the offsets of the target then;
+    """A line for each partition whose messages no process lands. `ends`: of the topic; `before`: the offsets of the target then;
     `offsets`: those of now; `runs`: whether a process of the landing runs. Without one, a partition is missed where others have
     landed and it never has."""
     waiting = {one: end - before.get(one, 0) for one, end in ends.items() if before.get(one, 0) < end}

@@ -30,7 +30,15 @@ from processor.counts import (
     STAGES,
     Count,
 )
-from processor.engine.rounds.round_counts import AGE_BOUNDS, AGE_BUCKETS, AGE_SUM, LAG_BOUNDS, LAG_BUCKETS, LAG_SUM
+from processor.engine.rounds.round_counts import (
+    AGE_BOUNDS,
+    AGE_BUCKETS,
+    AGE_SUM,
+    LAG_BOUNDS,
+    LAG_BUCKETS,
+    LAG_SUM,
+    SURE_LETTERS,
+)
 from processor.values.reasons import REASONS
 from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
@@ -219,6 +227,23 @@ def _events(report: Report) -> Values:
     }
 
 
+def _letters_waiting(report: Report) -> Values:
+    """No value while the registry does not say. A report of an older release has none."""
+    groups = report.get("letters_waiting")
+    if groups is None:
+        return {}
+    waiting: dict[tuple[str, ...], float] = {(topic,): 0 for topic in report["topics"]}
+    for one in groups:
+        waiting[one["topic"],] = waiting.get((one["topic"],), 0) + one["letters"]
+    return waiting
+
+
+def _dead_letter_percent(report: Report) -> Values:
+    shares = {(topic,): 0.0 for topic in report["topics"]}
+    found = (one for one in report.get("rejects", ()) if one["dead"] > SURE_LETTERS)
+    return shares | {(one["topic"],): 100 * one["dead"] / max(one["read"], 1) for one in found}
+
+
 def _ignored(report: Report) -> Values:
     found = (
         name.removeprefix(IGNORED_AS).partition(IN_TOPIC) for name in report["counts"] if name.startswith(IGNORED_AS)
@@ -328,12 +353,28 @@ METRICS = (
             "Dead letters. Reason: one of the codes of docs/dead-letters.md.",
             labels=("reason",),
             read=lambda report: {(code,): report["counts"].get(f"{DEAD_LETTERS_OF}{code}", 0) for code in REASONS},
+        ),
+        _gauge(
+            "dead_letter_percent",
+            "percent",
+            f"Dead letters among the records of a topic, of the last `reject_window_seconds`; 0 with at most {SURE_LETTERS} of "
+            "them. Above `max_reject_share` the job stops.",
+            labels=("topic",),
+            read=_dead_letter_percent,
             alarm=_alarm(
                 "dead_letters",
                 "warning",
-                "Records break their contract: `statestore dead-letters list` shows them.",
-                limit_name="dead_letters",
+                "A large share of a topic's records breaks its contract, and the job may stop: `statestore status` says which.",
+                limit=2,
+                limit_name="dead_letter_percent",
             ),
+        ),
+        _gauge(
+            "dead_letters_waiting",
+            "records",
+            "Dead letters that wait for a person, also those of earlier runs: each record once.",
+            labels=("topic",),
+            read=_letters_waiting,
         ),
         _gauge(
             "absent_columns",
@@ -646,7 +687,7 @@ def read_metrics(report: Report, metrics: Sequence[Metric] = METRICS) -> dict[st
     return {metric.name: metric.read(report) for metric in metrics}
 
 
-MOST_METRICS = MOST_VALUES = 100
+MOST_VALUES = 100
 EMF_UNITS: Final = {"seconds": "Seconds", "percent": "Percent"}
 """CloudWatch's names of the units whose values do not add up; all others are counts."""
 

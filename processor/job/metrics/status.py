@@ -9,23 +9,39 @@ A record that its producer wrote long before the job began does not wait for the
 Such a record is old, and the words say its age.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from enum import Enum
 from math import inf
 from typing import Any
 
 from processor.counts import IGNORED_AS, IN_TOPIC, NULLED_OF, Count
-from processor.engine.protocol.gates import AwaitedTransaction
+from processor.engine.rounds.events import degraded_lines
 from processor.engine.rounds.round_counts import AGE_BOUNDS, Freshness, read_freshness
 from processor.job.metrics.metrics import RETENTION_PERCENT
-from processor.text import DAY, MINUTE, duration_text
-from registry.model import JobStatus, PastRuns, ReplayRequest, RunEnd, Snapshot
+from processor.text import DAY, MINUTE, duration_text, visible_line
+from registry.model import JobStatus, PastRuns, ReplayRequest, RunEnd, Snapshot, WaitingGroup
 
 SILENT_SECONDS = 60.0
 """A living job whose report is older is wrong: it reports every 5 s."""
+GROUPS_SHOWN = 5
 OLD_SECONDS = DAY
 """A record that is older than the run by more than this is an old record."""
+
+
+class JobPhase(Enum):
+    """How far a job is. The value is for people."""
+
+    STARTS = "starts"
+    OPEN = "has taken over"
+    """It took over what earlier runs left."""
+    READS = "reads its topics"
+    WAITS = "waits for its topics"
+    RESTS = "waits for a part that does not answer"
+    """It does nothing more, and keeps its lease."""
+    ENDED = "has ended"
+    """It gave its lease back."""
 
 
 def wrong_lines(job: JobStatus) -> Iterator[str]:
@@ -33,11 +49,29 @@ def wrong_lines(job: JobStatus) -> Iterator[str]:
     if not job.alive:
         yield from _wrong_end(job)
         yield from wrong_runs(job.past)
+        yield from _ending_topics(job.report or {})
         return
     if (job.report_age or 0.0) > SILENT_SECONDS:
         silence = duration_text(job.report_age or 0.0)
         yield f"job {job.job} renews its lease, and has reported nothing for {silence}; see its log"
     yield from wrong_runs(job.past) if job.report is None else wrong_in_report(job.report)
+
+
+def amber_lines(job: JobStatus) -> list[str]:
+    """What a person should know of a job that works or rests, and is not wrong, a line each. A job that a person stopped while
+    its topics fill must start again. One that ended by itself (`--once`) starts at its time."""
+    if job.alive:
+        return degraded_lines(job.report or {})
+    filling = list(filling_topics(job.report or {}))
+    if not filling or (job.last_end is not None and job.last_end.how == "finished"):
+        return []
+    topics = "; ".join(f"{topic} {lag_text(job.report or {}, topic)}" for topic in filling)
+    return [f"job {job.job} does not run, and its topics fill: {topics}: start it again"]
+
+
+def filling_topics(report: Mapping[str, Any]) -> Iterator[str]:
+    """The topics with records that the job has yet to read, or whose lag is unknown."""
+    yield from (topic for topic, lag in report.get("topics", {}).items() if lag["records"] != 0)
 
 
 def wrong_runs(past: PastRuns) -> Iterator[str]:
@@ -171,6 +205,27 @@ def oldest_text(report: Mapping[str, Any]) -> str:
     return "unknown" if unknown_topics(report) else "none"
 
 
+def letters_json(groups: Iterable[WaitingGroup]) -> list[dict[str, Any]]:
+    """The dead letters that wait, by topic, code and column, as JSON values."""
+    return [group._asdict() for group in groups]
+
+
+def letters_text(groups: Sequence[Mapping[str, Any]] | None, now: float) -> str:
+    """How many dead letters wait, since when, and of what. None: unknown. `now`: in seconds since 1970."""
+    if groups is None:
+        return "unknown how many dead letters wait"
+    if not groups:
+        return "no dead letter waits"
+    count, oldest = sum(one["letters"] for one in groups), min(one["oldest"] for one in groups)
+    named = [
+        f"{one['letters']:,} of {one['topic']}: {one['code']}" + (f" at {one['column']}" if one["column"] else "")
+        for one in groups[:GROUPS_SHOWN]
+    ]
+    more = f", and {len(groups) - GROUPS_SHOWN} other groups" if len(groups) > GROUPS_SHOWN else ""
+    wait = "dead letter waits" if count == 1 else "dead letters wait"
+    return f"{count:,} {wait}, the oldest for {duration_text(max(0.0, now - oldest))}: {', '.join(named)}{more}"
+
+
 def unknown_topics(report: Mapping[str, Any]) -> list[str]:
     """The topics whose lag is unknown: the broker does not show their ends."""
     return [topic for topic, lag in report["topics"].items() if lag["records"] is None]
@@ -217,12 +272,17 @@ def gate_lines(report: Mapping[str, Any]) -> Iterator[str]:
     has no gates."""
     for product, gate in sorted(report.get("gates", {}).items()):
         if gate["waiting"]:
-            found = gate["transaction"]
-            waits_for = f"; it waits for {AwaitedTransaction(**found).text}" if found else ""
+            waits_for = f"; it waits for {_awaited_text(found)}" if (found := gate["transaction"]) else ""
             age = duration_text(max(0.0, report["at"] - gate["since"]))
             yield f"gate of {product}: {gate['waiting']:,} documents wait, the oldest for {age}{waits_for}"
     if count := report.get("counts", {}).get(Count.RELEASED_INCOMPLETE):
         yield f"gates: {count:,} documents went out at `at_most`, perhaps with a part of a transaction (docs/gates.md)"
+
+
+def _awaited_text(transaction: Mapping[str, Any]) -> str:
+    from processor.engine.protocol.gates import AwaitedTransaction  # slow to import, and few jobs have gates
+
+    return AwaitedTransaction(**transaction).text
 
 
 def status_json(
@@ -258,9 +318,39 @@ def requests_json(requests: Sequence[ReplayRequest]) -> list[Mapping[str, object
             "request": one.number,
             "who": one.who,
             "why": one.why,
+            "selection": one.selection,
             "at": one.at.isoformat(),
             "letters": one.letters,
             "ended": one.ended,
         }
         for one in requests
     ]
+
+
+def request_lines(requests: Sequence[ReplayRequest]) -> Iterator[str]:
+    """The requests that wait, a line each."""
+    for one in requests:
+        yield visible_line(
+            f"request {one.number} of {one.who}{_words(one)} since {one.at.astimezone():%Y-%m-%d %H:%M:%S}: the job has "
+            f"replayed {one.ended} of {one.letters} dead letters"
+        )
+
+
+def result_lines(requests: Sequence[ReplayRequest]) -> Iterator[str]:
+    """What became of requests that ended, a line each."""
+    for one in requests:
+        act = "dropped" if one.act == "drop" else "replayed"
+        counts = " + ".join(f"{count} {AGAIN.get(name, name)}" for name, count in sorted(one.outcomes.items()))
+        left = "" if one.ended == one.letters else f"; {one.letters - one.ended} left when it was withdrawn"
+        yield visible_line(
+            f"request {one.number} of {one.who}{_words(one)} {act} {one.ended} dead letters at "
+            f"{(one.ended_at or one.at).astimezone():%Y-%m-%d %H:%M:%S}" + (f" = {counts}" if counts else "") + left
+        )
+
+
+AGAIN = {"refused": "refused again"}
+
+
+def _words(one: ReplayRequest) -> str:
+    """Which letters a request names, and why."""
+    return (f" for {one.selection}" if one.selection else "") + (f" ({one.why})" if one.why else "")

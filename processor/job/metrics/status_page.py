@@ -42,7 +42,7 @@ from processor.environment.listeners import (
     plain_name,
 )
 from processor.job.metrics.metrics import METRICS, Histogram, Metric, Values, read_metrics
-from processor.job.metrics.status import document_age, gate_lines, missing_text, oldest_text, topic_text
+from processor.job.metrics.status import document_age, gate_lines, letters_text, missing_text, oldest_text, topic_text
 
 STYLE = """
 :root { color-scheme: light dark; --back: #fff; --tile: #f3f4f6; --text: #1b1f24; --soft: #57606a; --line: #d0d7de;
@@ -112,8 +112,10 @@ class RunState(NamedTuple):
     @property
     def health(self) -> tuple[HTTPStatus, str]:
         """The answer to a probe. A job that waits is well: a probe that ends it would only make its work begin again."""
-        lines = (*self.wrong, *(f"degraded: {line}" for line in self.degraded))
-        return HTTPStatus.SERVICE_UNAVAILABLE if self.wrong else HTTPStatus.OK, "\n".join(lines) or "ok"
+        lines = [*self.wrong, *(f"degraded: {line}" for line in self.degraded)] or ["ok"]
+        if self.report is not None and (letters := self.report.get("letters_waiting")):
+            lines.append(letters_text(letters, self.report["at"]))
+        return HTTPStatus.SERVICE_UNAVAILABLE if self.wrong else HTTPStatus.OK, "\n".join(lines)
 
 
 class Pages(NamedTuple):
@@ -173,12 +175,17 @@ def _tiles(report: Mapping[str, Any]) -> str:
         "documents/s": f"{report['documents_per_second']:g}",
         "latency p50, p99": _latency(report["counts"]),
         "oldest unpublished": oldest_text(report),
-        "dead letters": f"{report['dead_letters']:,}",
+        "dead letters that wait": _letters(report),
         "last batch": f"{batch['records']:,} → {batch['documents']:,}" if batch else "none",
     }
     return (
         '<div class="tiles">' + "".join(f"<div>{name}<b>{value}</b></div>" for name, value in tiles.items()) + "</div>"
     )
+
+
+def _letters(report: Mapping[str, Any]) -> str:
+    groups = report.get("letters_waiting")
+    return "unknown" if groups is None else f"{sum(one['letters'] for one in groups):,}"
 
 
 def _latency(counts: Mapping[str, int]) -> str:
@@ -216,7 +223,9 @@ def _notes(report: Mapping[str, Any]) -> Iterable[str]:
     for topic in report["missing_topics"]:
         yield f"topic {topic}: {missing_text(report, topic)}"
     if report["last_dead_letter"]:
-        yield f"the last dead letter: {report['last_dead_letter']}"
+        yield f"the last dead letter of this run: {report['last_dead_letter']}"
+    if report.get("letters_waiting"):
+        yield letters_text(report["letters_waiting"], report["at"])
 
 
 def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

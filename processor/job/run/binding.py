@@ -18,7 +18,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from processor.engine.plan.plan import Plan, ProductPlan, root_of
@@ -35,6 +35,7 @@ from processor.engine.protocol.identity import (
     is_restored,
     ledgers_in,
     lost_registry,
+    read_published_topics,
     read_sequences,
     write_identity,
 )
@@ -62,7 +63,7 @@ from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
 from processor.errors import OwnedByAnother, SettingError
 from processor.job.kafka.admin import Admin
-from processor.job.kafka.reader import read_last, read_topic
+from processor.job.kafka.reader import read_tails, read_topic
 from processor.job.run.checkpoint import Checkpoint
 from processor.job.run.lease import fence_producers, take_table
 from processor.values.record import Message, Record, read_sequence, sequence_of
@@ -142,8 +143,9 @@ def _shown_roots(plan: Plan, product: ProductPlan, messages: Iterable[Message | 
             yield ShownRoot(root, key, number)
 
 
-def find_lost_writes(settings: Settings, plan: Plan, registry: Registry, store: Store) -> str:
-    """What the table lacks; empty where nothing proves that. Raises OwnedByAnother where the registry is older than the table."""
+def find_lost_writes(settings: Settings, plan: Plan, registry: Registry, store: Store, report: Report) -> str:
+    """What the table lacks; empty where nothing proves that. Reports forged messages. Raises OwnedByAnother where the registry is
+    older than the table."""
     binding = registry.binding()
     if not binding.table:
         return ""
@@ -154,7 +156,7 @@ def find_lost_writes(settings: Settings, plan: Plan, registry: Registry, store: 
         mark = registry.runs.mark()
         if mark.run and (lost := lost_round(mark, read_run(mark.run, store.get([key := run_key(mark.run)]).get(key)))):
             return lost
-        return _lost_message(settings, plan, store)
+        return _lost_message(settings, plan, store, report)
     except NoTable:  # `Parts.check` says more of that
         return ""
 
@@ -170,7 +172,34 @@ def _check_registry(settings: Settings, registry: Registry, store: Store) -> Non
             )
 
 
-def _lost_message(settings: Settings, plan: Plan, store: Store) -> str:
+def _lost_message(settings: Settings, plan: Plan, store: Store, report: Report) -> str:
+    """The first message in the topics of the plan's products that proves a loss. Reports those that the table lacks, and that no
+    job wrote: it writes within transactions alone."""
+    tails = _shown_tails(settings, plan)
+    written = _lost_in(chain.from_iterable(tail.written for tail in tails), plan, store)
+    if lost := next(written, None):
+        return lost[1]
+    loose = list(_lost_in(chain.from_iterable(tail.loose for tail in tails), plan, store))
+    proven = _own_topics(settings, plan, store) if loose else frozenset[str]()
+    forged: dict[str, list[ShownMessage]] = {}
+    for one, why in loose:
+        if one.product not in proven:
+            return why
+        forged.setdefault(one.product, []).append(one)
+    for product, some in forged.items():
+        text = (
+            f"product {product}: {len(some)} messages have the headers of a job, and no job wrote them: they are in no "
+            f"transaction, and the table knows nothing of them. The first is at {some[0].at}, of key {some[0].root}. They count "
+            "for nothing. No other program may write to the topic of a product; `statestore verify --repair` publishes the right "
+            "documents again"
+        )
+        report(JobEvent(what="product topic", text=text, level="warning"))
+    return ""
+
+
+def _lost_in(messages: Iterable[ShownMessage], plan: Plan, store: Store) -> Iterator[tuple[ShownMessage, str]]:
+    """The messages that the table should know and does not, each with the reason. A product that the table does not know yet has
+    none."""
     sequences = read_sequences(store.partition(SEQUENCES))
     ledgers = {name: product.ledger for name, product in plan.products.items()}
     topics = {name: product.product.topic for name, product in plan.products.items()}
@@ -179,7 +208,7 @@ def _lost_message(settings: Settings, plan: Plan, store: Store) -> str:
         for name, ledger in ledgers.items()
         if (at := (name, group_partition(ledger), topics[name])) in sequences
     }
-    shown = [one for one in _shown_messages(settings, plan) if one.product in known]
+    shown = [one for one in messages if one.product in known]
     items = {one: group_key(ledgers[one.product], one.root) for one in shown}
     notes = {one: erasure_key(ledgers[one.product].root, one.root) for one in shown}
     found = store.get({*items.values(), *notes.values()}) if shown else {}
@@ -187,12 +216,31 @@ def _lost_message(settings: Settings, plan: Plan, store: Store) -> str:
         number = ledgers[one.product].number
         erased = read_erasure(item).sequences.get(number, 0) if (item := found.get(notes[one])) else 0
         if lost := lost_message(one, read_entry(found.get(items[one]), number, known[one.product]), erased):
-            return lost
-    return ""
+            yield one, lost
 
 
-def _shown_messages(settings: Settings, plan: Plan) -> Iterator[ShownMessage]:
-    """The last message of each partition of the topics of the plan's products. A message that the product's job cannot have
+def _own_topics(settings: Settings, plan: Plan, store: Store) -> frozenset[str]:
+    """The products whose topic is the one to which the table's job published, and no copy of it. A copy in another cluster has
+    the job's own messages, and none of its transactions."""
+    noted = read_published_topics(store.partition(TOPICS))
+    topics = {name: product.product.topic for name, product in plan.products.items()}
+    present = Admin(settings.bootstrap_servers, dict(settings.kafka)).topics([*topics.values()])
+    return frozenset(
+        name
+        for name, topic in topics.items()
+        if name in noted and topic in present and (noted[name].topic, noted[name].id) == (topic, present[topic].id)
+    )
+
+
+class _ShownTail(NamedTuple):
+    """The last messages of a partition. `written`: the one that a transaction may have written; `loose`: those of none."""
+
+    written: list[ShownMessage]
+    loose: list[ShownMessage]
+
+
+def _shown_tails(settings: Settings, plan: Plan) -> list[_ShownTail]:
+    """The last messages of each partition of the topics of the plan's products. A message that the product's job cannot have
     written is no evidence."""
     products = {product.product.topic: name for name, product in plan.products.items()}
 
@@ -208,9 +256,14 @@ def _shown_messages(settings: Settings, plan: Plan) -> Iterator[ShownMessage]:
         at = f"topic {message.topic}, partition {message.partition}, offset {message.offset}"
         return ShownMessage(name, root, sequence, at)
 
-    for message in read_last(settings.bootstrap_servers, dict(settings.kafka), products, lambda one: bool(shown(one))):
-        if (one := shown(message)) is not None:
-            yield one
+    servers, kafka = settings.bootstrap_servers, dict(settings.kafka)
+    return [
+        _ShownTail(
+            [one for record in (tail.last,) if record and (one := shown(record))],
+            [one for record in tail.loose if (one := shown(record))],
+        )
+        for tail in read_tails(servers, kafka, products, lambda record: bool(shown(record)))
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

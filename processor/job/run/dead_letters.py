@@ -5,19 +5,30 @@ replay, and what became of each. The notes of replays in the table say the last.
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from time import time
 from typing import TYPE_CHECKING
 
 from processor.engine.protocol.epochs import read_epochs
-from processor.engine.protocol.replays import ended_replays, letter_position, refused_replays, replay_key
-from processor.engine.rounds.operators import RequestedLetters
+from processor.engine.protocol.replays import (
+    DROPPED,
+    PARTITION,
+    ended_replays,
+    kept_letter,
+    letter_position,
+    note_key,
+    refused_replays,
+)
+from processor.engine.rounds.events import JobEvent, Report
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError
 from processor.values.dead_letters import SMALLEST_LIMIT, DeadLetter, read_dead_letters, record_hash, rejected_record
 from processor.values.record import MAX_MESSAGE_BYTES, Message, Record
 from registry.model import LetterPosition
-from statestore.store import Item
+from statestore.keys import Key
+from statestore.store import Item, Store
 
 if TYPE_CHECKING:
+    from processor.engine.rounds.operators import RequestedLetters
     from processor.job.kafka.admin import Admin
     from registry.repository import Registry
 
@@ -49,12 +60,23 @@ def dead_letter_outcomes(letters: Sequence[DeadLetter], notes: Iterable[Item]) -
     ended, refused = ended_replays(items), refused_replays(items)
     found = []
     for letter in letters:
-        key = replay_key(letter.rejected.record)
+        key, *former = note_keys([letter])
         if key in refused:
             at, why = refused[key]
             letter = replace(letter, last_seen=max(at.timestamp(), letter.last_seen), refused_again=why)
-        found.append((letter, ended.get(key, "")))
+        dropped = (ended[one] for one in former if ended.get(one, "").startswith(DROPPED))
+        found.append((letter, ended.get(key) or next(dropped, "")))
     return found
+
+
+def note_keys(letters: Iterable[DeadLetter]) -> list[Key]:
+    """The keys of the items that say what became of the letters. A letter that a person dropped in a former epoch stays so."""
+    places = (letter_position(one.rejected.record)._replace(epoch=epoch) for one in letters for epoch in _epochs(one))
+    return [note_key(place) for place in places]
+
+
+def _epochs(letter: DeadLetter) -> tuple[int, ...]:
+    return letter.rejected.record.epoch, *letter.former
 
 
 def age(since: float) -> str:
@@ -64,6 +86,31 @@ def age(since: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds // length} {unit}"
     return f"{seconds} s"
+
+
+def fill_account(settings: Settings, registry: "Registry", admin: "Admin", store: Store, report: Report) -> None:
+    """Accounts once for the letters of releases that knew no account, and of a registry that was lost. Reads the topic only where
+    the account has never had a letter, and the topic has some."""
+    from processor.job.kafka.reader import read_topic
+
+    topic = settings.dead_letter_topic
+    try:
+        if not registry.letters.is_empty() or not any(admin.ends(topic).values()):
+            return
+        began = time()
+        found = read_dead_letters(read_topic(settings.bootstrap_servers, dict(settings.kafka), topic))
+    except KafkaError as error:  # the job may lack the right to read this topic
+        text = f"the count of dead letters that wait begins at 0, since the job cannot read the earlier ones: {error}"
+        report(JobEvent(what="dead letters", text=text, level="warning"))
+        return
+    if found:
+        settle_account(registry, dead_letter_outcomes(found, store.partition(PARTITION)), began)
+
+
+def settle_account(registry: "Registry", found: Iterable[LetterFate], began: float) -> None:
+    """Brings the account to all letters of the topic. `began`: when the reading began, in seconds since 1970."""
+    outcomes = {kept_letter(letter.rejected, letter.kept_since): fate.partition(" ")[0] for letter, fate in found}
+    registry.letters.settle(outcomes, began)
 
 
 def record_position(record: Record) -> str:
@@ -119,8 +166,9 @@ def with_whole_record(settings: Settings, letter: DeadLetter) -> DeadLetter:
     return replace(letter, rejected=replace(letter.rejected, record=whole, cut=None))
 
 
-def read_requested(settings: Settings, registry: "Registry", places: Sequence[LetterPosition]) -> RequestedLetters:
+def read_requested(settings: Settings, registry: "Registry", places: Sequence[LetterPosition]) -> "RequestedLetters":
     """The dead letters at these places, in portions: those that are still in their topic. Keeps no others in memory."""
+    from processor.engine.rounds.operators import RequestedLetters
     from processor.job.kafka.reader import read_topic
 
     wanted = frozenset(places)

@@ -37,7 +37,9 @@ from processor.engine.rounds.round_counts import stage_time
 from processor.environment.settings.settings import Settings
 from processor.errors import Stopped, StreamOutdated
 from processor.job.kafka.admin import Admin
+from processor.job.metrics.status import JobPhase
 from processor.job.run.checkpoint import Checkpoint, check_positions, prepare_checkpoint
+from processor.job.run.dead_letters import fill_account
 from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.lease import LeaseRenewal, take_over
 from processor.job.run.monitor import JobMonitor, LastBatch
@@ -142,9 +144,9 @@ class Job:
     """Where the stream continues with the topics that operators paused."""
     begins: dict[Partition, int] | None = None
     """Where the stream began; None until its first batch."""
-    doing: str = "starts"
-    """For the monitor, as `last_batch`."""
+    phase: JobPhase = JobPhase.STARTS
     last_batch: LastBatch | None = None
+    """For the monitor."""
     monitor: JobMonitor = field(init=False)
     catch_up: CatchUp = field(init=False)
     batch_troubles: BatchTroubles = field(init=False)
@@ -156,12 +158,6 @@ class Job:
     """An operator sets it."""
     turn: threading.Lock = field(default_factory=threading.Lock)
     """Of a batch, or of the work between batches."""
-    begun: bool = False
-    """The job took over what earlier runs left."""
-    rests: bool = False
-    """The job does nothing more."""
-    ended: bool = False
-    """The job gave its lease back."""
 
     def __post_init__(self) -> None:
         self.batch_troubles = BatchTroubles(troubles=self.troubles)
@@ -214,10 +210,11 @@ class Job:
     def begin(self) -> None:
         """Takes over what earlier runs left, and the registry's version: the job is ready to stream."""
         self.start()
+        fill_account(self.settings, self.registry, self.admin, self.driver.store, self.driver.report)
         self.take_version()
         self.read_positions()
         self.batch_troubles.begin()
-        self.begun = True
+        self.phase = JobPhase.OPEN
         self.driver.report(JobEvent(what="open", text="runs"))
 
     def start(self) -> None:
@@ -233,7 +230,7 @@ class Job:
     def stream(self, once: bool) -> StreamingQuery:
         """Starts the stream over the topics that exist: with the records that are there now (`once`), or for good."""
         self.fit_checkpoint()
-        self.doing = "reads its topics"
+        self.phase = JobPhase.READS
         self.read_positions()
         self.begins = None
         self.topics.streamed = self.topics.present
@@ -281,8 +278,13 @@ class Job:
     @property
     def work(self) -> int | None:
         """The number of the round that the job works at, or begins with; None while it has nothing to do."""
-        works = not self.rests and (self.turn.locked() or not self.begun)
+        works = not self.rests and (self.turn.locked() or self.phase is JobPhase.STARTS)
         return self.driver.rounds.number if works else None
+
+    @property
+    def rests(self) -> bool:
+        """Whether the job does nothing more."""
+        return self.phase in (JobPhase.RESTS, JobPhase.ENDED)
 
     @property
     def unsettled(self) -> bool:
@@ -377,7 +379,7 @@ class Job:
     def rest(self) -> None:
         """Waits for the round that still runs, and closes the store. The job does nothing more. It keeps the lease, and its
         monitor still shows what waits."""
-        self.doing, self.rests = "waits for a part that does not answer", True
+        self.phase = JobPhase.RESTS
         if self.turn.acquire(timeout=LAST_ROUND_SECONDS):
             self.turn.release()
             self.driver.transactions.close()
@@ -386,7 +388,7 @@ class Job:
     def end(self) -> None:
         """Rests, ends the monitor and the renewal, and gives the lease back. A registry that does not answer lets it expire."""
         self.rest()
-        self.ended, self.doing = True, "has ended"
+        self.phase = JobPhase.ENDED
         self.monitor.stop()
         self.renewal.stop()
         with suppress(RegistryUnreachable, RegistryBusy):

@@ -30,7 +30,7 @@ from processor.errors import KafkaError
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.metrics.metrics import EmfWriter
-from processor.job.metrics.status import ending_topics
+from processor.job.metrics.status import JobPhase, ending_topics, letters_json
 from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.lease import LeaseRenewal
 from processor.job.run.outages import BROKER, REGISTRY, SilentParts, WorkingJob, broker_away, cure_of
@@ -121,6 +121,7 @@ WORKED_SECONDS = 60.0
 """A run that ended a batch, or lived this long, has worked: the next failure is the first in a row."""
 RETENTION_SECONDS = 600.0
 """The monitor asks the broker so often for how long it keeps records."""
+LETTERS_SECONDS = 60.0
 LOOKS_PER_LINE = 2
 """A status line every 10 s."""
 JOIN_SECONDS = 10
@@ -147,8 +148,7 @@ class MonitoredJob(WorkingJob, Protocol):
     moves: EntityMoves | None
     positions: dict[Partition, int]
     left: dict[Partition, int]
-    doing: str
-    ended: bool
+    phase: JobPhase
     last_batch: LastBatch | None
 
     @property
@@ -182,6 +182,8 @@ class JobMonitor:
         self._retentions: dict[str, float] = {}
         self._retentions_due = self._began
         self._warned: set[str] = set()
+        self._letters: list[dict[str, Any]] | None = None
+        self._letters_changed, self._letters_due = 0, self._began
         self.report: dict[str, Any] | None = None
 
     def start(self) -> None:
@@ -204,6 +206,8 @@ class JobMonitor:
                 with suppress(Exception):
                     if shows:
                         self._look_at_lag()
+                with suppress(Exception):
+                    self._look_at_letters(registry)
                 with suppress(Exception):
                     through = self._job.driver.rounds.run.through  # the table has it
                     self._look_at_pauses(registry)
@@ -234,6 +238,15 @@ class JobMonitor:
                 self._retentions_due = at + RETENTION_SECONDS
                 admin = Admin(settings.bootstrap_servers, dict(settings.kafka))
                 self._retentions = admin.retentions({topic for topic, _ in unread})
+
+    def _look_at_letters(self, registry: Registry) -> None:
+        """Asks the account for the dead letters that wait: after a round that wrote or replayed some, else once a minute, since a
+        verb may have dropped some."""
+        counts, at = self._job.driver.tally, self._clock()
+        changed = sum(counts[name] for name in (Count.DEAD_LETTERS, Count.UNFIT, Count.REPLAYED))
+        if changed != self._letters_changed or at >= self._letters_due:
+            self._letters = letters_json(registry.letters.waiting())
+            self._letters_changed, self._letters_due = changed, at + LETTERS_SECONDS
 
     def _look_at_pauses(self, registry: Registry) -> None:
         """Reads who paused what, once for each version of the registry that pauses something."""
@@ -307,10 +320,10 @@ class JobMonitor:
             "statestore": statestore_version(),
             "host": socket.gethostname(),
             "pid": os.getpid(),
-            "doing": "paused" if job.paused and not job.ended else job.doing,
+            "doing": "paused" if job.paused and job.phase is not JobPhase.ENDED else job.phase.value,
             "registry_version": driver.plan.version,
             "topics": {topic: self._topic(topic, lag, now) for topic, lag in lags.items()},
-            "positions": {f"{topic}/{partition}": at for (topic, partition), at in dict(job.positions).items()},
+            "positions": {f"{topic}/{partition}": at for (topic, partition), at in self._positions.items()},
             "missing_topics": {topic: self._missing(one) for topic, one in job.topics.missing.items()},
             "no_topic": job.topics.wrong,
             "paused_topics": list(self._snapshot.paused_topics) if self._snapshot else [],
@@ -338,6 +351,11 @@ class JobMonitor:
             "refusal": follower.refusal if follower else "",
             "dead_letters": driver.tally[Count.DEAD_LETTERS],
             "last_dead_letter": driver.last_letter,
+            "letters_waiting": self._letters,
+            "rejects": [
+                {"topic": one.topic, "read": one.read, "dead": one.dead, "text": one.text}
+                for one in driver.rounds.rejects.topics(driver.clock.now())
+            ],
             "oldest_unpublished": oldest,
             "past": asdict(self._past),
             "stalled_seconds": self._stalled(reads, now),

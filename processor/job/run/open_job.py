@@ -20,6 +20,7 @@ from processor.engine.rounds.driver import Driver, make_driver
 from processor.engine.rounds.events import JobEvent, Report, SystemClock, Troubles
 from processor.engine.rounds.registry_follower import RegistryFollower
 from processor.engine.rounds.round import PublishSetup
+from processor.engine.rounds.round_counts import LIMIT
 from processor.environment.settings.resolve import open_registry, resolve_tables
 from processor.environment.settings.settings import Settings, owner_name, statestore_version
 from processor.environment.stores.kind import RetryBudget
@@ -109,7 +110,7 @@ def prepare_job(request: RunRequest) -> Job:
     with stops_cleanly(request.stopping), ExitStack() as failing:
         store = open_store(settings, RetryBudget.JOB)
         failing.callback(store.close)
-        lost = find_lost_writes(settings, request.plan, registry, store)
+        lost = find_lost_writes(settings, request.plan, registry, store, report)
         parts = Parts(settings=settings, registry=registry, store=store, adopt=request.adopt, lost=lost)
         parts.check()  # before the start of Spark, which takes seconds
         report(start_event(settings, request.plan))
@@ -164,6 +165,8 @@ def _make_job(
         check_lease=lease_check(registry, lease, request.stopping),
         report=report,
         setup=PublishSetup(letter_bytes=preparation.letter_bytes),
+        keep_letters=partial(registry.letters.keep, lease=lease),
+        strict=lease.past is not None and lease.past.failed > 0 and LIMIT in lease.past.text,
         transactions=transaction_feed(settings, open_schemas(settings.schema_registry), report),
     )
     moves = EntityMoves(registry=registry, admin=admin, now=driver.clock.now, report=report)

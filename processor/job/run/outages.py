@@ -116,7 +116,7 @@ def _ask_schema_registry(settings: Settings) -> Iterator[Callable[[], object]]:
 
 
 QUESTIONS: Mapping[str, Question] = {STORE: _ask_store, SCHEMA_REGISTRY: _ask_schema_registry}
-"""Of the parts that nobody else asks now and then."""
+"""Of the parts that no other thread asks regularly."""
 
 
 FIRST_SECONDS = 1.0

@@ -28,13 +28,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.engine.plan.planning import plan_of
 from processor.engine.protocol.epochs import entities_of, read_epochs
-from processor.engine.protocol.replays import ReplayReport
+from processor.engine.protocol.replays import ReplayReport, letter_position
 from processor.engine.rounds.events import JobEvent, Report
-from processor.engine.rounds.operators import LiveReplays
+from processor.engine.rounds.operators import LiveReplays, outcome_of
 from processor.environment.settings.resolve import open_registry
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
 from processor.errors import BoundaryError, CheckpointError, Fenced, Outage, StatestoreError, Stopped, StreamOutdated
+from processor.job.metrics.status import JobPhase
 from processor.job.run.dead_letters import portions, read_requested, with_whole_record
 from processor.job.run.feed import Feed
 from processor.job.run.job import Job
@@ -104,7 +105,7 @@ def failure_reason(job: Job, failure: Exception) -> StatestoreError:
         return failure
     try:
         job.topics.find_missing(job.readers)
-        left = job.moves.former if job.moves else {}  # nobody may record boundaries of a topic that an entity leaves
+        left = job.moves.former if job.moves else {}  # no boundary may be recorded of a topic that an entity leaves
         readers = {topic: one for topic, one in job.readers.items() if left.keys().isdisjoint(entities_of(one))}
         check_topics(job.registry, job.admin, [(topic, 0) for topic in readers], readers)
     except BoundaryError as boundary:
@@ -165,7 +166,7 @@ def begin_job(job: Job) -> None:
 def run_job(job: Job, *, once: bool) -> None:
     """Streams until no work remains (`once`), an operator stops the job, or it fails; raises the reason of a failure. A stream
     that is outdated, or that a pause of all work ended, ends the job only with `once`. Without `once`, a stream that ends by
-    itself is a failure: records would wait, and nobody would know. After an Outage the job rests, until somebody ends it."""
+    itself is a failure: records would wait unnoticed. After an Outage the job rests, until somebody ends it."""
     query: StreamingQuery | None = None
     rests = False
     job.replays = _live_replays(job)
@@ -229,7 +230,7 @@ def _wait_for_topics(job: Job, once: bool) -> bool:
             JobEvent(what="paused", text=f"all work is paused, and the job reads no topic: {cure}", level="warning")
         )
     if job.waits and not job.paused:
-        job.doing = "waits for its topics"
+        job.phase = JobPhase.WAITS
     while job.waits and not once and not job.stopping.wait(0 if job.driver.busy else 1):
         job.idle()
         job.topics.look(job.readers)
@@ -248,10 +249,10 @@ def _live_replays(job: Job) -> LiveReplays:
     )
 
 
-def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayReport]:
+def run_replays(job: Job, letters: Sequence[DeadLetter], request: int = 0) -> Iterator[ReplayReport]:
     """Replays dead letters, a portion at a time, and gives the lease back. Settles the changes of a portion, S + W at least,
-    before the next one. Yields each report once the documents are
-    published and the table records the replay. When an operator stops the job, the other letters stay as they are."""
+    before the next one. Yields each report once the documents are published, and the table and then the registry record the
+    replay, as part of this request. When an operator stops the job, the other letters stay as they are."""
     try:
         topics = sorted({letter.rejected.record.topic for letter in letters})
         job.driver.rounds.incarnations = read_epochs(job.registry.epochs(topics)).incarnations
@@ -261,6 +262,8 @@ def run_replays(job: Job, letters: Sequence[DeadLetter]) -> Iterator[ReplayRepor
             if job.stopping.is_set():
                 return
             job.driver.end_replays(reports)
+            reasons = {letter_position(one.rejected.record): one.rejected.reason for one in portion}
+            job.registry.replays.note(job.lease, request, [outcome_of(report, reasons) for report in reports])
             yield from reports
     except Stopped:
         return
@@ -328,7 +331,7 @@ def run_again(open_: Callable[[], Job], *, once: bool, stopping: Event) -> Job:
     while True:
         began = monotonic()
         try:
-            if not job.begun:
+            if job.phase is JobPhase.STARTS:
                 begin_job(job)
             run_job(job, once=once)
         except Outage as outage:
@@ -368,7 +371,7 @@ def _open_later(rests: Job, open_: Callable[[], Job], wait: OutageWait) -> Job:
 def _probe(rests: Job) -> None:
     """Asks the registry, the broker and the table whether they answer. Raises their errors, and Fenced when another run took the
     lease."""
-    if rests.ended:  # a later start failed, and gave the lease back
+    if rests.phase is JobPhase.ENDED:  # a later start failed, and gave the lease back
         rests.registry.binding()
     else:
         try:

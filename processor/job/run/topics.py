@@ -17,9 +17,11 @@ from processor.engine.plan.plan import Plan
 from processor.engine.protocol.epochs import (
     Epochs,
     Partition,
+    TopicEnds,
     entities_of,
     first_offsets,
     last_topic,
+    move_boundaries,
     next_epoch,
     read_epochs,
 )
@@ -138,7 +140,7 @@ class SourceTopics:
 
     @property
     def wrong(self) -> str:
-        """Why a person must act, empty where nobody must: none of the topics exists for a long time."""
+        """Why an operator must act, empty where none must: none of the topics exists for a long time."""
         if not self.missing or self.present:
             return ""
         seconds = self.now() - max(one.since for one in self.missing.values())
@@ -237,22 +239,33 @@ def new_boundaries(
 
 def record_boundary(registry: Registry, admin: Admin, name: str, *, who: str, why: str) -> list[EpochBoundary]:
     """Records where the next epoch of a topic begins: at the present end of each partition, or at 0 of a topic that was
-    created again, or that its entity has yet to read. An erasure learns from a boundary at an end that the broker has lost
-    records. `who`, `why`: for the history."""
-    named = [entity.name for entity in registry.snapshot().entities if entity.topic == name]
-    entities = named or [_leaving_reader(registry, name)]
-    known = registry.epochs([name], [one for one in entities if one])
-    topic = admin.topics([name]).get(name)
+    created again, or that its entities read first. An erasure learns from a boundary at an end that the broker has lost
+    records. For an entity that has yet to leave another topic, these are the boundaries of that move: the entity leaves the
+    former topic at its present end. `who`, `why`: for the history."""
+    entities = [entity.name for entity in registry.snapshot().entities if entity.topic == name]
+    entities = entities or [_leaving_reader(registry, name)]
+    readers = [entity for entity in entities if entity]
+    known = registry.epochs([name], readers)
+    entities = [one for one in entities if last_topic(known, one) == name] or entities
+    reader = entities[0]
+    last = last_topic(known, reader)
+    topics = admin.topics(sorted({name, last or name}))
+    topic = topics.get(name)
     if topic is None:
         raise BoundaryError(f"there is no topic {name}; create it first")
-    seen = {b.partition for b in known if (b.topic, b.topic_id) == (name, topic.id)}
-    entities = [one for one in entities if last_topic(known, one) == name] or entities
-    moved = last_topic(known, entities[0]) != name
-    ends = dict.fromkeys(range(topic.partitions), 0) if moved or not seen else admin.ends(name)
-    begins = {p: end if p in seen else 0 for p, end in ends.items()}
-    goes_on = frozenset() if moved else seen
-    epoch = max(next_epoch(known, entity, name) for entity in entities)
-    new = [one for entity in entities for one in boundaries_of(name, topic, entity, epoch, begins, goes_on)]
+    if last is not None and last != name:  # such an entity shares no topic
+        known = registry.epochs([name, last], readers)
+        read = max((b for b in known if b.topic == last), key=lambda b: b.epoch).topic_id
+        left = {one: found for one, found in topics.items() if one == name or found.id == read}
+        broker = {one: TopicEnds(found.id, admin.watermarks(one)) for one, found in left.items()}
+        ends = {(one, p): end for one, found in broker.items() for p, end in found.ends.items()}
+        new = move_boundaries(reader, last, name, ends, broker, known)
+    else:
+        seen = {b.partition for b in known if last and (b.topic, b.topic_id) == (name, topic.id)}
+        present = admin.ends(name) if seen else {}
+        begins = {p: present[p] if p in seen else 0 for p in range(topic.partitions)}
+        epoch = max(next_epoch(known, entity, name) for entity in entities)
+        new = [one for entity in entities for one in boundaries_of(name, topic, entity, epoch, begins, seen)]
     registry.record_epochs(new, who=who, why=why)
     return new
 

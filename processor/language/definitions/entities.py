@@ -94,7 +94,7 @@ def _read_words(nodes: Mapping[str, YamlNode], problems: Problems) -> _FileWords
 
 
 def _read_placeholder(node: YamlNode | None, problems: Problems) -> str | None:
-    """The text of `unavailable`; None where nobody says it."""
+    """The text of `unavailable`; None where it is undeclared."""
     cure = "write the connector's unavailable.value.placeholder, a text, or `hex:` with hex digits"
     text = as_text(node, f"`{UNAVAILABLE}`", cure, problems) if node else None
     if node is not None and text is not None:

@@ -419,7 +419,7 @@ class _Reader:
         return TypedNode(Built(parts=tuple(map(self._part, args[1::2])), names=tuple(keys)), "json")
 
     def _part(self, arg: ParsedExpression) -> ExpressionNode:
-        """A value of a json object or array; a column alone as the row has it."""
+        """A value of a json object or array; a column alone as it is in the row."""
         node = self.read(arg).node
         stored = isinstance(node, Call) and node.function.startswith("as stored(")
         return node.args[0] if stored and isinstance(node, Call) else node
@@ -632,7 +632,7 @@ def _apply_pair(name: str, argument: TypedNode, second: TypedNode, over: Path, m
 
 
 def _compared_distinct(name: str) -> WrongDefinition:
-    what = f"`{name}(distinct ...)` of a text that compares without case or spaces: nobody knows which spelling stays"
+    what = f"`{name}(distinct ...)` of a text that compares without case or spaces: it is unknown which spelling stays"
     return WrongDefinition(what, "write `lower(...)` or `rtrim(...)` around the text")
 
 

@@ -5,7 +5,7 @@ that the overload takes. Every other conversion needs a cast.
 
 `keep_scales` keeps the scale of decimals where an expression reads it: as text (`price::text` is 4.50), or in a quotient. A row
 keeps 4.5 of the source's 4.50. The scale of the declared type gives the zeros back. All other expressions read values only, and
-stay as they are. Where nobody knows the scale, text is refused, and a quotient counts the digits of the value.
+stay as they are. Where the scale is unknown, text is refused, and a quotient counts the digits of the value.
 
 Only text tells PostgreSQL's `timestamp` from its `timestamptz`, too: `at::timestamp::text` has no `+00`.
 """
@@ -374,19 +374,16 @@ def _list_types(args: Sequence[TypedNode]) -> str:
 
 Reader = typing.Literal["text", "quotient"] | None
 """What reads the scale of a node's value. None: nothing does."""
-_PASS: Final = (
-    "+", "-", "*", "%", "mod", "unary -", "abs", "coalesce", "greatest", "least", "case", "nullif", "to decimal",
-)  # fmt: skip
-"""Functions whose result has a scale by the scales of their decimals."""
+_PASS: Final = ("largest", "sum", "same")
+"""Of functions whose result has a scale by the scales of their decimals."""
 _WITHOUT_ZONE: Final = "without zone(timestamp)"
-_WHOLE: Final = ("round", "trunc", "floor", "ceil")
 
 
 def keep_scales(node: ExpressionNode, scope: NameScope, *, stored: bool = False) -> ExpressionNode:
     """The node, where each decimal whose scale is read has its scale. `stored`: the definition is in a registry already, and text
     that this version refuses stays the text of the value.
 
-    Raises: WrongDefinition for text of a decimal whose scale nobody knows.
+    Raises: WrongDefinition for text of a decimal of unknown scale.
     """
     return _kept(node, scope, None, stored)
 
@@ -414,7 +411,7 @@ def _kept(node: ExpressionNode, scope: NameScope, reader: Reader, stored: bool) 
             return replace(node, parts=tuple(_kept(part, scope, None, stored) for part in parts))
         case Column() if reader and (declared := _declared(node, scope)).name == "decimal" and not declared.array:
             name = write_path(node)
-            what = f"`{name}` is a decimal without a scale: nobody knows whether its text in the source is 4.5 or 4.50"
+            what = f"`{name}` is a decimal without a scale: its text in the source may be 4.5 or 4.50"
             cure = f"declare it as decimal(precision,scale), or say its digits, `round({name}, 2)`"
             return _scaled(node, declared.scale, reader, stored, what, cure)
         case Shown(path=path) if reader and node.type == "decimal":
@@ -462,16 +459,15 @@ def _text_without_zone(text: Call, moment: ExpressionNode, scope: NameScope, sto
 def _readers(call: Call, reader: Reader) -> list[Reader]:
     """What reads the scale of each argument."""
     function, args = FUNCTIONS[call.function], call.args
-    name, decimals = function.name, "decimal" in function.takes
-    if name == "to string" and decimals:
+    if function.scale == "text":
         return ["text"]
-    if name in ("/", "sqrt", "ln", "log", "exp", "power") and decimals:
+    if function.scale == "quotient":
         return [reader or "quotient"] * len(args)
-    if name not in _PASS or call.type != "decimal":
+    if function.scale not in _PASS:
         return [None] * len(args)
-    if name == "case":
+    if function.name == "case":
         return [reader if n % 2 or n == len(args) - 1 else None for n in range(len(args))]
-    return [reader, None] if name == "nullif" else [reader] * len(args)
+    return [reader, None] if function.name == "nullif" else [reader] * len(args)
 
 
 def _scaled(
@@ -483,7 +479,7 @@ def _scaled(
 
 
 def _unknown(node: ExpressionNode, reader: Reader, stored: bool, what: str, cure: str) -> ExpressionNode:
-    """A number whose scale nobody knows, as the value alone. Raises: WrongDefinition for its text."""
+    """A number of unknown scale, as the value alone. Raises: WrongDefinition for its text."""
     if reader == "text" and not stored:
         raise WrongDefinition(what, cure)
     return Call(function="without zeros(decimal)", args=(node,), type="decimal")
@@ -495,7 +491,7 @@ def _is_even(node: ExpressionNode, scope: NameScope) -> bool:
 
 
 def _fixed_scale(node: ExpressionNode, scope: NameScope) -> int | None:
-    """The scale of all values of a decimal or an int. None: it differs from row to row, or nobody knows it."""
+    """The scale of all values of a decimal or an int. None: it differs from row to row, or is unknown."""
     match node:
         case Column():
             declared = _declared(node, scope)
@@ -515,23 +511,22 @@ def _fixed_scale(node: ExpressionNode, scope: NameScope) -> int | None:
 
 
 def _scale_of_call(call: Call, scope: NameScope) -> int | None:
-    function, args = FUNCTIONS[call.function], call.args
-    name = function.name
-    if name in ("of size", "of scale") or (name in _WHOLE and len(args) > 1):
+    scale, args = FUNCTIONS[call.function].scale, call.args
+    if scale == "given":
         last = args[-1]
         return max(0, last.value) if isinstance(last, Literal) else None
-    if name in _WHOLE:
+    if scale == "whole":
         return 0
-    if name not in _PASS or not {"int", "decimal"}.issuperset(function.takes):
+    if scale not in _PASS:
         return None
     counted = [a for a, r in zip(args, _readers(call, "text"), strict=True) if r and not _is_null(a)]
     scales = [_fixed_scale(one, scope) for one in counted]
     known = [scale for scale in scales if scale is not None]
     if not known or len(known) < len(scales):
         return None
-    if name == "*":
+    if scale == "sum":
         return sum(known)
-    return max(known) if name in ("+", "-", "%", "mod") or len({*known}) == 1 else None
+    return max(known) if scale == "largest" or len({*known}) == 1 else None
 
 
 def _shown_value(path: Path, scope: NameScope) -> tuple[ExpressionNode, NameScope]:

@@ -1,8 +1,8 @@
 """Reads a product given as SQL, the query that an analyst would write, into the tree that it means (docs/definitions.md).
 
-read_query   the `select` as plain data: its tables, selected terms, conditions and order. Refuses each clause that a product
-             cannot have, and reads the trees of `sql_parser.py` without sqlglot
-read_sql     the nodes of a product file, each with its line in the query, so the readers of product files check the rest
+`_Reader` makes the `select` plain data: its tables, selected terms, conditions and order. It refuses each clause that a product
+cannot have, and reads the trees of `sql_parser.py` without sqlglot. `read_sql` makes the nodes of a product file from that, each
+with its line in the query, so the readers of product files check the rest.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,12 +61,6 @@ class SelectQuery:
     selected: tuple[tuple[str, SelectTerm], ...]
     where: tuple[SelectTerm, ...]
     order: tuple[tuple[SelectTerm, bool], ...]
-
-
-def read_query(text: str) -> SelectQuery:
-    """The query in this text. Raises: WrongDefinition, with the line, for text that is not SQL, or that no product can have."""
-    tree, exp = parse_query(text)
-    return _Reader(exp).query(tree)
 
 
 class _Reader:

@@ -1,4 +1,4 @@
-"""A document as the product's topic has it, JSON or framed Avro; the Avro schema of the documents, and its values. Pure.
+"""A document as it is in the product's topic, JSON or framed Avro; the Avro schema of the documents, and its values. Pure.
 
     an object                    a record; its namespace is the way to it, so that a new member changes no other name
     a list of rows               an array, empty by default; by a key a map
@@ -8,7 +8,7 @@
     any other decimal            string: its digits
     date                         int with logicalType date
     timestamp                    long with logicalType timestamp-micros; of a timestamp(ns) timestamp-nanos
-    json                         string: its JSON text, as Debezium has it
+    json                         string: its JSON text, as in Debezium
     undeclared columns           a map in the field `undeclared`, from the name to the JSON text
 
 So each field has a default, and a reader of another version of the product can read. Equal products have equal schemas.

@@ -572,7 +572,7 @@ class _GitHub:
         self._scripted.add_star(star, email)
 
     def _repo(self, repo: DemoRow) -> None:
-        """Writes a repository as the event has it. Its owner is the login of the event, which no rename changes."""
+        """Writes a repository as in the event. Its owner is the login of the event, which no rename changes."""
         self._email(repo["owner"])
         owner, name = repo["owner"]["login"], repo["name"]
         counts = {"star_count": repo["stargazers_count"], "fork_count": repo["forks_count"]}

@@ -51,7 +51,7 @@ def all_checks(kind: StoreKind[Any]) -> tuple[DoctorCheck, ...]:
 
 def checks_of(kind: StoreKind[Any], dead: StatestoreError | None) -> tuple[DoctorCheck, ...]:
     """The checks for a table of this kind of store. `dead`: what a command with these settings ends with, before it asks
-    anybody: the first finding. Where a secret is not in its place, nobody can ask the parts that need it."""
+    anybody: the first finding. Where a secret is not in its place, the parts that need it cannot be asked."""
     checks = all_checks(kind)
     if dead is None:
         return checks
@@ -84,7 +84,7 @@ def examine(checks: Sequence[DoctorCheck], around: CheckContext) -> Iterator[Che
 
 
 def _look(check: DoctorCheck, around: CheckContext) -> list[Finding]:
-    """The findings of a check, from a thread that nobody waits for after the time limit."""
+    """The findings of a check, from a thread that the check abandons at the time limit."""
     found: Queue[list[Finding]] = Queue()
     Thread(target=lambda: found.put(_findings(check, around)), name=check.name, daemon=True).start()
     try:

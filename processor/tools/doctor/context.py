@@ -1,20 +1,14 @@
-"""All questions that the checks ask the world. Each client is made when a check first needs it, and tries only once.
+"""The clients with which the checks ask the world. Each is made when a check first needs it, and tries only once.
 
 And the way to each part: a name without an address, a closed port, no answer and a failure of TLS are different findings.
 """
 
-import importlib.util
-import os
-import re
 import socket
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_of
@@ -32,6 +26,9 @@ if TYPE_CHECKING:
     from processor.job.kafka.admin import ClusterProbe
     from registry.repository import Registry
     from statestore.postgres.table import Durability
+
+
+Answer = TypeVar("Answer")
 
 
 class CheckContext:
@@ -78,38 +75,13 @@ class CheckContext:
 
         return ClusterProbe(self.settings.bootstrap_servers, dict(resolve_kafka(self.settings.kafka)))
 
-    def variables(self) -> Mapping[str, str]:
-        """The environment."""
-        return os.environ
+    def ask(self, question: Callable[[], Answer]) -> Answer:
+        """The answer to a question about this machine: a function in the file of its check. Tests answer by its name."""
+        return question()
 
     def now(self) -> float:
         """This machine's clock, in seconds since 1970."""
         return time()
-
-    def python(self) -> tuple[int, int]:
-        """The version of this Python."""
-        return sys.version_info[:2]
-
-    def spark(self) -> str | None:
-        """The version of the installed PySpark; None without one."""
-        found = importlib.util.find_spec("pyspark")
-        for place in (found.submodule_search_locations or []) if found else []:
-            with suppress(OSError):
-                match = re.search(r"__version__\b[^=]*= *['\"](.+?)['\"]", Path(place, "version.py").read_text())
-                return match[1] if match else None
-        return None
-
-    def java(self) -> str:
-        """The path of a Java that fits. Raises PartError."""
-        from processor.environment.programs.downloads import find_java
-
-        return find_java()
-
-    def has_connector(self) -> bool:
-        """Whether the jars of Spark's Kafka connector are on this machine. Raises PartError."""
-        from processor.environment.programs.downloads import has_spark_kafka_jars
-
-        return has_spark_kafka_jars()
 
     def reach(self, host: str, port: int) -> None:
         """Connects, and closes the connection. Raises OSError."""

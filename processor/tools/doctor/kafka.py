@@ -111,7 +111,7 @@ def check_landings(around: CheckContext) -> Iterator[Finding]:
     if not found:
         raise NothingToCheck("there is no landing")
     for one in found:
-        behind = "nobody knows how many messages" if one.behind is None else f"{one.behind:,} messages"
+        behind = "an unknown number of messages" if one.behind is None else f"{one.behind:,} messages"
         if one.processes or one.behind == 0:
             yield ok(f"{one.product} lands in {one.place}, {behind} behind")
         else:

@@ -3,9 +3,13 @@
 And the checkpoint, as far as this machine sees it without Spark; whether registry, table and checkpoint belong together.
 """
 
+import importlib.util
 import json
 import os
-from collections.abc import Iterator
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -33,10 +37,44 @@ FEWEST_MARKER_DAYS = 7
 """A dead letter waits for a person: over a weekend, and until the definitions are correct."""
 
 
+def python_version() -> tuple[int, int]:
+    """The version of this Python."""
+    return sys.version_info[:2]
+
+
+def spark_version() -> str | None:
+    """The version of the installed PySpark; None without one."""
+    found = importlib.util.find_spec("pyspark")
+    for place in (found.submodule_search_locations or []) if found else []:
+        with suppress(OSError):
+            match = re.search(r"__version__\b[^=]*= *['\"](.+?)['\"]", Path(place, "version.py").read_text())
+            return match[1] if match else None
+    return None
+
+
+def java_path() -> str:
+    """The path of a Java that fits. Raises PartError."""
+    from processor.environment.programs.downloads import find_java
+
+    return find_java()
+
+
+def has_connector() -> bool:
+    """Whether the jars of Spark's Kafka connector are on this machine. Raises PartError."""
+    from processor.environment.programs.downloads import has_spark_kafka_jars
+
+    return has_spark_kafka_jars()
+
+
+def variables() -> Mapping[str, str]:
+    """The environment."""
+    return os.environ
+
+
 @MACHINE.check("python", "the version of Python", cure="install Python 3.11")
 def check_python(around: CheckContext) -> Iterator[Finding]:
     """The version of Python, alone and with the installed Spark."""
-    version, spark = around.python(), around.spark()
+    version, spark = around.ask(python_version), around.ask(spark_version)
     shown = ".".join(map(str, version))
     if version < OLDEST_PYTHON:
         yield failure(f"Python {shown} is too old", "install Python 3.11 or newer, on the driver and on the executors")
@@ -52,7 +90,7 @@ def check_python(around: CheckContext) -> Iterator[Finding]:
 @MACHINE.check("spark", "the version of PySpark", cure="install PySpark 3.5 or 4")
 def check_spark(around: CheckContext) -> Iterator[Finding]:
     """The version of PySpark."""
-    spark = around.spark()
+    spark = around.ask(spark_version)
     if spark is None:
         cure = "pip install 'statestore[spark]' here, or run the job where the platform brings Spark"
         yield warning("PySpark is not installed: no job can start on this machine", cure)
@@ -70,14 +108,14 @@ def check_spark(around: CheckContext) -> Iterator[Finding]:
 def check_java(around: CheckContext) -> Iterator[Finding]:
     """The Java of a local Spark."""
     _need_local_spark(around)
-    yield ok(around.java())
+    yield ok(around.ask(java_path))
 
 
 @MACHINE.check("jars", "Spark's Kafka connector", cure="install a released PySpark")
 def check_jars(around: CheckContext) -> Iterator[Finding]:
     """The jars of the Kafka connector, which the first start of a local Spark fetches."""
     _need_local_spark(around)
-    if around.has_connector():
+    if around.ask(has_connector):
         yield ok("the Kafka connector of Spark is here")
     else:
         cure = "let this machine reach Maven Central once, or name another repository by IVY_SETTINGS"
@@ -89,7 +127,7 @@ def check_variables(around: CheckContext) -> Iterator[Finding]:
     """The variables that look like settings, and are none."""
     found = [
         warning(f"no setting reads the variable {name}", f"did you mean {meant}? Rename the variable, or unset it")
-        for name, meant in mistyped_variables(around.variables()).items()
+        for name, meant in mistyped_variables(around.ask(variables)).items()
     ]
     yield from found or [ok("no variable STATESTORE_... has a mistyped name")]
 
@@ -125,7 +163,7 @@ def is_cluster(around: CheckContext) -> bool:
 
 
 def _need_local_spark(around: CheckContext) -> None:
-    if around.spark() is None:
+    if around.ask(spark_version) is None:
         raise NothingToCheck("PySpark is not installed")
     if is_cluster(around) or (SUBMITTED in os.environ and not around.settings.spark_master):
         raise NothingToCheck("the platform brings Java and the connector")

@@ -1,7 +1,7 @@
 """The last records of the topics that the job reads: what the definitions do not say about them.
 
-A record may lack a declared column, be of another envelope or another table, say a delete that nobody declared, or name no
-transaction. Without a schema, nobody knows the form of its decimals: a person may say it in the definitions.
+A record may lack a declared column, be of another envelope or another table, say an undeclared delete, or name no
+transaction. Without a schema, the form of its decimals is unknown: a person may say it in the definitions.
 """
 
 from collections import Counter

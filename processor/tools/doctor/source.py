@@ -117,7 +117,7 @@ def _compared(planned: EntityPlan, table: SourceTable, equalities: Equalities) -
             more.setdefault((there.collation, there.beyond), []).append(name)
     if wrong:
         text = f"{table} compares text in another way than entity {planned.name}: {first_of(wrong, SHOWN)}"
-        cure = "say `compare` of these columns in entities.yaml as the source has it; `init --check` lists all"
+        cure = "say `compare` of these columns in entities.yaml as in the source; `init --check` lists all"
         yield warning(text, cure)
     for (collation, beyond), names in more.items():
         text = f"{table}: {collation} of {', '.join(names)} also makes equal {beyond}; joins of products do not"

@@ -222,7 +222,7 @@ def check_permissions(around: CheckContext) -> Iterator[Finding]:
         except StoreError as error:
             text, cure = f"{action}: {error}", "see the error; `statestore run` sends the same request"
             denied.append(own.denied(action, str(error)) or failure(text, cure))
-    untried = f"; nobody can try {own.untried}" if own.untried else ""
+    untried = f"; no check can try {own.untried}" if own.untried else ""
     yield from denied or [ok(f"{', '.join(tries)} are allowed{untried}")]
 
 

@@ -195,7 +195,7 @@ class StatisticsIndex:
         return self.entities[entity].mean_bytes if entity in self.entities else 0.0
 
     def entry_bytes(self, entity: str) -> float:
-        """The mean bytes of what an index shows of a row; those of the row where nobody knows."""
+        """The mean bytes of what an index shows of a row; those of the row where it is unknown."""
         known = self.entities[entity].entry_bytes if entity in self.entities else None
         return self.bytes(entity) if known is None else known
 

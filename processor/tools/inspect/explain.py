@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan, product_names
 from processor.engine.plan.step import Lookup, Step
 from processor.engine.protocol.assemble import assemble
+from processor.engine.protocol.erasures import erasure_key, read_erasure
 from processor.language.definitions.describe import describe_gate, write_expression
 from processor.language.product.document import CompiledJoin, CompiledLevel, Match, Renderer
 from processor.language.product.expressions.expression import (
@@ -36,7 +37,7 @@ from processor.tools.inspect.rows import EmptyColumn, FormerTopics, Origin, abse
 from registry.fields import column_of, shown_field
 from registry.model import EdgePath, KeyPath, PlannedPath, SlotPath
 from statestore import keys
-from statestore.items import DELETED
+from statestore.items import DELETED, version_of_item
 from statestore.keys import Key, edge_partition, field_names, index_rows, partition, partition_prefix
 from statestore.store import Item, Query
 
@@ -373,8 +374,8 @@ def lineage(plan: Plan, product: ProductPlan, root: str, topics: FormerTopics) -
     key = entity.key(root)
     top = yield from assemble(plan, product, root)
     if top is None:
-        (item,) = yield (key,)
-        return Lineage(request=_request_text(key), reason=_why_absent(item, entity, root, topics), root=None)
+        item, erased = yield (key, erasure_key(entity.name, root))
+        return Lineage(request=_request_text(key), reason=_why_absent(item, erased, entity, root, topics), root=None)
     entities = plan.declared_entities
     renderer = Renderer(product=product.product, entities=entities, tally=Counter())
     asked = list(dict.fromkeys([key, *_keys_below(plan, product, top, product.top)]))
@@ -392,7 +393,10 @@ def _why_no_document(row: SourceRow | None, refused: str) -> str:
     return f"the row of the root is stored, but {refused}" if refused else ""
 
 
-def _why_absent(item: Item | None, entity: EntityPlan, root: str, topics: FormerTopics) -> str:
+def _why_absent(item: Item | None, erased: Item | None, entity: EntityPlan, root: str, topics: FormerTopics) -> str:
+    """`item`: of the row, or its delete marker; `erased`: of its erasure. A record may have deleted the row after that."""
+    if erased is not None and (item is None or read_erasure(erased).covers(version_of_item(item))):
+        return f"the row {entity.name} {root} was erased (`statestore erase`), and no earlier record brings it back"
     if item is not None and DELETED in item:
         return f"the row {entity.name} {root} is deleted, by the record at {origin_of(item, entity, topics)}"
     return absence_text(entity, root)

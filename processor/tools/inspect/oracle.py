@@ -136,5 +136,5 @@ def _copy_value(column: ColumnType, value: Value) -> Any:
     if column.name == "timestamp":
         return round_to_microseconds(canonical_value(value, column))
     if column.name == "decimal" and column.scale is not None:
-        return of_scale(Decimal(str(value)), column.scale)  # as the source has it: 4.50, and a row keeps 4.5
+        return of_scale(Decimal(str(value)), column.scale)  # as in the source: 4.50, and a row keeps 4.5
     return Decimal(value) if type(value) is int else value

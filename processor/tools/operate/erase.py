@@ -14,7 +14,7 @@ registry, so a later backfill or run continues one that broke off.
 **Which dead letters are those of a row**: the keys that they show decide, never text within other text. A dead letter names the
 entity of its record. The letter in place of a document names the entity of the root, and has the key of the document. So the
 letters of former topics count too. A letter without such a name, or with that of an entity that is no more, belongs to the entity
-that reads its topic. A letter whose key nobody can read may be one of any row. It stays, unless a person looked at it and chose
+that reads its topic. A letter whose key is unreadable may be one of any row. It stays, unless a person looked at it and chose
 it.
 
 **How they go**: Kafka removes records only from the beginning of a partition. So the other dead letters go to the end of the
@@ -37,7 +37,7 @@ from processor.engine.plan.plan import LedgerPlace, Plan, root_of
 from processor.engine.protocol.epochs import topic_readers
 from processor.engine.protocol.erasures import Erasure
 from processor.engine.protocol.ledger import NO_DOCUMENT, group_key, read_entry
-from processor.engine.protocol.replays import forget_letter
+from processor.engine.protocol.replays import forget_letter, letter_position
 from processor.engine.rounds.decoding import shown_keys
 from processor.engine.rounds.operators import Eraser
 from processor.environment.settings.settings import Settings
@@ -69,12 +69,12 @@ SHORTEST_TEXT = 6
 LetterPlace = tuple[str, int, int]
 """Topic, partition and offset of a record."""
 Belonging = Literal["row", "other", "unread", "mention"]
-"""`unread`: nobody can read its key; `mention`: nor that, and its bytes have the text of the row's key."""
+"""`unread`: its key is unreadable; `mention`: nor that, and its bytes have the text of the row's key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterChoice:
-    """What a person decided about dead letters whose key nobody can read. `own`: those of the row; `others`: those of other
+    """What a person decided about dead letters whose key is unreadable. `own`: those of the row; `others`: those of other
     rows."""
 
     own: frozenset[LetterPlace] = field(default_factory=frozenset)
@@ -152,7 +152,7 @@ TRANSACTION_WAIT = 30.0
 
 class RemovedLetters(NamedTuple):
     """The records of the dead letters of a row. `refusal`: why the topic still holds them, else empty. `unread`: the records of
-    dead letters of the entity whose key nobody can read, and that stay; `mentions`: those among them that have the key's text."""
+    dead letters of the entity whose key is unreadable, and that stay; `mentions`: those among them that have the key's text."""
 
     records: tuple[Record, ...] = ()
     refusal: str = ""
@@ -350,7 +350,7 @@ class ErasureReport:
 
 
 def run_erase(job: Job, entity: str, key: tuple[Value, ...], choice: LetterChoice) -> ErasureReport:
-    """Erases the row with this primary key, and gives the lease back. `choice`: about dead letters that nobody can decode."""
+    """Erases the row with this primary key, and gives the lease back. `choice`: about dead letters that cannot be decoded."""
     driver, sk = job.driver, keys.encode(key) or ""
     source = driver.plan.entities[entity].entity
     try:
@@ -365,6 +365,7 @@ def run_erase(job: Job, entity: str, key: tuple[Value, ...], choice: LetterChoic
             left = (*left, IS_BACK)
         retired = eraser.retire_entries(entity, sk)
         letters = erase_letters(job.settings, job.admin, driver.store, _row_letters(job, entity, key, choice))
+        job.registry.letters.forget([letter_position(record) for record in letters.records])
         described = driver.store.describe()
         leftovers = find_leftovers(job, entity, key)
         return ErasureReport(

@@ -148,7 +148,7 @@ def remains(
 
 
 def time_text(at: datetime) -> str:
-    """A time as the certificate has it."""
+    """A time as the certificate shows it."""
     return at.astimezone(UTC).isoformat(timespec="seconds")
 
 
@@ -244,7 +244,7 @@ def _in_letters(settings: Settings, at: datetime, report: "ErasureReport") -> It
         yield _item(f"topic {topic}", "bytes on the broker's disk, which no consumer can read", closed)
     if letters.unread:
         places = _places(letters.unread)
-        what = f"{len(letters.unread)} dead letters whose key nobody can read, so each may be one of any row ({places})"
+        what = f"{len(letters.unread)} dead letters whose key is unreadable, so each may be one of any row ({places})"
         yield _item(f"topic {topic}", what, f"you erase one with --letter; or {_retention(report, topic, at)}")
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.ledger import Run
 from processor.engine.rounds.driver import Driver, make_driver
-from processor.engine.rounds.events import SystemClock
+from processor.engine.rounds.events import SystemClock, no_report
 from processor.engine.rounds.follow_up_stages import RootToRepair
 from processor.engine.rounds.round import Round
 from processor.engine.rounds.round_runner import InProcessExecutor
@@ -51,7 +51,7 @@ class Repair:
     def publish(self, roots: Sequence[RootToRepair]) -> Counter[str]:
         """Publishes the documents of these roots, whatever the ledger has; returns the counts."""
         settings = self.settings
-        lost = find_lost_writes(settings, self.plan, self.registry, self.store)
+        lost = find_lost_writes(settings, self.plan, self.registry, self.store, no_report)
         Parts(settings=settings, registry=self.registry, store=self.store, lost=lost).check()
         lease = self.registry.take_lease(
             settings.job, self.owner, settings.lanes, take_over=False, expires_after=settings.lease_seconds

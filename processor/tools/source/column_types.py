@@ -22,7 +22,7 @@ TimeMode = Literal["adaptive", "adaptive_time_microseconds", "connect", "isostri
 
 
 class ConnectorModes(NamedTuple):
-    """The connector's `time.precision.mode` and `decimal.handling.mode`. None: nobody said, and Debezium's default is a guess."""
+    """The connector's `time.precision.mode` and `decimal.handling.mode`. None: undeclared, and Debezium's default is a guess."""
 
     time: TimeMode | None = None
     decimal: DecimalMode | None = None

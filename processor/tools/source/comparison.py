@@ -134,7 +134,7 @@ class DigestFile:
         return found
 
     def untaken(self, entity: str) -> list[str]:
-        """The encoded keys of the rows that nobody took."""
+        """The encoded keys of the rows that remain."""
         return [sk for (sk,) in self._file.execute("SELECT sk FROM stored WHERE entity = ? AND NOT seen", (entity,))]
 
     def count(self, entity: str) -> int:

@@ -74,7 +74,7 @@ class DraftEntity:
     decimals: str | None = None
     """`decimals` of the entity in entities.yaml."""
     unread: bool = False
-    """Nobody can read any of its records, and the note says why."""
+    """None of its records is readable, and the note says why."""
     format: str = ""
     """`format` of the entity in entities.yaml."""
     table: str = ""
@@ -187,7 +187,7 @@ def word(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """The text as a scalar in quotes, each sign that nobody sees as its escape."""
+    """The text as a scalar in quotes, each invisible sign as its escape."""
     return "".join(c if c.isprintable() else _escaped(c) for c in json.dumps(text, ensure_ascii=False))
 
 
@@ -211,7 +211,7 @@ def flow_map(items: Mapping[str, str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text in one line, with a blank for each other space and each sign that nobody sees."""
+    """The text in one line, with a blank for each other space and each invisible sign."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 

@@ -135,8 +135,8 @@ class PipelineMarker:
     2. the connector has produced it: the slot's confirmed position says so at once; without that sign, after `lag` seconds more
     3. the job has read each topic of the entities up to the end that it had then
 
-    Does not: prove a position that nobody shows. Then a line says what is missing, and the comparison continues after the
-    patience.
+    Does not: prove a position that the database does not show. Then a line says what is missing, and the comparison
+    continues after the patience.
     """
 
     session: "SourceSession"
@@ -145,7 +145,7 @@ class PipelineMarker:
     read: Callable[[], Positions | None]
     """Where the job reads next; None: no job runs."""
     warn: Callable[[str], object]
-    """Gets a line about what nobody shows."""
+    """Gets a line about what the database does not show."""
     slot: str = ""
     """The connector's replication slot; empty: all that are active."""
     lag: float = 10.0
@@ -176,7 +176,7 @@ class PipelineMarker:
             return bool(confirmed), bool(sent), int(slots)
 
         if not look()[2]:
-            self.warn("no logical replication slot of this database is active: nobody shows how far the connector is")
+            self.warn("no logical replication slot of this database is active: it is unknown how far the connector is")
             return False
         if not self._until(lambda: any(look()[:2]), PATIENCE * self.lag):
             self.warn("the connector has not read the log up to the position of now")
@@ -190,7 +190,9 @@ class PipelineMarker:
             return bool(sent), int(threads)
 
         if not look()[1]:
-            self.warn("no thread that sends the binary log is in sight (PROCESS privilege): nobody shows the connector")
+            self.warn(
+                "no thread that sends the binary log is in sight (PROCESS privilege): it is unknown how far the connector is"
+            )
         elif not self._until(lambda: look()[0], PATIENCE * self.lag):
             self.warn("the connector has not read the binary log up to the position of now")
         return False

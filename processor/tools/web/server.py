@@ -57,7 +57,7 @@ class ShownCredentials(NamedTuple):
 
 
 def read_credentials(header: str) -> ShownCredentials:
-    """The credentials in the header `Authorization`; empty ones where nobody can read it."""
+    """The credentials in the header `Authorization`; empty ones where it is unreadable."""
     scheme, _, given = header.partition(" ")
     match scheme.lower():
         case "bearer":
@@ -80,7 +80,7 @@ HEADERS_OF: Final = {
 
 
 def problem_answer(problem: LookUpProblem) -> Response:
-    """The problem as RFC 9457 has it."""
+    """The problem as in RFC 9457."""
     title = HTTPStatus(problem.status).phrase
     body = {"type": "about:blank", "title": title, "status": problem.status, "detail": str(problem), **problem.more}
     return Response(

@@ -7,7 +7,7 @@ control        {"resolved": "1795214317000000000.0000000000"}
 The Kafka key is an array of the primary key in its order: [17]. The value says the key as "key", with the option key_in_value.
 An update of the key is a delete and an insert, with a key each. A changefeed sends no truncate and no transaction. Values are
 JSON: numbers, RFC 3339, `\\x` with hex digits for bytes. The enriched envelope is Debezium's. A record of "before" and "after"
-alone may be Materialize's, so the entity pins `cockroach` there. Nobody reads the envelopes `row`, `bare` and `key_only`: their
+alone may be Materialize's, so the entity pins `cockroach` there. Not read are the envelopes `row`, `bare` and `key_only`: their
 deletes look like rows, or show an array alone.
 
 Read, not captured, on 2026-11-27: https://www.cockroachlabs.com/docs/stable/changefeed-messages.html,

@@ -1,7 +1,7 @@
 """Deletes that a member of a row says: of plain and flattened records, whose transform or connector writes no null.
 
 The entity names the member in `deleted`. A member that only looks like such a flag decides nothing: where its value says delete,
-and the entity does not declare it as a column, nobody may store the row.
+and the entity does not declare it as a column, the row must not be stored.
 
     op_type: D, _op: d, Op: DELETE      the operation            _cdc: {op: D}, _cdc.op: D                the same in an object
     _deleted: true                      whether it is deleted    _ab_cdc_deleted_at: 2026-03-01T09:00Z    since when it is deleted
@@ -47,7 +47,7 @@ def flag_value(row: Mapping[str, Value], column: str) -> Value:
 
 
 def flag_text(value: Value) -> str:
-    """The value as `values` of a flag has it."""
+    """The value as in `values` of a flag."""
     return str(value).lower() if type(value) is bool else str(value)
 
 

@@ -1,7 +1,7 @@
-"""The envelopes of other systems, which nobody may read as rows: each by members that no other format has.
+"""The envelopes of other systems, which must not be read as rows: each by members that no other format has.
 
 A row of the table recognises one envelope. The entity wins over the table: if it declares all `members` as columns, the record is
-a row. Nobody reads these formats yet: a record of them is a dead letter that names its format.
+a row. The job does not read these formats yet: a record of them is a dead letter that names its format.
 
 Promise: the members of the value alone decide, so a record has one format in every batch.
 """

@@ -150,7 +150,7 @@ def key_schemas(schema: Any, key: tuple[str, ...]) -> Schemas | None:
 
 
 def check_row(value: Value, image: RowImage, entity: Entity) -> None:
-    """Checks an image that lacks declared columns. Raises Mismatch for an envelope that nobody knows, and for a row without any
+    """Checks an image that lacks declared columns. Raises Mismatch for an unknown envelope, and for a row without any
     declared column outside the key. A row of its key alone is fine: all its columns are null."""
     row, outside = image.row, [name for name in entity.columns if name not in entity.key]
     others = [name for name in row if name not in entity.columns]

@@ -51,4 +51,5 @@ def test_a_server_shows_nothing_of_an_erased_row(
         for answer in (gone, marker, *map(client.get, paths)):
             assert MARK not in answer.text + str(answer.headers)
         assert MARK not in str(reader.lineage("profile", "1"))
+        assert "was erased (`statestore erase`)" in reader.lineage("profile", "1")["reason"]
         assert client.get("/documents/profile/2").json()["name"] == "other"

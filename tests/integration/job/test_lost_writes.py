@@ -11,6 +11,10 @@ from sqlalchemy import text
 
 from processor.environment.stores.kinds import open_store
 from processor.errors import OwnedByAnother
+from processor.job.kafka.admin import Admin
+from processor.job.kafka.outbox import KafkaOutbox, TransactionalOutbox
+from processor.job.kafka.reader import TAIL, read_tails
+from processor.values.record import Message
 from statestore.copy_items import copy_items
 from statestore.keys import Key
 from statestore.memory import MemoryStore
@@ -66,6 +70,30 @@ def goes_on(scene: Scene) -> None:
     scene.run(adopt=True)
     assert scene.documents() == scene.truth()  # which also looks at the sequences
     assert scene.run().published == 0
+
+
+def test_a_broker_shows_which_of_the_last_messages_are_of_a_transaction(addresses: Any) -> None:
+    servers, topic = addresses.bootstrap_servers, "tails"
+    Admin(servers, {}).ensure([topic], partitions=1, compacted=True)
+
+    def tail() -> tuple[bytes | None, list[bytes | None]]:
+        (found,) = read_tails(servers, {}, [topic])
+        return found.last.value if found.last else None, [one.value for one in found.loose]
+
+    job, other = TransactionalOutbox(servers, {}, topic), KafkaOutbox(servers, {})
+    job.send(Message(topic, b"1", b"ours"))
+    job.flush()
+    assert tail() == (b"ours", [])
+    forged = [b"forged %d" % n for n in range(2 * TAIL)]
+    for value in forged:
+        other.send(Message(topic, b"1", value))
+    other.flush()
+    assert tail() == (b"ours", forged)
+    job.send(Message(topic, b"1", b"in an open transaction"))
+    KafkaOutbox.flush(job)
+    assert tail() == (forged[-1], [])  # its transaction may end behind what readers see
+    job.flush()
+    assert tail() == (b"in an open transaction", [])
 
 
 @pytest.mark.rest

@@ -1,5 +1,6 @@
 """The state that a running job reports: its lag, its last batch, what is open."""
 
+from argparse import Namespace
 from contextlib import suppress
 from functools import partial
 from threading import Event
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from processor.cli.status import print_status
 from processor.engine.rounds.events import no_report
 from processor.errors import StatestoreError
 from processor.job.kafka.lag import LagWatch, TopicLag, Unread, read_unread
@@ -95,3 +97,27 @@ def test_a_start_continues_at_the_positions_of_its_checkpoint(scene: Scene, rows
     with scene.opened() as job:
         run_job(job, once=True)
         assert job.positions[scene.topic("user"), 1] == 1
+
+
+@pytest.mark.plain
+def test_a_job_that_a_person_stopped_is_amber_while_its_topics_fill_and_the_broker_says_how_far(
+    scene: Scene, rows: SimpleNamespace, capsys: Any
+) -> None:
+    scene.produce(rows.user(1, "ada"))
+    stopping = Event()
+    with noted_end(scene.settings, "one", stopping, no_report), scene.opened() as job:
+        run_job(job, once=True)
+        stopping.set()
+
+    def status() -> list[str]:
+        assert print_status(scene.registry, scene.settings, Namespace(json=False)) == 0
+        return [line.strip() for line in capsys.readouterr().out.splitlines()]
+
+    assert not [line for line in status() if line.startswith(("degraded", "topic"))]
+    scene.produce(rows.user(2, "bob"), rows.user(3, "eve"))
+    lines = status()
+    user = scene.topic("user")
+    assert any(line.startswith(f"topic {user}: behind 2 records, ") for line in lines)
+    (line,) = [line for line in lines if line.startswith("degraded: ")]
+    assert line.startswith(f"degraded: job {scene.settings.job} does not run, and its topics fill: {user} 2 records, ")
+    assert line.endswith(": start it again")

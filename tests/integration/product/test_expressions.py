@@ -101,6 +101,8 @@ not a = b | not s like 'a%' | a + b < 3 | a % 2 = 1 and d > 0 or p | s || t like
 sqrt(a) | sqrt(d) | sqrt(e) | sqrt(f) | sqrt(2) | sqrt(2.0) | ln(a) | ln(d) | ln(e) | ln(f) | log(d) | log(f) | log(a) | log10(e) | log(d, e) | log(2.0, e)
 exp(a) | exp(d) | exp(e) | exp(f) | exp(1.0) | power(a, b) | power(d, e) | power(e, d) | power(f, g) | power(e, 2) | pow(a, 0.5) | e ^ 2 * 3 | -e ^ 2 | a ^ 2 ^ 0.5 | power(2, 10) | power(d, -1)
 sqrt(e)::text | ln(e)::text | exp(e)::text | power(e, 2.5)::text | log(e)::text | log(e, 2.0)::text | sqrt(e) / 3 | round(power(e, 0.5), 2) | sqrt(-1) | ln(0) | power(0, -1)
+(round(d, 3) + e)::text | (round(d, 3) - e)::text | (round(d, 3) % e)::text | mod(round(d, 3), e)::text | (-e)::text | abs(e)::text | (round(d, 3) / e)::text | coalesce(round(d, 3), e)::text | nullif(round(d, 3), e)::text | greatest(round(d, 3), e)::text | least(round(d, 3), e)::text | (case when p then round(d, 3) else e end)::text
+round(e)::text | trunc(e, 1)::text | floor(e)::text | ceil(e)::text | a::decimal::text | e::decimal::text | f::decimal::text | s::decimal::text | (data -> 'a')::numeric::text | cast(d as decimal(10,1))::text | (e + 0.5 + a)::text
 md5(s) | sha224(s) | sha256(s) | sha384(s) | sha512(t) | sha256(lower(trim(s))) | encode(sha256(convert_to(s, 'UTF8')), 'hex') | initcap(s) | initcap(s || ' ' || t)
 lpad(s, 5) | lpad(s, 5, t) | rpad(s, 4, 'xy') | rpad(s, a) | lpad(s, b, '') | lpad(s, -1) | rpad(s, 0, t) | lpad(a::text, 8, '0') | rpad(s, 2000000)
 s ~ '^a' | s ~ '[0-9]+' | s !~ 'a|b' | s ~* 'STRASS|ABC' | s !~* '^ab' | s ~ '\\d' | t ~ '^\\w+$' | s ~ '' | s ~ '^(a|ab)(c|bcd)?$' | t ~* 'ß' | s ~ '\\s'
@@ -166,7 +168,7 @@ def test_each_expression_has_the_value_of_postgres(both: Both) -> None:
     assert len(documents) == len(rows())
 
 
-def test_the_expressions_use_every_overload() -> None:
+def test_the_expressions_use_every_overload_and_show_the_text_of_each_decimal_one() -> None:
     fields = {text: text for text in expressions()}
     definitions = load(
         {
@@ -175,15 +177,22 @@ def test_the_expressions_use_every_overload() -> None:
         }
     )
     used: set[str] = set()
+    shown: set[str] = set()
 
     def visit(node: Any) -> None:
         used.add(getattr(node, "function", ""))
+        if getattr(node, "function", "") == "to string(decimal)":
+            shown.add(getattr(node.args[0], "function", ""))
         for arg in getattr(node, "args", ()):
             visit(arg)
 
     for _, expression in definitions.products["p"].selection.members:  # type: ignore[union-attr]
         visit(getattr(expression, "node", None))
     assert sorted(set(FUNCTIONS) - used) == []
+    decimals = {key for key, function in FUNCTIONS.items() if function.gives == "decimal"}
+    assert decimals - shown == {"without zeros(decimal)"}, (
+        "a text shows the scale of each decimal result that authors write"
+    )
 
 
 def test_lower_upper_and_ilike_know_every_letter_that_python_knows(postgres_url: str, both: Both) -> None:

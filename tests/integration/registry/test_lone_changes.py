@@ -17,7 +17,7 @@ from sqlalchemy.exc import DatabaseError
 from processor.engine.plan.planning import plan_of, requirements_of
 from processor.errors import PlanError
 from processor.language.definitions.load import load
-from registry.model import LetterPosition
+from registry.model import KeptLetter, LetterPosition
 from registry.repository import Registry
 from registry.repository.rows import read
 from registry.tables import metadata
@@ -166,6 +166,9 @@ COLUMNS: dict[str, dict[str, Lone]] = {
         "why": Lone("'x'", FREE),
         "at": Lone("'2020-01-01'", FREE),
         "state": Lone("'withdrawn'", FREE),
+        "act": Lone("'drop'", FREE),
+        "selection": Lone("'x'", FREE),
+        "ended_at": Lone("now()", FREE),
     },
     "replay_letters": {
         "request": Lone("request + 9", "_fk"),
@@ -175,6 +178,19 @@ COLUMNS: dict[str, dict[str, Lone]] = {
         "epoch": Lone("9", FREE),
         "outcome": Lone("'applied'", FREE),
         "reason": Lone("'x'", FREE),
+    },
+    "dead_letters": {  # the next `dead-letters list` corrects it
+        "topic": Lone("'x'", FREE),
+        "partition": Lone("9", FREE),
+        "offset": Lone("9", FREE),
+        "mark": Lone("'x'", FREE),
+        "epoch": Lone("9", FREE),
+        "code": Lone("'x'", FREE),
+        "column": Lone("'x'", FREE),
+        "entity": Lone("'x'", FREE),
+        "first_seen": Lone("9", FREE),
+        "last_seen": Lone("9", FREE),
+        "outcome": Lone("'applied'", FREE),
     },
     "landings": {  # its next process writes the row again
         "id": Lone("'x'", FREE),
@@ -223,6 +239,7 @@ REMOVED = {
     "attempts": "it keeps earlier runs away",
     "replay_requests": FREE,
     "replay_letters": FREE,
+    "dead_letters": FREE,
     "landings": FREE,
     "entity_statistics": FREE,
     "join_statistics": FREE,
@@ -248,6 +265,7 @@ def filled(registry: Registry, psql: Engine) -> Registry:
     apply("note: note")
     registry.applied(lease, 2)
     registry.replays.ask([LetterPosition("star", 0, 5, 1)], who="me")
+    registry.letters.keep([KeptLetter(LetterPosition("star", 0, 5, 1), "f00", "not-json", "", "star", 1.0)])
     registry.landings.note("f00", product="stars", topic="stars", place="table stars at host:5432/db")
     run(
         psql,

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import CheckConstraint, Engine, func, select, text
 
 from registry.errors import RegistryError, RegistryMissing, RegistryUnreachable, UnknownRevision
 from registry.repository import Registry
+from registry.repository import connection as schema_module
 from registry.tables import metadata
 
 
@@ -142,3 +144,10 @@ def test_a_registry_of_a_newer_release_is_refused_by_every_request(
             pytest.raises(UnknownRevision, match=r"another release .*9999_later"),
         ):
             request(one)
+
+
+def test_the_names_of_the_migrations_are_the_revisions_that_alembic_knows() -> None:
+    """So a verb that only reads the registry need not import alembic."""
+    scripts = ScriptDirectory(str(schema_module._MIGRATIONS))
+    assert schema_module.known_revisions() == {script.revision for script in scripts.walk_revisions()}
+    assert schema_module.head_revision() == scripts.get_current_head()

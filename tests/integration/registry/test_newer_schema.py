@@ -13,7 +13,7 @@ from registry.errors import UnknownRevision
 from registry.repository import Registry
 from registry.repository import connection as schema_module
 
-HEAD = "0009_shared_topics"
+HEAD = "0010_letters"
 NEXT = """
 import sqlalchemy as sa
 from alembic import op
@@ -36,7 +36,7 @@ def upgrade(registry: Registry, tmp_path: Path) -> Upgrade:
 
     def upgrade(revision: str, before: str, *readable_by: str) -> None:
         text = NEXT.format(revision=revision, before=before, readable_by=readable_by)
-        (newer / "versions" / f"{revision}.py").write_text(text)
+        (newer / "versions" / f"v{revision}.py").write_text(text)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(schema_module, "_MIGRATIONS", newer)
             registry.migrate(5)
@@ -48,7 +48,7 @@ def upgrade(registry: Registry, tmp_path: Path) -> Upgrade:
 def test_a_release_works_with_a_newer_schema_whose_migration_names_its_revision(
     registry: Registry, upgrade: Upgrade, postgres_url: str, schema: str, psql: Engine
 ) -> None:
-    upgrade("0004_more", HEAD, HEAD)
+    upgrade("0011_more", HEAD, HEAD)
     with Registry(postgres_url, schema) as release_before:
         release_before.migrate(5)
         assert release_before.snapshot() == registry.snapshot()
@@ -56,17 +56,17 @@ def test_a_release_works_with_a_newer_schema_whose_migration_names_its_revision(
         lease = release_before.take_lease("job", "one", 2, take_over=False, expires_after=30)
         release_before.applied(lease, release_before.snapshot().version)
     with psql.begin() as connection:
-        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0004_more"
+        assert connection.scalar(text("SELECT version_num FROM alembic_version")) == "0011_more"
     assert registry.snapshot().slots == 6
 
 
-@pytest.mark.parametrize("last", [(), ("0004_more",)])
+@pytest.mark.parametrize("last", [(), ("0011_more",)])
 def test_a_release_refuses_a_newer_schema_whose_last_migration_does_not_name_its_revision(
     upgrade: Upgrade, postgres_url: str, schema: str, last: tuple[str, ...]
 ) -> None:
-    upgrade("0004_more", HEAD, HEAD)
-    upgrade("0005_other", "0004_more", *last)
+    upgrade("0011_more", HEAD, HEAD)
+    upgrade("0012_other", "0011_more", *last)
     with Registry(postgres_url, schema) as release_before:
         for request in (Registry.snapshot, lambda one: one.migrate(5)):
-            with pytest.raises(UnknownRevision, match=r"another release .*0005_other"):
+            with pytest.raises(UnknownRevision, match=r"another release .*0012_other"):
                 request(release_before)

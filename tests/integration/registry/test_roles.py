@@ -130,6 +130,8 @@ DENIED = [
     ("reader", "INSERT INTO replay_requests (who) VALUES ('x')"),
     ("operator", "UPDATE replay_letters SET outcome = 'applied'"),
     *((role, "DELETE FROM replay_requests") for role in ROLES),
+    ("reader", "UPDATE dead_letters SET outcome = NULL"),
+    ("operator", "DELETE FROM dead_letters"),
     ("reader", "UPDATE products SET paused = true"),
     ("reader", "INSERT INTO leases (job) VALUES ('x')"),
     ("reader", "SELECT edit_version()"),

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -11,8 +12,10 @@ from sqlalchemy.exc import IntegrityError
 
 from registry.edits import operations
 from registry.edits.edit import Edit, Signature, edited
+from registry.edits.history import NoUndo, reverse
 from registry.edits.operations import SlotUsed, advance
 from registry.errors import LeaseLost, NoAssignment, NoProduct, SnapshotOutdated
+from registry.fields import shown_fields
 from registry.model import Applied, Lease, Requirements, Snapshot
 from registry.repository import Registry
 from tests.integration.registry.by_hand import run
@@ -287,3 +290,22 @@ def test_a_step_of_the_job_and_an_edit_at_once_are_two_versions_or_the_step_wait
     found = registry.snapshot()
     assert (found.version, found.paused) == (3, True)
     assert take_step(registry, lease).changes == ("entity repo: GSI_1 owner is writing now",)
+
+
+def test_the_undo_of_a_move_prints_the_reverse_move(registry: Registry, lease: Lease) -> None:
+    before = registry.snapshot().assignments_of("star")[0]
+    by = Signature("me", "a test")
+    moved = registry.operate(by, lambda stored: operations.move(stored, "star", before.slot, 5)).version
+    columns = shown_fields(before.columns)
+    with pytest.raises(NoUndo) as refused:
+        reverse(registry.snapshot(), registry.history(), moved)
+    assert str(refused.value).endswith("`statestore retire star GSI_5 --why REASON` ends the move, which is not done")
+    for _ in range(6):
+        take_step(registry, lease)
+    assert replace(before, slot=5) in registry.snapshot().assignments_of("star")
+    with pytest.raises(NoUndo) as refused:
+        reverse(registry.snapshot(), registry.history(), moved)
+    assert str(refused.value) == (
+        f"version {moved} cannot be undone: it moved {columns} of star from GSI_{before.slot} to GSI_5, and "
+        f"`statestore move star GSI_5 GSI_{before.slot} --why REASON` moves it back"
+    )

@@ -37,6 +37,10 @@ def _in_memory(hold_back: Any) -> Any:
     return changed
 
 
+zombies_roots_left = replacing((HeldRoots, "reload_later", always(())))
+"""A run does not look again for the roots that a zombie left after the run's start."""
+
+
 def _by_end(missing: Missing) -> Missing:
     return lambda self, name: None if missing(self, name) is None else {}
 

@@ -168,7 +168,7 @@ left_while_open = replacing((SegmentGroup, "is_open", always(False)))
 def _all_proven(next_round: Any) -> Any:
     def changed(self: RoundRunner, *args: Any) -> Any:
         round_ = next_round(self, *args)
-        return replace(round_, proven=frozenset(round_.plan.entities))
+        return replace(round_, remembered=replace(round_.remembered, proven=frozenset(round_.plan.entities)))
 
     return changed
 

@@ -6,6 +6,7 @@ import processor.engine.protocol.publish as publish
 import processor.engine.protocol.replays as replays
 import processor.engine.rounds.operators as operators
 import processor.engine.rounds.write_stage as write_stage
+import processor.job.run.topics as run_topics
 import tests.simulator.moved_topics as moved_topics
 from processor.engine.protocol.epochs import Epochs
 from processor.engine.protocol.erasures import Erasure
@@ -60,6 +61,17 @@ at_once = replacing((epochs, "has_begun", always(True)))
 
 same_epoch = replacing((moved_topics, "read_epochs", always(Epochs(steps={}))))
 """The epochs do not rise with a move."""
+
+former_topic_not_left = replacing(
+    (
+        run_topics,
+        "move_boundaries",
+        lambda make: (
+            lambda entity, former, topic, *rest: [b for b in make(entity, former, topic, *rest) if b.topic == topic]
+        ),
+    )
+)
+"""An entity whose move an operator ends early does not leave its former topic."""
 
 from_the_first = replacing(
     (

@@ -106,7 +106,8 @@ def _unaware(truncates: Mapping[str, TruncateGoal]) -> dict[str, TruncateGoal]:
 def _unaware_batch(next_round: Any) -> Any:
     def changed(self: RoundRunner, *args: Any) -> Any:
         round_ = next_round(self, *args)
-        return replace(round_, truncates=_unaware(round_.truncates)) if args else round_
+        remembered = replace(round_.remembered, truncates=_unaware(round_.remembered.truncates))
+        return replace(round_, remembered=remembered) if args else round_
 
     return changed
 

@@ -18,6 +18,7 @@ STATE: dict[str, Any] = {
     "gates": {},
     "dead_letters": 0,
     "last_dead_letter": "",
+    "letters_waiting": [],
     "stopped_products": {},
     "stopped_walks": {},
     "waiting_products": [],

@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from processor.cli import dead_letters, stored_letters
+from processor.cli import choices, dead_letters, stored_letters
 from processor.cli.main import main
 from processor.engine.protocol.replays import PARTITION, ReplayReport, ended_replays, replay_key
 from processor.job.run.dead_letters import age
@@ -45,8 +45,14 @@ YESTERDAY = (KEPT - timedelta(hours=24)).isoformat()
 @pytest.fixture(autouse=True)
 def topic(monkeypatch: pytest.MonkeyPatch) -> None:
     show(monkeypatch, LETTERS)
-    registry = SimpleNamespace(replays=SimpleNamespace(waiting=tuple))
-    monkeypatch.setattr(dead_letters, "open_registry", lambda _: nullcontext(registry))
+    monkeypatch.setattr(dead_letters, "open_registry", lambda _: nullcontext(registry()))
+
+
+def registry(**more: Any) -> Any:
+    """A registry without requests."""
+    asked: dict[str, Any] = {"ask": lambda *_, **__: 1, "note_drop": lambda *_, **__: 1, "withdraw": lambda _: False}
+    replays = SimpleNamespace(waiting=tuple, recent=tuple, **asked)
+    return SimpleNamespace(replays=replays, letters=SimpleNamespace(settle=lambda *_: None), **more)
 
 
 def show(monkeypatch: pytest.MonkeyPatch, letters: list[tuple[DeadLetter, str]]) -> None:
@@ -153,7 +159,7 @@ def test_a_drop_needs_a_reason_and_keeps_it_with_the_name_and_the_time(
     monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     store = MemoryStore(5, lag=0, clock=lambda: 0.0)
-    monkeypatch.setattr(dead_letters, "stored_state", lambda _: nullcontext((SimpleNamespace(), store)))
+    monkeypatch.setattr(choices, "stored_state", lambda _: nullcontext((SimpleNamespace(), store)))
     monkeypatch.setattr(dead_letters, "user_name", lambda: "ann")
     words = ["dead-letters", "drop", "--topic", "user", "--offsets", "5-9", "--bootstrap-servers", "nowhere:1"]
     assert main(words) == 1
@@ -189,16 +195,13 @@ def test_the_status_of_a_replay_tells_new_failures_from_letters_that_wait(
     from processor.cli import process
     from processor.job.run import run_job
 
-    @contextmanager
-    def registry(_: Any) -> Iterator[Any]:
-        yield SimpleNamespace(snapshot=lambda: None, jobs=list)
-
-    def run_replays(_: Any, letters: list[DeadLetter]) -> Iterator[ReplayReport]:
+    def run_replays(_: Any, letters: list[DeadLetter], request: int) -> Iterator[ReplayReport]:
+        assert request == 1
         for one, reason in zip(letters, reasons, strict=True):
             yield ReplayReport(record=one.rejected.record, outcome="refused", reason=reason)
 
     job = SimpleNamespace(driver=SimpleNamespace(tally={"corrections": 0}))
-    monkeypatch.setattr(dead_letters, "open_registry", registry)
+    monkeypatch.setattr(dead_letters, "open_registry", lambda _: nullcontext(registry(snapshot=None, jobs=list)))
     monkeypatch.setattr(process, "open_operator_run", lambda *_, **__: job)
     monkeypatch.setattr(run_job, "run_replays", run_replays)
     assert main(["dead-letters", "replay", "--topic", "user", "--bootstrap-servers", "nowhere:1"]) == status

@@ -1,5 +1,6 @@
 """`statestore demo` and `tour`: what they print, and how they end."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from processor.cli import machine
 from processor.cli.machine import DemoRun, kept_parts, print_step
 from processor.cli.main import main
 from processor.environment.programs.downloads import ShowProgress
+from processor.environment.stores.kinds import KINDS
+from processor.environment.stores.postgres import POSTGRES
 from processor.tools.demo import live
 from processor.tools.demo.tour import SAMPLE, readable_lines
 
@@ -18,42 +21,60 @@ def test_a_step_says_how_many_there_are(capsys: Any) -> None:
     assert capsys.readouterr().err == "step 3 of 5: producing records\n"
 
 
+SAME, DIFFERENT = "the runs published the same documents, byte for byte", "the runs published different documents"
+
+
+@pytest.fixture
+def third(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third kind of store."""
+    monkeypatch.setitem(
+        KINDS, "third", replace(POSTGRES, name="third", embedded=replace(POSTGRES.embedded, title="T3"))
+    )
+
+
+@pytest.mark.usefixtures("third")
+@pytest.mark.parametrize("odd", [*KINDS, "third"])
 @pytest.mark.parametrize(
     ("documents", "wrong", "status", "says"),
     [
-        ({b"1": b"{}", b"2": None}, [], 0, "both runs published the same documents, byte for byte"),
-        ({b"1": b"{}"}, [], 0, "both runs published the same documents, byte for byte"),
-        ({b"1": b"{} "}, [], 1, "the runs published different documents"),
-        ({b"1": b"{}", b"3": b"{}"}, [], 1, "the runs published different documents"),
-        ({}, [], 1, "the runs published different documents"),
-        ({b"1": b"{}"}, ["1"], 1, "both runs published the same documents, byte for byte"),
+        ({b"1": b"{}", b"2": None}, [], 0, SAME),
+        ({b"1": b"{}"}, [], 0, SAME),
+        ({b"1": b"{}"}, ["1"], 1, SAME),
+        ({b"1": b"{} "}, [], 1, DIFFERENT),
+        ({b"1": b"{}", b"3": b"{}"}, [], 1, DIFFERENT),
+        ({}, [], 1, DIFFERENT),
     ],
 )
-def test_the_runs_on_both_stores_must_publish_the_same_bytes_and_the_sql_answer(
+def test_the_runs_on_all_stores_must_publish_the_same_bytes_and_the_sql_answer(
     documents: dict[bytes, bytes | None],
     wrong: list[str],
     status: int,
     says: str,
+    odd: str,
     capsys: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made = {
-        "postgres": DemoRun(documents={b"1": b"{}"}, wrong=[], lines=["of Postgres"]),
-        "dynamodb": DemoRun(documents=documents, wrong=wrong, lines=["of moto"]),
-    }
+    usual = {name: DemoRun(documents={b"1": b"{}"}, wrong=[], lines=[f"of {name}"]) for name in KINDS}
+    made = usual | {odd: DemoRun(documents=documents, wrong=wrong, lines=[f"of {odd}"])}
     monkeypatch.setattr(machine, "_run_on", lambda store, recorded, parts, follow: made[store])
     assert main(["demo"]) == status
     shown = capsys.readouterr()
-    assert shown.out.splitlines()[:5] == ["", "of Postgres", "", "of moto", says]
-    assert "the table is in Postgres\nthe table is in DynamoDB (moto)\n" in shown.err
+    assert shown.out.splitlines()[: 2 * len(KINDS) + 1] == [
+        *(line for name in KINDS for line in ("", f"of {name}")),
+        says,
+    ]
+    titles = (kind.embedded.title for kind in KINDS.values())
+    assert "".join(f"the table is in {title}\n" for title in titles) in shown.err
     assert ("differs" in shown.err) == bool(status)
 
 
-def test_the_demo_on_one_store_compares_no_runs(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = DemoRun(documents={b"1": b"{}"}, wrong=[], lines=["of moto"])
-    monkeypatch.setattr(machine, "_run_on", lambda store, recorded, parts, follow: {"dynamodb": made}[store])
-    assert main(["demo", "--store", "dynamodb"]) == 0
-    assert "both runs" not in capsys.readouterr().out
+@pytest.mark.usefixtures("third")
+@pytest.mark.parametrize("store", [*KINDS, "third"])
+def test_the_demo_on_one_store_compares_no_runs(store: str, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {store: DemoRun(documents={b"1": b"{}"}, wrong=[], lines=["of one"])}
+    monkeypatch.setattr(machine, "_run_on", lambda store, recorded, parts, follow: made[store])
+    assert main(["demo", "--store", store]) == 0
+    assert "the runs" not in capsys.readouterr().out
 
 
 def test_a_demo_with_the_console_keeps_its_parts_and_says_how_to_remove_them(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from processor.cli import dead_letters
+from processor.cli import choices, dead_letters
 from processor.cli.main import main
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.replays import PARTITION, ReplayReport, refuse_replay, refused_replays, replay_key
@@ -43,7 +43,7 @@ LETTER = DeadLetter(
 @pytest.fixture(autouse=True)
 def topic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dead_letters, "read_stored_letters", lambda _: [(LETTER, "")])
-    monkeypatch.setattr(dead_letters, "stored_state", lambda _: nullcontext((PLAN, MemoryStore())))
+    monkeypatch.setattr(choices, "stored_state", lambda _: nullcontext((PLAN, MemoryStore())))
 
 
 def shown(capsys: Any, *words: str) -> list[str]:
@@ -94,7 +94,7 @@ def test_show_compares_a_decimal_with_the_form_that_a_record_settled(
     value = b'{"before": null, "after": {"id": 1, "price": "free"}, "op": "c", "source": {}}'
     rejected = replace(LETTER.rejected, record=replace(RECORD, value=value))
     monkeypatch.setattr(dead_letters, "read_stored_letters", lambda _: [(replace(LETTER, rejected=rejected), "")])
-    monkeypatch.setattr(dead_letters, "stored_state", lambda _: nullcontext((plan, store)))
+    monkeypatch.setattr(choices, "stored_state", lambda _: nullcontext((plan, store)))
     lines = shown(capsys, "user/0/17")
     assert "found text 'free' (the column has `decimals: text` since the record user/0/3" in lines[-1]
 

@@ -15,10 +15,16 @@ import pytest
 from processor.cli.printing.output import JobLog
 from processor.cli.process import StopSignals, shown_status
 from processor.environment.settings.settings import Settings
+from processor.job.metrics.status import JobPhase
 from registry.model import PastRuns
 from tests.unit.job.metrics.run_report import run_report
 
 Printed = pytest.CaptureFixture[str]
+
+
+def quiet_report() -> dict[str, Any]:
+    """Of a run without dead letters that wait."""
+    return run_report() | {"letters_waiting": []}
 
 
 def free_port() -> int:
@@ -36,7 +42,7 @@ def ask(port: int, path: str) -> tuple[int, str]:
 
 
 def job(report: Any) -> Any:
-    return SimpleNamespace(monitor=SimpleNamespace(report=report), ended=False)
+    return SimpleNamespace(monitor=SimpleNamespace(report=report), phase=JobPhase.READS)
 
 
 def test_without_a_port_there_is_no_page(capsys: Printed) -> None:
@@ -52,7 +58,7 @@ def test_the_page_shows_the_job_that_runs_now(capsys: Printed) -> None:
         assert ask(port, "/status.json") == (200, "null")
         assert ask(port, "/health")[0] == 200
         for doing in ("reads its topics", "paused"):
-            report = run_report() | {"at": time.time(), "doing": doing}
+            report = quiet_report() | {"at": time.time(), "doing": doing}
             signals.job = job(report)
             assert json.loads(ask(port, "/status.json")[1])["doing"] == doing
             assert ask(port, "/health") == (200, "ok\n")
@@ -62,7 +68,7 @@ def test_a_job_that_waits_is_degraded_and_no_probe_ends_it() -> None:
     signals, port = StopSignals(JobLog(quiet=True)), free_port()
     with shown_status(Settings(status_port=port), signals):
         signals.troubles.begin("registry", "127.0.0.1:5432 does not answer", "start Postgres")
-        for report in (None, run_report() | {"at": time.time()}):
+        for report in (None, quiet_report() | {"at": time.time()}):
             signals.job = job(report) if report else None
             status, text = ask(port, "/health")
             assert status == 200
@@ -78,7 +84,7 @@ def test_a_crash_loop_is_not_healthy_in_its_starts_either() -> None:
     past = PastRuns().with_failure(0.0, "no memory").with_failure(60.0, "no memory, again")
     with shown_status(Settings(status_port=port), signals):
         signals.past = past
-        for report in (None, run_report() | {"at": time.time(), "past": asdict(past)}):
+        for report in (None, quiet_report() | {"at": time.time(), "past": asdict(past)}):
             signals.job = job(report) if report else None
             status, text = ask(port, "/health")
             assert status == 503
@@ -88,12 +94,12 @@ def test_a_crash_loop_is_not_healthy_in_its_starts_either() -> None:
 
 def test_a_stopped_product_and_a_silent_monitor_are_not_healthy() -> None:
     signals, port = StopSignals(JobLog()), free_port()
-    report = run_report() | {"at": time.time(), "stopped_products": {"profile": "too large"}}
+    report = quiet_report() | {"at": time.time(), "stopped_products": {"profile": "too large"}}
     with shown_status(Settings(status_port=port), signals):
         signals.job = job(report)
         assert ask(port, "/health") == (503, "product profile stopped: too large\n")
         signals.job = job(report | {"at": time.time() - 600, "stopped_products": {}})
         status, text = ask(port, "/health")
         assert (status, text.startswith("the job has reported nothing for 10 min")) == (503, True)
-        signals.job.ended = True  # it gives its lease back, for as long as a silent registry takes
+        signals.job.phase = JobPhase.ENDED  # it gives its lease back, for as long as a silent registry takes
         assert ask(port, "/health") == (200, "ok\n")

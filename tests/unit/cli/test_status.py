@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from processor.cli.status import status_text
-from processor.engine.rounds.events import degraded_lines
-from processor.job.metrics.status import status_json, wrong_lines
+from processor.job.metrics.status import amber_lines, status_json, wrong_lines
 from processor.tools.inspect.prices import spending_line
 from registry.model import How, JobStatus, PastRuns, RunEnd, Snapshot
 from tests.unit.cli.job_state import STATE
@@ -40,7 +39,7 @@ SNAPSHOT = Snapshot(version=2, slots=5, entities=(), assignments=(), joins=(), p
 
 
 def shown(*jobs: JobStatus) -> list[str]:
-    degraded = [line for job in jobs for line in degraded_lines(job.report or {})]
+    degraded = [line for job in jobs for line in amber_lines(job)]
     return list(status_text(SNAPSHOT, jobs, [line for job in jobs for line in wrong_lines(job)], degraded))
 
 
@@ -56,7 +55,7 @@ def test_a_running_job_shows_its_versions_its_lag_and_what_is_open() -> None:
         "  120.5 events/s, 30 documents/s",
         "  7 open changes, 1 fan-outs, 0 roots in the backlog",
         "  walks: fill star",
-        "  0 dead letters in this run",
+        "  0 records became dead letters in this run",
     ):
         assert line in lines
     assert any(
@@ -141,15 +140,21 @@ def test_a_job_that_counts_its_requests_shows_what_they_cost_in_one_line() -> No
     ]
 
 
+READ = REPORT | {"topics": {"star": {"records": 0, "seconds": 0.0}}}
+"""The job has read all."""
+
+
 def test_a_job_that_gave_its_lease_back_is_not_wrong_and_a_job_that_died_is() -> None:
-    assert shown(replace(JOB, owner=None, alive=False)) == ["job main: does not run, last registry version 1 of 2"]
+    assert shown(replace(JOB, owner=None, alive=False, report=READ)) == [
+        "job main: does not run, last registry version 1 of 2"
+    ]
     assert shown(replace(JOB, alive=False))[1].startswith("  host:7 sent its last heartbeat at 20")
     (line,) = wrong_lines(replace(JOB, alive=False))
     assert line.startswith("job main died: host:7 sent no heartbeat since 20")
 
 
 def ended(how: How, text: str = "") -> JobStatus:
-    return replace(JOB, owner=None, alive=False, ended=RunEnd(how=how, owner="host:7", text=text, at=AT))
+    return replace(JOB, owner=None, alive=False, report=READ, ended=RunEnd(how=how, owner="host:7", text=text, at=AT))
 
 
 @pytest.mark.parametrize(
@@ -286,3 +291,39 @@ def test_columns_with_values_that_their_type_cannot_hold_are_named_with_their_nu
 def test_the_report_of_an_older_release_has_no_gates() -> None:
     report = {name: value for name, value in REPORT.items() if name != "gates"}
     assert not [line for line in shown(replace(JOB, report=report)) if "gate" in line]
+
+
+STOPPED = RunEnd(how="stopped", owner="host:7", text="", at=AT)
+
+
+def test_a_job_that_a_person_stopped_is_degraded_while_its_topics_fill_and_nothing_is_wrong() -> None:
+    lines = shown(replace(JOB, alive=False, ended=STOPPED, owner=None))
+    assert "  topic star: behind 1,234 records, 17 s" in lines
+    assert lines[-1] == (
+        "degraded: job main does not run, and its topics fill: star 1,234 records, 17 s: start it again"
+    )
+    unknown = REPORT | {"topics": {"star": {"records": None, "seconds": None}}}
+    assert shown(replace(JOB, alive=False, ended=STOPPED, owner=None, report=unknown))[-1].startswith("degraded: ")
+
+
+def test_a_job_that_a_person_stopped_and_that_has_read_all_is_green() -> None:
+    assert not [
+        line for line in shown(replace(JOB, alive=False, ended=STOPPED, owner=None, report=READ)) if "grad" in line
+    ]
+
+
+def test_a_job_that_runs_at_its_times_shows_its_lag_and_is_not_degraded() -> None:
+    lines = shown(replace(JOB, alive=False, owner=None, ended=replace(STOPPED, how="finished")))
+    assert "  topic star: behind 1,234 records, 17 s" in lines
+    assert not [line for line in lines if line.startswith("degraded")]
+
+
+def test_a_stopped_job_whose_records_the_broker_soon_deletes_is_wrong() -> None:
+    topics = {"star": {"records": 5, "seconds": 90_000.0, "retention": 100_000.0}}
+    lines = shown(
+        replace(JOB, alive=False, owner=None, ended=STOPPED, report=REPORT | {"topics": topics, "paused_topics": []})
+    )
+    assert any(
+        line.startswith("wrong: topic star: in 2 h 46 min the broker deletes what the job has not read")
+        for line in lines
+    )

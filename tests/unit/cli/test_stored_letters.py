@@ -11,8 +11,9 @@ import pytest
 
 from processor.cli import dead_letters, status, stored_letters
 from processor.cli.main import main
-from processor.cli.stored_letters import NOBODY_SECONDS, ask, living_job
+from processor.cli.stored_letters import NOBODY_SECONDS, follow, living_job
 from processor.errors import StatestoreError
+from processor.job.metrics.status import request_lines
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Record, Rejected
 from registry.errors import RegistryUnreachable
@@ -44,6 +45,7 @@ class Desk:
     request: ReplayRequest | None = None
     noted: list[LetterOutcome] = field(default_factory=list)
     asked: list[tuple[LetterPosition, ...]] = field(default_factory=list)
+    settled: list[Any] = field(default_factory=list)
 
     @property
     def replays(self) -> "Desk":
@@ -55,12 +57,26 @@ class Desk:
     def snapshot(self) -> Any:
         return SimpleNamespace(paused=False)
 
-    def ask(self, places: Any, *, who: str, why: str) -> int:
+    @property
+    def letters(self) -> Any:
+        return SimpleNamespace(settle=lambda found, _: self.settled.append(found), waiting=tuple)
+
+    def ask(self, places: Any, *, who: str, why: str, selection: str) -> int:
         self.asked.append(tuple(places))
         self.request = ReplayRequest(
-            number=3, who=who, why=why, at=NOW, state="waiting", letters=len(self.asked[-1]), ended=0
+            number=3,
+            who=who,
+            why=why,
+            at=NOW,
+            state="waiting",
+            letters=len(self.asked[-1]),
+            ended=0,
+            selection=selection,
         )
         return 3
+
+    def recent(self) -> tuple[ReplayRequest, ...]:
+        return (self.request,) if self.request and self.request.state != "waiting" else ()
 
     def find(self, number: int) -> ReplayRequest | None:
         if self.looks:
@@ -80,6 +96,11 @@ class Desk:
         assert self.request is not None
         self.noted += outcomes
         self.request = replace(self.request, ended=len(self.noted), state=state)
+
+
+def asked(desk: Desk) -> int:
+    """The number of a request for one letter."""
+    return desk.ask([place(1)], who="ann", why="", selection="")
 
 
 @pytest.fixture
@@ -153,7 +174,7 @@ def test_a_job_that_ends_leaves_the_request_and_the_verb_says_how_to_go_on(desk:
 
     registry: Any = desk
     with pytest.raises(StatestoreError, match="runs no more, and request 3 waits for its next run") as ended:
-        ask(registry, JOB, [letter(1)], why="", pause=pause, clock=lambda: now)
+        follow(registry, JOB, [letter(1)], asked(desk), pause=pause, clock=lambda: now)
     assert "--withdraw 3" in str(ended.value)
 
 
@@ -168,7 +189,7 @@ def test_a_run_that_begins_again_in_time_ends_no_wait(desk: Desk) -> None:
             desk.note(LetterOutcome(place(1), "applied"))
 
     registry: Any = desk
-    (report,) = ask(registry, JOB, [letter(1)], why="", pause=pause, clock=lambda: now)
+    (report,) = follow(registry, JOB, [letter(1)], asked(desk), pause=pause, clock=lambda: now)
     assert report.outcome == "applied"
 
 
@@ -181,16 +202,16 @@ def test_only_a_run_whose_lease_lives_gets_requests(desk: Desk, changes: dict[st
 
 
 def test_list_and_status_show_a_request_that_waits(desk: Desk, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    desk.ask([place(1), place(2)], who="ann", why="text now")
+    desk.ask([place(1), place(2)], who="ann", why="text now", selection="topic user, column age")
     assert main(["dead-letters", "list", "--bootstrap-servers", "nowhere:1"]) == 0
     (line,) = [one for one in capsys.readouterr().err.splitlines() if one.startswith("request")]
-    assert line.startswith("request 3 of ann (text now) since ")
+    assert line.startswith("request 3 of ann for topic user, column age (text now) since ")
     assert line.endswith(": the job has replayed 0 of 2 dead letters")
-    assert list(stored_letters.request_lines(desk.waiting())) == [line]
+    assert list(request_lines(desk.waiting())) == [line]
 
 
 def test_withdraw_takes_a_request_back_and_refuses_one_that_does_not_wait(desk: Desk, capsys: Any) -> None:
-    desk.ask([place(1), place(2)], who="ann", why="")
+    desk.ask([place(1), place(2)], who="ann", why="", selection="")
     assert main([*WORDS, "--withdraw", "3"]) == 0
     assert capsys.readouterr().out == "request 3 withdrawn: 0 of 2 dead letters were replayed before\n"
     desk.note(LetterOutcome(place(1), "applied"), state="done")
@@ -198,3 +219,24 @@ def test_withdraw_takes_a_request_back_and_refuses_one_that_does_not_wait(desk: 
     assert "request 3 is done already: none waits" in capsys.readouterr().err
     assert main([*WORDS, "--withdraw", "4"]) == 1
     assert "request 4 does not exist" in capsys.readouterr().err
+
+
+def test_list_says_what_became_of_a_request_and_brings_the_account_up_to_date(desk: Desk, capsys: Any) -> None:
+    desk.ask([place(1), place(2)], who="ann", why="text now", selection="code column-type")
+    desk.note(LetterOutcome(place(1), "applied"), LetterOutcome(place(2), "refused", ""))
+    assert desk.request is not None
+    desk.request = replace(desk.request, ended_at=NOW, outcomes={"applied": 1, "refused": 1})
+    assert main(["dead-letters", "list", "--bootstrap-servers", "nowhere:1"]) == 0
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("request 3 of ann for code column-type (text now) replayed 2 dead letters at 2026-03-0")
+    assert first.endswith(" = 1 applied + 1 refused again")
+    assert last == "2 dead letters wait, 0 were replayed"
+    ((found,),) = [desk.settled]
+    assert {one.place: outcome for one, outcome in found.items()} == {place(1): "", place(2): ""}
+
+
+def test_a_replay_keeps_the_group_that_the_person_chose(desk: Desk) -> None:
+    desk.looks = [lambda desk: desk.note(LetterOutcome(place(1), "applied"))]
+    assert main([*WORDS, "--topic", "user", "--offsets", "1", "--since", "1970-01-01"]) == 0
+    assert desk.request is not None
+    assert desk.request.selection == "topic user, offsets 1-1, since 1970-01-01T00:00:00+00:00"

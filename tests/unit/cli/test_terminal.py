@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from processor.cli.printing.terminal import ProgressBar, document_text
+from processor.cli.printing.output import ProgressBar, document_text
 
 
 class Clock:

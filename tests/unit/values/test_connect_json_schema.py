@@ -90,7 +90,7 @@ def test_the_rows_of_an_envelope_may_be_references() -> None:
 def test_a_reference_that_leads_nowhere_is_named_for_the_columns_that_need_it(ref: str) -> None:
     why = refused(document({"$ref": ref}))
     assert why.startswith("column 'at': expected timestamp")
-    assert f"its schema says $ref '{ref}', which nobody here knows: declare json" in why
+    assert f"its schema says $ref '{ref}', which is unknown here: declare json" in why
     loose = entity("t", "id", "id int, at json, name string")
     assert row(loose, None, _body(None), _schemas(document({"$ref": ref}), None))["at"] == 1795214317758
     assert f"the schema of the row is $ref '{ref}'" in refused({"$ref": ref})

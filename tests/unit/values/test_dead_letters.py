@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 from processor.values.dead_letters import (
     SMALLEST_LIMIT,
     RefusedBy,
+    column_of,
+    mark_of,
     message_bytes,
     read_dead_letters,
     record_hash,
@@ -111,3 +113,34 @@ def test_a_dead_letter_that_came_back_to_its_topic_keeps_its_own_headers() -> No
     assert rejected_record(reject_message(again, "rejects", None, AGAIN)) == again
     (letter,) = read_dead_letters([kept(reject_message(again, "rejects"), 7)])
     assert (letter.rejected.entity, letter.refused_by) == ("user", None)
+
+
+def refused(epoch: int, value: bytes = b"{", timestamp: int = 5, limit: int | None = None) -> Message:
+    record = Record(topic="user", partition=0, offset=7, epoch=epoch, timestamp=timestamp, key=b"1", value=value)
+    rejected = Rejected(record=record, reason="column 'age': expected int", code="column-type", entity="user")
+    return reject_message(rejected, "rejects", limit)
+
+
+def test_a_record_that_a_rebuilt_registry_reads_again_is_one_letter_of_its_last_epoch() -> None:
+    (letter,) = read_dead_letters([kept(refused(1), 10), kept(refused(3), 30), kept(refused(2), 20)])
+    assert (letter.rejected.record.epoch, letter.former) == (3, (1, 2))
+    assert (letter.kept_since, letter.last_seen) == (10, 30)
+
+
+def test_a_record_of_a_topic_that_was_created_again_is_another_letter() -> None:
+    other = [kept(refused(1), 10), kept(refused(2, value=b"["), 20), kept(refused(3, timestamp=9), 30)]
+    assert [letter.rejected.record.epoch for letter in read_dead_letters(other)] == [1, 2, 3]
+
+
+def test_a_letter_that_was_cut_and_the_whole_one_are_the_same_letter() -> None:
+    large = b"x" * 9_000
+    cut, whole = refused(1, value=large, limit=4_096), refused(2, value=large)
+    (letter,) = read_dead_letters([kept(cut, 10), kept(whole, 20)])
+    assert letter.rejected.cut is None
+    assert len({mark_of(rejected_record(one)) for one in (cut, whole)}) == 1
+
+
+def test_a_reason_names_its_column() -> None:
+    assert column_of("column 'age': expected int, found text 'x'") == "age"
+    assert column_of("key part 'id' is missing") == "id"
+    assert column_of("value: not JSON") == ""

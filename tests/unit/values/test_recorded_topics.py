@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from processor.values.record import MAX_MESSAGE_BYTES, Record, Rejected
 from processor.values.recorded_topics import (
     MAX_LINE_BYTES,
+    NO_TIMESTAMP,
     RecordedError,
     open_writer,
     read_records,
@@ -228,3 +229,11 @@ def test_a_message_of_the_largest_size_fits_into_a_line(tmp_path: Path) -> None:
     with open_writer(path) as file:
         file.write(to_line(record) + "\n")
     assert [*read_records(path)] == [record]
+
+
+def test_a_line_without_a_timestamp_gets_that_of_the_caller(tmp_path: Path) -> None:
+    """`local produce` gives none, so the broker takes the time of now."""
+    file = tmp_path / "lines.jsonl"
+    file.write_text('{"topic": "user", "value": {}}\n{"topic": "user", "value": {}, "timestamp": 7}\n')
+    assert [record.timestamp for record in read_records(str(file))] == [1, 7]
+    assert [record.timestamp for record in read_records(str(file), untimed=NO_TIMESTAMP)] == [NO_TIMESTAMP, 7]

@@ -5,7 +5,7 @@
 prints them. Authors read docs/definitions.md.
 
 Values during evaluation: int; decimal as int or Decimal; float as float; string and date as str; bool; timestamp as str in
-microseconds without its `Z`, so that text order is time order; json as `json_values.py` has it. A result that does not exist
+microseconds without its `Z`, so that text order is time order; json as in `json_values.py`. A result that does not exist
 (1/0) is None.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from typing import Final, get_args
+from typing import Final, Literal, get_args
 
 from processor.language.product.expressions import functions, json_values, regular_expressions
 from processor.values.entity import Compare, TypeName
@@ -23,6 +23,16 @@ from processor.values.record import Value
 from processor.values.values import to_microseconds
 
 Template = str | Callable[[Sequence[str]], str]
+Scale = Literal["largest", "sum", "same", "whole", "given", "value", "quotient", "text"]
+"""What a function over decimals makes of their scales, in PostgreSQL.
+
+largest, sum    the result has the largest scale of its arguments, or the sum of their scales
+same            the result is one of its arguments, or has the scale of its argument
+whole, given    the result has the scale 0, or the scale that its last argument says
+value           the result has the digits of its value
+quotient        the scales of the arguments decide how many digits the result has
+text            the result is a text that shows the scale of its argument
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +48,8 @@ class Function:
     strict: bool = True
     variadic: bool = False
     constant: frozenset[int] = frozenset()
+    scale: Scale | None = None
+    """None where the result is no decimal, and no text of one."""
 
     @property
     def key(self) -> str:
@@ -70,8 +82,10 @@ def define(
     strict: bool = True,
     variadic: bool = False,
     constant: frozenset[int] = frozenset(),
+    scale: Scale | None = None,
 ) -> None:
-    """Adds an overload to the table. `takes`: its types, separated by spaces. The other arguments: see `Function`."""
+    """Adds an overload to the table. `takes`: its types, separated by spaces. The other arguments: see `Function`. Raises
+    TypeError for a decimal result, or the text of a decimal, without a `scale`: documents would show other digits than SQL."""
     types: dict[str, TypeName] = {t: t for t in get_args(TypeName)}
     function = Function(
         name=name,
@@ -82,7 +96,13 @@ def define(
         strict=strict,
         variadic=variadic,
         constant=constant,
+        scale=scale,
     )
+    shows_scale = gives == "decimal" or (gives == "string" and "decimal" in function.takes)
+    if shows_scale is (scale is None):
+        raise TypeError(
+            f"{function.key}: a decimal result, and the text of a decimal, need a `scale`; no other result has one"
+        )
     FUNCTIONS[function.key] = function
     OVERLOADS.setdefault(name, []).append(function)
 
@@ -122,13 +142,14 @@ COLLATE: Final = ' COLLATE "C"'
 
 
 def _operators() -> None:
-    for sign, exact, machine in (
-        ("+", functions.add, operator.add),
-        ("-", functions.subtract, operator.sub),
-        ("*", functions.multiply, operator.mul),
-    ):
+    signs: tuple[tuple[str, Callable[..., Value], Callable[..., Value], Scale], ...] = (
+        ("+", functions.add, operator.add, "largest"),
+        ("-", functions.subtract, operator.sub, "largest"),
+        ("*", functions.multiply, operator.mul, "sum"),
+    )
+    for sign, exact, machine, scale in signs:
         define(sign, "int int", "int", functions.int64(machine), within(INT64, f"{{0}}::numeric {sign} {{1}}"))
-        define(sign, "decimal decimal", "decimal", exact, f"({{0}} {sign} {{1}})")
+        define(sign, "decimal decimal", "decimal", exact, f"({{0}} {sign} {{1}})", scale=scale)
         define(sign, "float float", "float", functions.double(machine), within(RANGE, f"{{0}} {sign} {{1}}"))
     define("-", "date date", "int", _days, "({0} - {1})")
     define(
@@ -138,13 +159,13 @@ def _operators() -> None:
         functions.int64(functions.divide_ints),
         within(INT64, "div({0}::numeric, nullif({1}, 0))"),
     )
-    define("/", "decimal decimal", "decimal", functions.divide, "({0} / nullif({1}, 0))")
+    define("/", "decimal decimal", "decimal", functions.divide, "({0} / nullif({1}, 0))", scale="quotient")
     define("/", "float float", "float", functions.divide_floats, within(RANGE, "{0} / nullif({1}, 0)"))
     for name in ("%", "mod"):
         define(name, "int int", "int", functions.modulo, "({0}::numeric % nullif({1}, 0))")
-        define(name, "decimal decimal", "decimal", functions.modulo, "({0} % nullif({1}, 0))")
+        define(name, "decimal decimal", "decimal", functions.modulo, "({0} % nullif({1}, 0))", scale="largest")
     define("unary -", "int", "int", functions.int64(operator.neg), within(INT64, "-({0}::numeric)"))
-    define("unary -", "decimal", "decimal", functions.negate, "(-{0})")
+    define("unary -", "decimal", "decimal", functions.negate, "(-{0})", scale="same")
     define("unary -", "float", "float", operator.neg, "(-{0})")
 
 
@@ -156,6 +177,7 @@ def _comparisons() -> None:
     """The functions of every scalar type. Text is ordered by code point, whatever the database's collation is."""
     for t in SCALARS:
         text = t == "string"
+        same_scale: Scale | None = "same" if t == "decimal" else None
         c = COLLATE if text else ""
         for sign, same in (("=", operator.eq), ("<>", operator.ne)):
             define(sign, f"{t} {t}", "bool", same, f"({{0}} {sign} {{1}})")
@@ -163,11 +185,12 @@ def _comparisons() -> None:
             define(sign, f"{t} {t}", "bool", before, f"({{0}}{c} {sign} {{1}}{c})")
         define("is distinct from", f"{t} {t}", "bool", operator.ne, "({0} IS DISTINCT FROM {1})", strict=False)
         define("in", t, "bool", functions.is_in, _in, strict=False, variadic=True)
-        define("nullif", f"{t} {t}", t, functions.nullif, "nullif({0}, {1})", strict=False)
+        define("nullif", f"{t} {t}", t, functions.nullif, "nullif({0}, {1})", strict=False, scale=same_scale)
         for name, pick in (("greatest", functions.greatest), ("least", functions.least)):
-            define(name, t, t, pick, _picked(name) if text else call(name), strict=False, variadic=True)
-        define("coalesce", t, t, functions.coalesce, call("coalesce"), strict=False, variadic=True)
-        define("case", t, t, functions.case, _case, strict=False, variadic=True)
+            sql = _picked(name) if text else call(name)
+            define(name, t, t, pick, sql, strict=False, variadic=True, scale=same_scale)
+        define("coalesce", t, t, functions.coalesce, call("coalesce"), strict=False, variadic=True, scale=same_scale)
+        define("case", t, t, functions.case, _case, strict=False, variadic=True, scale=same_scale)
     for t in get_args(TypeName):
         define("is null", t, "bool", functions.is_null, "({0} IS NULL)", strict=False)
 
@@ -198,9 +221,10 @@ def _numbers() -> None:
         _whole(name, of, of)
     _whole("round", functions.rounded, round)
     for name, of_digits in (("round", functions.rounded), ("trunc", functions.truncated)):
-        define(name, "decimal int", "decimal", of_digits, f"{name}({{0}}, {{1}})", constant=frozenset({1}))
+        sql = f"{name}({{0}}, {{1}})"
+        define(name, "decimal int", "decimal", of_digits, sql, constant=frozenset({1}), scale="given")
     define("abs", "int", "int", functions.int64(abs), within(INT64, "abs({0}::numeric)"))
-    define("abs", "decimal", "decimal", functions.magnitude, "abs({0})")
+    define("abs", "decimal", "decimal", functions.magnitude, "abs({0})", scale="same")
     define("abs", "float", "float", abs, "abs({0})")
     for t in ("int", "decimal", "float"):
         define("sign", t, "int", functions.sign, "sign({0})")
@@ -214,12 +238,13 @@ def _logarithms() -> None:
         ("log", functions.log, functions.log_float, "v > 0"),
         ("exp", functions.exp, functions.exp_float, "abs(v) <= 290"),
     ):
-        for t, run in (("float", double), ("decimal", exact)):
-            define(name, t, "float" if t == "float" else "decimal", run, _where(f"{name}(v)", exists))
+        define(name, "float", "float", double, _where(f"{name}(v)", exists))
+        define(name, "decimal", "decimal", exact, _where(f"{name}(v)", exists), scale="quotient")
     base = "CASE WHEN b > 0 AND v > 0 AND b <> 1 THEN log(b, v) END"
-    define("log", "decimal decimal", "decimal", functions.log, f"(SELECT {base} FROM (SELECT {{0}}, {{1}}) AS r(b, v))")
+    sql = f"(SELECT {base} FROM (SELECT {{0}}, {{1}}) AS r(b, v))"
+    define("log", "decimal decimal", "decimal", functions.log, sql, scale="quotient")
     define("power", "float float", "float", functions.power_floats, within(RANGE, _POWER))
-    define("power", "decimal decimal", "decimal", functions.power, _POWER)
+    define("power", "decimal decimal", "decimal", functions.power, _POWER, scale="quotient")
 
 
 _POWER = (
@@ -236,7 +261,7 @@ def _where(sql: str, condition: str) -> str:
 
 def _whole(name: str, exact: Callable[..., Value], double: Callable[..., Value]) -> None:
     define(name, "int", "int", int, "{0}")
-    define(name, "decimal", "decimal", exact, f"{name}({{0}})")
+    define(name, "decimal", "decimal", exact, f"{name}({{0}})", scale="whole")
     define(name, "float", "float", lambda number: float(double(number)), f"{name}({{0}})")
 
 
@@ -327,7 +352,8 @@ def _json() -> None:
     define("jsonb_typeof", "json", "string", json_values.type_name, "jsonb_typeof({0})")
     define("to string", "json", "string", json_values.text_of, "{0}::text")
     define("to bool", "json", "bool", json_values.bool_of, _where("v::boolean", "jsonb_typeof(v) = 'boolean'"))
-    define("to decimal", "json", "decimal", json_values.number_of, _where("v::numeric", "jsonb_typeof(v) = 'number'"))
+    sql = _where("v::numeric", "jsonb_typeof(v) = 'number'")
+    define("to decimal", "json", "decimal", json_values.number_of, sql, scale="value")
 
 
 def _element(sign: str, args: Sequence[str]) -> str:
@@ -422,13 +448,14 @@ def _times() -> None:
 def _casts() -> None:
     """`to T`: the `cast` to a type. `as letter`: a bool as an argument of `concat`, which writes `t` for the `true` of a cast.
     `as stored`: from a stored value to its form during evaluation. `of scale`: the same for a decimal whose scale an expression
-    reads; the source has these zeros. `without zeros`: for one whose scale nobody knows. `without zone`: a cast to PostgreSQL's
+    reads; the source has these zeros. `without zeros`: for one of unknown scale. `without zone`: a cast to PostgreSQL's
     `timestamp`, whose text alone differs."""
-    define("to decimal", "int", "decimal", int, "{0}::numeric")
+    define("to decimal", "int", "decimal", int, "{0}::numeric", scale="same")
     for t in ("int", "decimal"):
         sql = within(RANGE, "{0}::numeric", "::double precision")
         define("to float", t, "float", functions.to_float, sql)
-        define("to string", t, "string", functions.number_text, "{0}::text")
+    define("to string", "int", "string", functions.number_text, "{0}::text")
+    define("to string", "decimal", "string", functions.number_text, "{0}::text", scale="text")
     define("to timestamp", "date", "timestamp", lambda d: f"{d}T00:00:00", "({0}::timestamp AT TIME ZONE 'UTC')")
     define("to date", "timestamp", "date", lambda t: t[:10], "({0} AT TIME ZONE 'UTC')::date")
     define("to int", "decimal", "int", functions.int64(functions.to_int), within(INT64, "round({0})"))
@@ -437,9 +464,9 @@ def _casts() -> None:
     define(
         "to int", "string", "int", functions.int64(functions.int_of_text), within(INT64, _matched(functions.INTEGER))
     )
-    define("to decimal", "float", "decimal", functions.decimal_from_float, "{0}::numeric")
-    define("to decimal", "string", "decimal", functions.decimal_of_text, _matched(functions.NUMBER))
-    define("of size", "decimal int int", "decimal", _fitted, _fit, constant=frozenset({1, 2}))
+    define("to decimal", "float", "decimal", functions.decimal_from_float, "{0}::numeric", scale="value")
+    define("to decimal", "string", "decimal", functions.decimal_of_text, _matched(functions.NUMBER), scale="value")
+    define("of size", "decimal int int", "decimal", _fitted, _fit, constant=frozenset({1, 2}), scale="given")
     define("to string", "bool", "string", functions.bool_text, "{0}::text")
     define("as letter", "bool", "string", functions.bool_letter, "{0}")
     define("to string", "date", "string", str, "{0}::text")
@@ -447,11 +474,15 @@ def _casts() -> None:
     define("text without zone", "timestamp", "string", functions.clock_text, "({0} AT TIME ZONE 'UTC')::text")
     define("without zone", "timestamp", "timestamp", lambda value: value, "{0}")
     for t in SCALARS:
-        define(f"to {t}", t, t, lambda value: value, "{0}")
+        define(f"to {t}", t, t, lambda value: value, "{0}", scale="same" if t == "decimal" else None)
     define("as stored", "float", "float", float, "{0}")
-    define("of scale", "decimal int", "decimal", functions.of_scale, lambda args: args[0], constant=frozenset({1}))
-    define("without zeros", "decimal", "decimal", functions.without_zeros, "trim_scale({0})")
+    define("of scale", "decimal int", "decimal", functions.of_scale, _first, constant=frozenset({1}), scale="given")
+    define("without zeros", "decimal", "decimal", functions.without_zeros, "trim_scale({0})", scale="value")
     define("as stored", "timestamp", "timestamp", to_microseconds, "{0}")
+
+
+def _first(args: Sequence[str]) -> str:
+    return args[0]
 
 
 _FLOAT64 = "v >= -9223372036854775808 AND v < 9223372036854775808"

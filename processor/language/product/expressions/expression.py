@@ -234,7 +234,7 @@ class RowLevel(Protocol):
 
 
 def compile_expression(expression: Expression, level: RowLevel) -> Evaluate:
-    """The function that gives the value of an expression as the document has it."""
+    """The function that gives the value of an expression as it is in the document."""
     if isinstance(expression, Column):
         return _compile_column(expression, level)
     evaluate, write = _compile_node(expression.node, level), _DOCUMENT_FORMS.get(expression.node.type)
@@ -253,7 +253,7 @@ def _written_by(write: Callable[[Value], Value], evaluate: Evaluate) -> Evaluate
 
 
 def _compile_shown_form(node: ExpressionNode, level: RowLevel) -> Evaluate:
-    """The function that gives the value of a node as the document has it."""
+    """The function that gives the value of a node as it is in the document."""
     evaluate, write = (
         _compile_node(node, level),
         _DOCUMENT_FORMS.get(node.type) if not isinstance(node, Column) else None,

@@ -1,4 +1,4 @@
-"""Documents and rows by key: a document as the state has it now, with the published one, their difference, what it waits for, and
+"""Documents and rows by key: a document by the present state, with the published one, their difference, what it waits for, and
 the row of each field; a row with its slots, its former keys and its open changes.
 
 The table keeps no published text and no times, so the broker says both. A page never reads a whole topic: it looks for the

@@ -301,7 +301,7 @@ LAST: Final = 5
 
 
 def show_slots(parts: ConsoleParts, _: Visit) -> Content:
-    """The board, as `slots --json` has it, with a cell for each slot."""
+    """The board, as `slots --json` prints it, with a cell for each slot."""
     registry = parts.registry
     snapshot, statistics = registry.snapshot(), registry.statistics.last()
     counted = {one.entity: one for one in statistics.entities} if statistics else {}

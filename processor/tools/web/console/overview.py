@@ -156,7 +156,7 @@ def _topics(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _landing(one: LandingState) -> dict[str, Any]:
-    """A landing, as `status --json` has it, with its age."""
+    """A landing, as `status --json` prints it, with its age."""
     landed = "unknown" if one.landed_at is None else f"{duration_text(time() - one.landed_at)} ago"
     return {**one._asdict(), "landed": landed}
 

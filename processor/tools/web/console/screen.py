@@ -212,7 +212,7 @@ class LazyReader:
 
 
 def time_of(counted: Statistics | Preview | None) -> str | None:
-    """When the rows of the state were counted; None where nobody did."""
+    """When the rows of the state were counted; None where they were not counted."""
     at = counted.taken_at if counted else None
     return at.isoformat(timespec="seconds") if at else None
 

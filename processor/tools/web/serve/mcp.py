@@ -38,7 +38,9 @@ def mcp_server(reader: StateReader) -> MCPServer[Any]:
     def schema(product: str) -> ToolResult:
         return _answer(lambda: reader.schema(product))
 
-    @tool("get", 'A document as the state has it now. `key`: JSON such as {"id": 7}, or the value of a single column.')
+    @tool(
+        "get", 'A document as the state shows it now. `key`: JSON such as {"id": 7}, or the value of a single column.'
+    )
     def get(product: str, key: str) -> ToolResult:
         return _answer(lambda: document_object(reader.document(product, key)))
 

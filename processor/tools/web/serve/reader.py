@@ -224,7 +224,7 @@ class BoundedReads:
 
 
 class FoundDocument(NamedTuple):
-    """A document as the state has it now."""
+    """A document by the present state."""
 
     value: bytes
     """The document as JSON."""
@@ -321,7 +321,7 @@ class StateReader:
         return self._row(plan, chosen, _encoded(chosen, key))
 
     def row_at(self, entity: str, sk: str) -> dict[str, Any]:
-        """The same by the row's encoded key, as a lineage has it."""
+        """The same by the row's encoded key, as a lineage shows it."""
         plan = self.plan()
         return self._row(plan, _entity(plan, entity), sk)
 

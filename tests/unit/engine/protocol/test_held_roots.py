@@ -84,6 +84,24 @@ def test_a_crash_keeps_the_roots_the_records_and_the_time() -> None:
     assert gates.held.next_due() == 200.0 + PATIENCE_SECONDS
 
 
+def test_a_run_takes_what_the_run_before_left_after_its_start_and_nothing_twice() -> None:
+    """A zombie writes roots of its walk's page, and then moves the walk behind them, until the new run has claimed the walk."""
+    gates = Gates(quiet=1.0, at_most=60.0)
+    zombie = gates.held
+    gates.start(20.0)
+    left, gates.run = gates.held, 1
+    gates.held = zombie
+    gates.touch(21.0)
+    gates.held, gates.run = left, 2
+    gates.add(Held(roots={("order", "8"): 1.0}), 21.0)
+    assert not gates.release(30.0)
+    items = gates.store.partition("OPEN")
+    gates.delete(gates.held.reload_later(items, 30.0, 30.0))
+    assert gates.release(31.0)
+    assert gates.held.reload_later(gates.store.partition("OPEN"), 31.0, 31.0) == []
+    assert not gates.held.held
+
+
 def test_a_change_after_a_start_does_not_inherit_the_time_of_a_hold_that_was_released() -> None:
     gates = Gates(whole=True, at_most=60.0)
     seen = {(TOPIC, "t1"): seen_of(1.0, orders=1)}

@@ -6,8 +6,8 @@ from processor.engine.plan.step import Send
 from processor.engine.protocol.ledger import UNFIT, LedgerEntry
 from processor.engine.protocol.publish import UnfitDocument
 from processor.language.product.avro import EncodedDocument
-from processor.values.dead_letters import RefusedBy
-from processor.values.record import Message
+from processor.values.dead_letters import RefusedBy, rejected_record
+from processor.values.record import Message, Rejected
 from statestore.store import Done, Item
 from tests.unit.engine.protocol.dialogue import dialogue
 from tests.unit.engine.protocol.published_root import (
@@ -43,6 +43,11 @@ def letter(seq: int, code: str = "document-too-large", reason: str = REASON) -> 
     return Send(Message("rejects", b'{"id":7}', None, headers))
 
 
+def kept(sent: Send) -> Rejected:
+    """The refused document that a dead letter keeps."""
+    return rejected_record(sent.message)
+
+
 def marked(seq: int, value: bytes, *, mark: str) -> Item:
     """The ledger item of root 7 after a dead letter went out in place of `value`."""
     return item(seq * 10, {0: unfit(seq, value, mark)})
@@ -62,13 +67,13 @@ def test_a_dead_letter_goes_out_in_place_of_a_document_larger_than_its_topic_tak
         [(reservations({0: unfit(6, LONG)}, before), Done(before))],
         [(letter(6), None)],
     )
-    assert outcome == UnfitDocument(REASON, new=True)
+    assert outcome == UnfitDocument(REASON, kept(letter(6)))
 
 
 def test_the_same_too_large_document_gets_no_second_dead_letter() -> None:
     before = marked(6, LONG, mark="3.7.1.0")
     outcome = dialogue(publishing(LONG, LIMITED), [(WEAK, before)], [(ROW, {})], [(ENTRY, before)])
-    assert outcome == UnfitDocument(REASON, new=False)
+    assert outcome == UnfitDocument(REASON, None)
 
 
 MISFIT = "age: expected int, found a number"
@@ -88,10 +93,10 @@ def test_a_dead_letter_goes_out_in_place_of_a_document_that_avro_does_not_hold()
         [(reservations({0: unfit(6, ADA)}, before), Done(before))],
         [(letter(6, "document-misfit", reason), None)],
     )
-    assert outcome == UnfitDocument(reason, new=True)
+    assert outcome == UnfitDocument(reason, kept(letter(6, "document-misfit", reason)))
     now = marked(6, ADA, mark="3.7.1.0")
     again = dialogue(publishing(MISFIT_DOCUMENT, LIMITED), [(WEAK, now)], [(ROW, {})], [(ENTRY, now)])
-    assert again == UnfitDocument(reason, new=False)
+    assert again == UnfitDocument(reason, None)
 
 
 def test_a_document_goes_out_once_its_topic_takes_it() -> None:

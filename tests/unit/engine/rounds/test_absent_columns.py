@@ -133,6 +133,16 @@ def test_a_plain_row_may_leave_a_column_out_until_a_long_run_of_them_does(rounds
     assert [one.records for one in report.found(plan)] == found
 
 
+def test_the_tasks_of_a_round_count_together() -> None:
+    plan = trial()[0].plan
+    sure = {"film": AbsentCounts(1, {AbsentColumns(("rating",), True): 1})}
+    report = AbsentReport().after([sure, plain(2, 2)])
+    assert [(one.column, one.records) for one in report.found(plan)] == [("rating", 3)]
+    almost = AbsentReport().after([plain(1, 0)]).after([plain(SIGN - 1, SIGN - 1)])
+    assert list(almost.after([plain(1, 1)]).found(plan))
+    assert not list(almost.after([plain(1, 0), plain(1, 1)]).found(plan))  # the record of the first task has the column
+
+
 def test_counts_know_rows_and_leave_out_deletes() -> None:
     one = Record(topic="film", partition=0, offset=0, key=None, value=None)
     absent = AbsentColumns(("rating",), True)

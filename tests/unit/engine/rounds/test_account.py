@@ -2,19 +2,32 @@
 
 import json
 from contextlib import nullcontext
+from time import perf_counter
 
 import pytest
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.rounds.round_counts import check_account
+from processor.engine.plan.step import Touch, TouchOutcome
+from processor.engine.rounds.round_counts import (
+    REMEMBERED,
+    RowReads,
+    UpdateCounts,
+    check_account,
+    count_updates,
+    stage_time,
+)
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.errors import TooManyRejects
 from processor.language.definitions.load import load
+from processor.values.dead_letters import LetterGroup
 from processor.values.record import Record
+from statestore.items import Row
+from statestore.keys import Key
 
 ENTITIES = "{t: {key: [id], columns: {id: int, n: int}}}"
 PLAN = plan_alone(load({"entities.yaml": ENTITIES, "p.yaml": "{product: p, root: t}"}), 5)
+GROUP = LetterGroup("t", "not-json", "")
 BROKEN = (b"{", b'{"id": 1, "n": "many"}', b'{"n": 1}', b"[]", b"\xff", b'{"id": null}')
 
 
@@ -31,24 +44,60 @@ def batch(good: int, *broken: int) -> list[Record]:
 def test_more_than_five_percent_and_a_hundred_stop_the_job(good: int, bad: int, stops: bool) -> None:
     tally = {"read": good + bad, "applied": good, "dead letters": bad, "dead letters: not-json": bad}
     with pytest.raises(TooManyRejects, match=f"^{bad} of {good + bad} records") if stops else nullcontext():
-        check_account(tally, {"not-json": "t/0 offset 5: value: not JSON"}, Settings())
+        check_account(tally, {GROUP: bad}, {GROUP: "t/0 offset 5: value: not JSON"}, Settings())
 
 
-def test_the_message_names_the_reasons_by_count_with_an_example_and_the_command() -> None:
+def test_the_message_names_the_reasons_by_count_with_an_example_of_the_most_frequent_and_the_command() -> None:
     with pytest.raises(TooManyRejects) as stopped:
         Trial(plan=PLAN, settings=Settings()).batch(batch(10, 20, 90, 5, 4, 3, 2))
     text = str(stopped.value)
     reasons = text.partition("allows: ")[2].partition(". The job")[0].split("; ")
     assert reasons == [
-        "90 column-type, as t/0 offset 119: column 'n': expected int, found text",
-        "20 not-json, as t/0 offset 29: value: not JSON: expecting property name enclosed in double quotes at character 2",
-        "5 key-missing, as t/0 offset 124: key part 'id' is missing",
-        "4 not-a-row, as t/0 offset 128: expected a row as an object, found an array",
-        "3 not-utf8, as t/0 offset 131: value: not UTF-8 at byte 1",
-        "and 1 other reasons",
+        "topic t, 124 of 134 records: 90 column-type at n, as t/0 offset 119: column 'n': expected int, found text",
+        "20 not-json",
+        "5 key-missing at id",
+        "4 not-a-row",
+        "3 not-utf8",
+        "1 other reasons",
     ]
     assert "`statestore dead-letters show t/0 offset 119`" in text
     assert "the next start reads it again" in text
+
+
+def test_the_message_counts_no_other_reasons_where_it_names_all_of_them() -> None:
+    with pytest.raises(TooManyRejects) as stopped:
+        Trial(plan=PLAN, settings=Settings()).batch(batch(10, 20, 90, 5, 4, 3))
+    assert "3 not-utf8" in str(stopped.value)
+    assert "other reasons" not in str(stopped.value)
+
+
+def test_the_time_of_a_stage_is_in_milliseconds_since_it_began() -> None:
+    (milliseconds,) = stage_time("batch", perf_counter() - 3600).values()
+    assert milliseconds >= 3_600_000
+
+
+def touch(entity: str, outcome: TouchOutcome, *changed: str) -> Touch:
+    row = Row(key=Key(f"TABLE#{entity}", "1"), version="1", columns={}, more={}, slots={}, pending=())
+    return Touch(entity, row, frozenset(), frozenset(changed), outcome)
+
+
+def test_only_writes_of_rows_that_an_index_shows_count_for_the_read_before_them() -> None:
+    entities = "{t: {key: [id], columns: {id: int, n: int, m: int}}, u: {key: [id], columns: {id: int, n: int}}}"
+    product = "{product: p, root: u, embed: {ts: {many: t, on: {n: id}, fields: [id]}}}"
+    plan = plan_alone(load({"entities.yaml": entities, "p.yaml": product}), 5)
+    touches = [
+        touch("t", "applied", "n"),
+        touch("t", "applied", "m"),
+        touch("t", "replayed", "n"),
+        touch("u", "applied", "n"),
+    ]
+    assert count_updates(touches, plan) == {"t": UpdateCounts(2, 1)}
+
+
+def test_after_many_writes_of_an_entity_the_older_ones_count_half() -> None:
+    reads = RowReads(counts={"t": UpdateCounts(REMEMBERED - 10, 100)}).after([{"t": UpdateCounts(10, 4)}])
+    assert reads.counts == {"t": UpdateCounts(REMEMBERED, 104)}
+    assert reads.after([{"t": UpdateCounts(2, 2)}]).counts == {"t": UpdateCounts(REMEMBERED / 2 + 1, 53)}
 
 
 def test_a_batch_that_stopped_the_job_is_whole_at_the_next_start() -> None:

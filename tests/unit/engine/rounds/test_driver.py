@@ -58,7 +58,7 @@ def test_a_truncate_is_durable_before_its_batch_ends_and_the_next_rounds_know_it
     assert job.log == ["check lease", write_stage, end_of_round(0), write_walk(("truncate", "star"), walk, 2)]
     assert job.driver.pending
     job.batch()
-    assert [one.truncates for one in job.rounds] == [{}, {"star": goal}]
+    assert [one.remembered.truncates for one in job.rounds] == [{}, {"star": goal}]
 
 
 def test_each_round_knows_how_far_the_run_came(job: Job) -> None:
@@ -142,7 +142,7 @@ def test_backlog_and_fan_outs_are_durable_after_the_end_of_the_round_and_before_
     assert job.log == ["check lease", write_stage, end_of_round(0), BACKLOG_WRITE, fan_out_write("7", pages=0)]
     assert job.driver.progress.backlog.stopped == {"profile": "no Bobs"}
     job.batch()
-    assert job.rounds[1].stopped == {"profile"}
+    assert job.rounds[1].remembered.stopped == {"profile"}
 
 
 def test_open_changes_are_taken_after_all_writes(job: Job) -> None:

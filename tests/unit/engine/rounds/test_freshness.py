@@ -68,7 +68,7 @@ def test_the_oldest_record_gives_a_root_its_time() -> None:
 def test_a_round_and_the_end_of_a_run_show_the_freshness_of_their_documents() -> None:
     tally = {"read": 2, "applied": 2, "published": 2, **count_ages([0.9, 0.9])}
     assert event_text(JobEvent(what="batch", text="batch 3", fields=tally)) == (
-        "batch 3: 2 read, 2 applied, 0 dead letters, 2 published, freshness p50 0.8 to 1 s, p99 0.8 to 1 s"
+        "batch 3: 2 read = 2 applied, 2 published, freshness p50 0.8 to 1 s, p99 0.8 to 1 s"
     )
     text = freshness_histogram(count_ages([0.9, 0.9, 4.5]))
     assert text == "freshness p50 0.8 to 1 s, p99 4 to 5 s; documents by age: 2 <= 1 s, 1 <= 5 s"
@@ -76,7 +76,7 @@ def test_a_round_and_the_end_of_a_run_show_the_freshness_of_their_documents() ->
 
 def test_a_round_and_a_run_without_known_ages_show_none() -> None:
     batch = JobEvent(what="batch", text="batch 3", fields={"read": 2, "applied": 2})
-    assert event_text(batch) == "batch 3: 2 read, 2 applied, 0 dead letters, 0 published"
+    assert event_text(batch) == "batch 3: 2 read = 2 applied, 0 published"
     assert freshness_histogram({"read": 2, "applied": 2}) == ""
 
 

@@ -12,11 +12,11 @@ from processor.engine.protocol.open_changes import OpenChanges, SettledSegment
 from processor.engine.protocol.replays import ReplayReport, drop, letter_position
 from processor.engine.protocol.segments import OpenChange, make_segment
 from processor.engine.rounds.events import JobEvent
-from processor.engine.rounds.operators import AGAIN_SECONDS, GONE, LiveReplays, RequestedLetters
+from processor.engine.rounds.operators import AGAIN_SECONDS, LiveReplays, RequestedLetters
 from processor.errors import KafkaError
 from processor.values.dead_letters import DeadLetter
 from processor.values.record import Record, Rejected
-from registry.model import Lease, LetterOutcome, LetterPosition, WaitingLetters
+from registry.model import GONE, Lease, LetterOutcome, LetterPosition, WaitingLetters
 from statestore.keys import Key
 from statestore.memory import MemoryStore
 

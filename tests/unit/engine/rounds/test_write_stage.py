@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.epochs import NOTHING, Committed
+from processor.engine.protocol.epochs import Committed
 from processor.engine.protocol.ledger import Run
 from processor.engine.protocol.segments import OpenChange, group_of, make_segment
-from processor.engine.rounds.round import PublishSetup, Round, StageResult
+from processor.engine.rounds.round import PublishSetup, Remembered, Round, RoundRules, RoundTopics, StageResult
 from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.write_stage import write_stage
-from processor.environment.settings.settings import FAN_OUT_PAGE
 from processor.errors import TruncateRefused
 from processor.language.definitions.load import load
 from processor.values.dead_letters import rejected_record
@@ -21,6 +20,7 @@ from processor.values.record import Message, Record
 from statestore.items import encode_version
 from statestore.keys import Key
 from statestore.memory import MemoryStore
+from statestore.store import PAGE
 from tests.unit.engine.protocol.example import PLAN, key
 
 ROUND = Round(
@@ -28,12 +28,8 @@ ROUND = Round(
     run=Run(number=1),
     number=1,
     batch=1,
-    committed=NOTHING,
-    expires_at=99,
-    oldest=0.0,
-    dead_letter_topic="rejects",
     setup=PublishSetup(),
-    stopped=frozenset(),
+    rules=RoundRules(expires_at=99, oldest=0.0, dead_letter_topic="rejects"),
 )
 STAR = key("star", 5)
 
@@ -85,7 +81,8 @@ def test_a_stage_ends_once_the_broker_has_its_dead_letters(task: Task) -> None:
     (letter, flushed) = task.messages.sent
     assert isinstance(letter, Message)
     assert (rejected_record(letter).record.offset, flushed) == (0, "flush")
-    assert result.letters.keys() == {"column-type"}
+    assert result.letters.keys() == {("star", "column-type", "who")}
+    assert [(kept.place.offset, kept.column) for kept in result.kept] == [(0, "who")]
 
 
 def test_each_record_counts_by_its_outcome_and_its_topic(task: Task) -> None:
@@ -127,7 +124,9 @@ def test_a_deleted_row_leaves_the_indexes_only_where_all_are_shown_and_no_overla
     task = Task(*open_rows)
     task.write(record("star", 0, 5, who="ada", repo=9))
     committed = Committed({("star", 0, 0): (0, 1)})
-    task.write(record("star", 1, 5), proven=frozenset(proven), committed=committed)
+    task.write(
+        record("star", 1, 5), remembered=Remembered(proven=frozenset(proven)), topics=RoundTopics(committed=committed)
+    )
     assert ("GSI_1" not in task.store.get([STAR])[STAR]) is leaves
 
 
@@ -161,13 +160,25 @@ TRUNCATED = plan_alone(
 
 def test_a_truncate_is_refused_where_its_place_among_the_changes_is_unknown(task: Task) -> None:
     for partitions in ({}, {"star": 1}):
-        found = task.write(emptied("star", 3), emptied("star", 4), plan=TRUNCATED, partitions=partitions)
+        found = task.write(
+            emptied("star", 3), emptied("star", 4), plan=TRUNCATED, topics=RoundTopics(partitions=partitions)
+        )
         assert found.truncates == tuple(("star", encode_version(0, 0, offset)) for offset in (3, 4))
         assert (found.tally["truncates"], found.tally["applied in star"]) == (2, 2)
     with pytest.raises(TruncateRefused, match="the topic has 2 partitions"):
-        task.write(record("star", 0, 5, who="ada"), emptied("star", 3), plan=TRUNCATED, partitions={"star": 2})
+        task.write(
+            record("star", 0, 5, who="ada"),
+            emptied("star", 3),
+            plan=TRUNCATED,
+            topics=RoundTopics(partitions={"star": 2}),
+        )
     with pytest.raises(TruncateRefused, match="the rows would stay"):
-        task.write(record("user", 0, 1, name="ada"), emptied("user", 1), plan=TRUNCATED, partitions={"user": 2})
+        task.write(
+            record("user", 0, 1, name="ada"),
+            emptied("user", 1),
+            plan=TRUNCATED,
+            topics=RoundTopics(partitions={"user": 2}),
+        )
     assert task.store.get([key("star", 5), key("user", 1)]) == {}  # a stage refuses before it writes
 
 
@@ -191,7 +202,7 @@ def test_a_stage_says_what_operators_ask_of_its_records(task: Task) -> None:
 
 
 def test_a_stage_of_changes_with_many_roots_finds_the_rest_in_later_rounds(task: Task) -> None:
-    task.write(*(record("user", n, n, name="ada") for n in range(FAN_OUT_PAGE + 1)))
+    task.write(*(record("user", n, n, name="ada") for n in range(PAGE + 1)))
     found = task.write(record("pull", 0, 3, author="ada", title="t"))
-    assert len(found.roots) == FAN_OUT_PAGE
+    assert len(found.roots) == PAGE
     assert [(one.product, one.key) for one in found.fan_outs] == [("profile", "ada")]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from processor.environment.settings.secrets import is_reference
 from processor.job.landing.sinks import POSTGRES, SINKS, SinkKind, sink_of
 
 ROOT = Path(__file__).parents[4]
@@ -13,6 +14,13 @@ ROOT = Path(__file__).parents[4]
 def test_an_address_leads_to_its_kind(kind: SinkKind) -> None:
     assert sink_of(kind.form) is kind
     assert all(sink_of(f"{scheme}://host") is kind for scheme in kind.schemes)
+
+
+def test_a_scheme_is_of_one_kind_and_begins_no_reference() -> None:
+    """`land --to env:NAME` reads the address from a variable."""
+    schemes = [scheme for kind in SINKS for scheme in kind.schemes]
+    assert sorted({*schemes}) == sorted(schemes)
+    assert [scheme for scheme in schemes if is_reference(f"{scheme}://host")] == []
 
 
 @pytest.mark.parametrize("address", ["mysql://host/db", "host:5432", "https", "https://", ""])

@@ -13,10 +13,11 @@ from processor.engine.rounds.round_counts import count_ages, stage_time
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.job.kafka.lag import TopicLag
+from processor.job.metrics.status import JobPhase
 from processor.job.run.monitor import JobMonitor, LastBatch
 from processor.language.definitions.load import load
 from processor.values.record import Record
-from registry.model import PastRuns
+from registry.model import PastRuns, WaitingGroup
 from statestore.memory import MemoryStore, MeteredStore
 from tests.unit.engine.rounds.logged_job import DEFINITIONS
 
@@ -35,6 +36,11 @@ WITH_BADGE = {
 }
 SETTINGS = Settings(fan_out_page=2, wait_seconds=1, settle_seconds=1, lanes=1)
 JOB = "main"
+WAITING = (
+    WaitingGroup("user", "column-type", "id", 60, 40.0, 90.0),
+    WaitingGroup("repo", "not-json", "", 8, 80.0, 90.0),
+)
+"""Of the dead letters of all runs."""
 
 
 class ThrottledStore(MeteredStore):
@@ -88,8 +94,7 @@ def monitored(trial: Trial, report: Report = no_report) -> Any:
         left={},
         readers={"user": "user"},
         troubles=Troubles(report, clock=lambda: 40.0),
-        doing="reads its topics",
-        ended=False,
+        phase=JobPhase.READS,
         last_batch=LastBatch(number=3, at=90.0, records=12, documents=5),
         settings=trial.settings,
         paused=False,
@@ -107,8 +112,11 @@ def run_report() -> dict[str, Any]:
     job = monitored(trial)
     job.troubles.begin("registry", "127.0.0.1:5432/statestore does not answer", "start Postgres")
     monitor = JobMonitor(job, clock=lambda: 100.0)
+    registry: Any = SimpleNamespace(letters=SimpleNamespace(waiting=lambda: WAITING))
+    monitor._look_at_letters(registry)
     state = monitor.state({"user": TopicLag(7, 40.0), "star": TopicLag(0, None)})
     awaited = {"topic": "app.transaction", "id": "760", "missing": {"public.star": [1, 2]}}
     state["topics"]["user"]["retention"] = 600.0
+    state["rejects"] = [{"topic": "user", "read": 100, "dead": 12, "text": ""}]
     pause = {"kind": "topic", "name": "star", "at": 70.0, "who": "ada", "why": "the source is repaired"}
     return state | {"gates": {"badge": {"waiting": 2, "since": 92.0, "transaction": awaited}}, "pauses": [pause]}

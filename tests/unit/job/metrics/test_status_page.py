@@ -20,6 +20,8 @@ REPORT = run_report()
 EVIL = "<img src=x onerror=alert(1)>\"'&"
 MISSING = {EVIL: {"entity": EVIL, "near": EVIL, "products": [EVIL]}}
 
+WAIT = "68 dead letters wait, the oldest for 1 min: 60 of user: column-type at id"
+
 
 def evil(value: Any) -> Any:
     """The value with a hostile text in the place of each text and of each name."""
@@ -62,7 +64,8 @@ def test_the_page_shows_what_status_shows() -> None:
         "gates: 1 documents went out at `at_most`",
         "Query",
         "publish",
-        "the last dead letter: user/0 offset 2",
+        "the last dead letter of this run: user/0 offset 2",
+        f"{WAIT}, 8 of repo: not-json",
     ):
         assert part in text
 
@@ -122,13 +125,15 @@ def test_the_paths_show_the_same_report_in_their_forms(port: int) -> None:
     assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
     assert "job main: reads its topics" in text
     assert "default-src 'none'" in headers["Content-Security-Policy"]
-    assert ask(port, "/health")[:2] == (200, "ok\n")
+    status, text, _ = ask(port, "/health")
+    assert (status, text.splitlines()) == (200, ["ok", f"{WAIT}, 8 of repo: not-json"])
     assert ask(port, "/other")[0] == 404
 
 
 def test_health_is_503_with_the_reasons_when_a_person_must_act(port: int, state: list[RunState]) -> None:
     state[0] = RunState(REPORT, ("product profile stopped: too large",))
-    assert ask(port, "/health")[:2] == (503, "product profile stopped: too large\n")
+    status, text, _ = ask(port, "/health")
+    assert (status, text.splitlines()[0]) == (503, "product profile stopped: too large")
 
 
 def test_a_job_that_starts_is_well_and_has_no_metrics_yet(port: int, state: list[RunState]) -> None:
@@ -195,7 +200,7 @@ def test_clients_that_say_nothing_are_dropped_and_others_are_answered(
 def test_a_probe_is_answered_while_half_requests_have_all_places(port: int) -> None:
     """They wait here for 10 s each, and the probe takes the place of the oldest."""
     with half_requests(port, 300) as silent:
-        assert ask(port, "/health")[:2] == (200, "ok\n")
+        assert ask(port, "/health")[0] == 200
         assert ends(silent[0])
         silent[-1].sendall(b"TP/1.1\r\nHost: localhost\r\n\r\n")
         assert silent[-1].recv(12) == b"HTTP/1.0 404"

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from processor.engine.rounds.events import JobEvent, Troubles
+from processor.engine.rounds.events import JobEvent, Trouble, Troubles, trouble_line
+from processor.environment.settings.settings import Settings
 from processor.errors import Outage
 from processor.job.run.outages import LONGEST_SECONDS, LONGEST_THROTTLED_SECONDS, MOST_RUNS, OutageWait
 
@@ -158,3 +159,14 @@ def test_the_wait_after_work_begins_from_zero() -> None:
         scene.wait.forget(scene.now)
         scene.wait.troubles.end("store")
         scene.pauses(10)
+
+
+def test_by_default_a_job_outlasts_the_outage_of_a_night_and_the_log_names_the_day_on_which_it_gives_up() -> None:
+    assert Settings().outage_seconds == 12 * 3600
+    evening = datetime(2026, 11, 24, 22, 0, 0).timestamp()
+    ends = evening + Settings().outage_seconds
+    trouble = Trouble(
+        part="registry", text="it does not answer", cure="start it", since=evening, said=evening, gives_up=ends
+    )
+    assert "; the job gives up at 2026-11-25 10:00:00: start it" in trouble_line(trouble, evening)
+    assert "; the job gives up at 10:00:00: start it" in trouble_line(trouble, ends - 3600)

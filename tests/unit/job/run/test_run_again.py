@@ -12,6 +12,7 @@ import pytest
 from processor.engine.rounds.events import JobEvent, Troubles
 from processor.environment.settings.settings import Settings
 from processor.errors import Fenced, KafkaError, Outage, Stopped
+from processor.job.metrics.status import JobPhase
 from processor.job.run import outages
 from processor.job.run import run_job as module
 from processor.job.run.open_job import RunRequest
@@ -52,15 +53,14 @@ class Runs:
             lease=Lease(job="main", generation=generation, owner="one", lanes=1),
             stopping=self.stopping,
             begin=lambda: None,
-            begun=False,
-            ended=False,
+            phase=JobPhase.STARTS,
         )
         job.end = lambda: self._end(job)
         return job
 
     def _end(self, job: Any) -> None:
-        if not job.ended:
-            job.ended = True
+        if job.phase is not JobPhase.ENDED:
+            job.phase = JobPhase.ENDED
             self.held.remove(job.lease.generation)
 
     def _broker(self) -> None:

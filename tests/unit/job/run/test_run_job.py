@@ -11,6 +11,7 @@ import pytest
 from processor.engine.rounds.events import JobEvent, Troubles
 from processor.environment.settings.settings import Settings
 from processor.errors import Fenced, Outage, StatestoreError, Stopped
+from processor.job.metrics.status import JobPhase
 from processor.job.run import run_job as module
 from processor.job.run.job import Job
 from processor.job.run.run_job import run_job
@@ -222,9 +223,9 @@ def test_a_job_without_its_registry_rests_and_keeps_its_lease_and_its_monitor() 
     job.registry = AwayRegistry()  # type: ignore[assignment]
     with pytest.raises(Outage, match="the batch failed: no connection to the registry"):
         run_job(job, once=False)
-    assert (job.rests, job.ended, job.doing) == (True, False, "waits for a part that does not answer")
+    assert job.phase.value == "waits for a part that does not answer"
     job.end()
-    assert job.ended
+    assert job.phase is JobPhase.ENDED
 
 
 def test_a_paused_topic_keeps_where_the_stream_continues_with_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,8 @@ from pyspark.serializers import CloudPickleSerializer
 from benchmarks.definitions import generate_definitions
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.epochs import NOTHING
 from processor.engine.protocol.ledger import Run
-from processor.engine.rounds.round import PublishSetup, Round, StageResult
+from processor.engine.rounds.round import PublishSetup, Round, RoundRules, StageResult
 from processor.environment.settings.settings import Settings
 from processor.job.run.spark_executor import SparkExecutor
 from processor.language.definitions.load import load
@@ -107,10 +106,6 @@ def _round(plan: Plan, number: int) -> Round:
         run=Run(number=1),
         number=number,
         batch=1,
-        committed=NOTHING,
-        expires_at=99,
-        oldest=0.0,
-        dead_letter_topic="rejects",
         setup=PublishSetup(),
-        stopped=frozenset(),
+        rules=RoundRules(expires_at=99, oldest=0.0, dead_letter_topic="rejects"),
     )

@@ -2,14 +2,18 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from processor.engine.plan.planning import plan_alone
-from processor.engine.protocol.identity import write_sequence
+from processor.engine.protocol.identity import PublishedTopic, write_published_topic, write_sequence
 from processor.engine.protocol.ledger import group_partition
 from processor.environment.settings.settings import Settings
+from processor.job.kafka.admin import TopicDescription
+from processor.job.kafka.reader import Tail, tail_of
 from processor.job.run import binding
 from processor.language.definitions.load import load
 from processor.values.record import HEADERS, HIGHEST_SEQUENCE, Record
@@ -26,25 +30,42 @@ def message(key: bytes | None = b'{"id":1}', **other: bytes | None) -> Record:
     return Record(topic="profile", partition=0, offset=4, key=key, value=b"{}", headers=tuple(headers.items()))
 
 
+IDS = {"profile": "id"}
+"""Of the topics that the broker has."""
+
+
+@dataclass
+class Start:
+    """A start. The table knows no message of the product, whose topic had the id `noted` when the job made it known."""
+
+    monkeypatch: pytest.MonkeyPatch
+    noted: str = "id"
+    warnings: list[str] = field(default_factory=list)
+
+    def find(self, last: Record | None, *loose: Record) -> str:
+        """What a start finds where this is the tail of the topic's partition."""
+        store, product = MemoryStore(3), PLAN.products["profile"]
+        store.write(write_sequence("profile", 0, "profile", group_partition(product.ledger), product.number))
+        store.write(write_published_topic("profile", PublishedTopic("profile", self.noted, 1, 1)))
+
+        def read_tails(_servers: str, _kafka: Any, _topics: Any, counts: Callable[[Record], bool]) -> list[Tail]:
+            return [Tail(last if last and counts(last) else None, tuple(filter(counts, loose)))]
+
+        def admin(*_: object) -> Any:
+            return SimpleNamespace(topics=lambda _: {name: TopicDescription(one, 1) for name, one in IDS.items()})
+
+        self.monkeypatch.setattr(binding, "read_tails", read_tails)
+        self.monkeypatch.setattr(binding, "Admin", admin)
+        return binding._lost_message(Settings(), PLAN, store, lambda event: self.warnings.append(event.text))
+
+
 @pytest.fixture
-def start(monkeypatch: pytest.MonkeyPatch) -> Callable[[Record], str]:
-    """What a start finds where this message is the last of the topic; the table knows no message."""
-    store = MemoryStore(3)
-    product = PLAN.products["profile"]
-    store.write(write_sequence("profile", 0, "profile", group_partition(product.ledger), product.number))
-
-    def find(last: Record) -> str:
-        def read_last(_servers: str, _kafka: Any, _topics: Any, counts: Callable[[Record], bool]) -> list[Record]:
-            return [last] if counts(last) else []
-
-        monkeypatch.setattr(binding, "read_last", read_last)
-        return binding._lost_message(Settings(), PLAN, store)
-
-    return find
+def start(monkeypatch: pytest.MonkeyPatch) -> Start:
+    return Start(monkeypatch)
 
 
-def test_a_message_of_the_job_that_the_table_does_not_know_is_evidence(start: Callable[[Record], str]) -> None:
-    assert "offset 4 has message 5 of a root, and the table knows none of that root" in start(message())
+def test_a_message_of_the_job_that_the_table_does_not_know_is_evidence(start: Start) -> None:
+    assert "offset 4 has message 5 of a root, and the table knows none of that root" in start.find(message())
 
 
 @pytest.mark.parametrize(
@@ -67,5 +88,52 @@ def test_a_message_of_the_job_that_the_table_does_not_know_is_evidence(start: Ca
     ],
     ids=str,
 )
-def test_a_message_that_the_job_cannot_have_written_is_none(foreign: Record, start: Callable[[Record], str]) -> None:
-    assert start(foreign) == ""
+def test_a_message_that_the_job_cannot_have_written_is_none(foreign: Record, start: Start) -> None:
+    assert start.find(foreign) == ""
+    assert start.find(None, foreign) == ""
+    assert start.warnings == []
+
+
+def test_a_message_outside_of_transactions_is_counted_named_and_passed_over(start: Start) -> None:
+    forged = [message(), message(key=b'{"id":2}')]
+    assert start.find(None, *forged) == ""
+    (warning,) = start.warnings
+    assert "2 messages have the headers of a job, and no job wrote them" in warning
+    assert "The first is at topic profile, partition 0, offset 4, of key 1." in warning
+
+
+def test_a_lost_message_before_a_forged_one_is_evidence(start: Start) -> None:
+    assert "the table knows none of that root" in start.find(message(key=b'{"id":2}'), message())
+
+
+def test_in_a_copy_of_a_topic_the_jobs_own_messages_have_no_transaction_and_are_evidence(start: Start) -> None:
+    start.noted = "the topic of another cluster"
+    assert "the table knows none of that root" in start.find(None, message())
+    assert start.warnings == []
+
+
+def record(offset: int) -> Record:
+    return replace(message(), offset=offset)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "end", "last", "loose"),
+    [
+        ([], 9, None, []),
+        ([4, 5], 7, 5, []),  # a marker at 6
+        ([4, 5], 6, None, [4, 5]),
+        ([4, 6, 7], 8, 4, [6, 7]),
+        ([4, 6, 7], 9, 7, []),
+        ([4, 6, 8], 9, 6, [8]),
+    ],
+)
+def test_a_message_is_of_no_transaction_where_every_offset_behind_it_has_a_record(
+    offsets: list[int], end: int, last: int | None, loose: list[int]
+) -> None:
+    tail = tail_of(map(record, offsets), end, lambda _: True)
+    assert (tail.last and tail.last.offset, [one.offset for one in tail.loose]) == (last, loose)
+
+
+def test_a_record_that_does_not_count_is_no_marker() -> None:
+    tail = tail_of(map(record, [4, 5, 6]), 7, lambda one: one.offset == 4)
+    assert tail == Tail(None, (record(4),))

@@ -1,6 +1,7 @@
 """`statestore epoch` says of a boundary that its partition ended there only where it asked the broker for the end. Entities that
 share a topic have the same boundaries of it."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,35 +14,67 @@ from processor.job.kafka.admin import TopicDescription
 from processor.job.run.topics import new_boundaries, record_boundary
 from registry.model import EpochBoundary
 
+ENDS = {"users": 7, "people": 9}
+IDS = {"users": "id", "people": "other"}
 
-def recorded(known: list[EpochBoundary], *, partitions: int) -> list[tuple[int, int, bool]]:
-    """Partition, offset and `at_end` of the boundaries of topic `users`. The entity `user` reads it. Each partition ends at 7."""
+
+def recorded(known: list[EpochBoundary], *, partitions: int, topics: Iterable[str] = ENDS) -> list[EpochBoundary]:
+    """The boundaries that `statestore epoch users` records. The entity `user` has the topic `users` now. Each partition begins at
+    2, and ends where `ENDS` says. `topics`: those that exist."""
     entities = (SimpleNamespace(name="user", topic="users"),)
+    present = {name: TopicDescription(IDS[name], partitions) for name in topics}
     registry: Any = SimpleNamespace(
         snapshot=lambda: SimpleNamespace(entities=entities),
         epochs=lambda topics, entities: known,
         record_epochs=lambda new, **signature: None,
     )
     admin: Any = SimpleNamespace(
-        topics=lambda names: {"users": TopicDescription("id", partitions)},
-        ends=lambda name: dict.fromkeys(range(partitions), 7),
+        topics=lambda names: {name: one for name, one in present.items() if name in names},
+        ends=lambda name: dict.fromkeys(range(partitions), ENDS[name]),
+        watermarks=lambda name: dict.fromkeys(range(partitions), (2, ENDS[name])),
     )
-    new = record_boundary(registry, admin, "users", who="a test", why="a new boundary")
-    return [(b.partition, b.from_offset, b.at_end) for b in new]
+    return record_boundary(registry, admin, "users", who="a test", why="a new boundary")
 
 
-def boundary(topic: str, topic_id: str, epoch: int) -> EpochBoundary:
-    return EpochBoundary(topic=topic, topic_id=topic_id, partition=0, from_offset=0, epoch=epoch, entity="user")
+def places(boundaries: list[EpochBoundary]) -> list[tuple[int, int, bool]]:
+    """Partition, offset and `at_end` of each."""
+    return [(b.partition, b.from_offset, b.at_end) for b in boundaries]
+
+
+def boundary(topic: str, topic_id: str, epoch: int, from_offset: int = 0) -> EpochBoundary:
+    return EpochBoundary(
+        topic=topic, topic_id=topic_id, partition=0, from_offset=from_offset, epoch=epoch, entity="user"
+    )
 
 
 def test_an_entity_that_goes_on_with_its_topic_has_its_next_epoch_from_the_ends_of_the_known_partitions() -> None:
-    assert recorded([boundary("users", "id", 1)], partitions=2) == [(0, 7, True), (1, 0, False)]
+    assert places(recorded([boundary("users", "id", 1)], partitions=2)) == [(0, 7, True), (1, 0, False)]
 
 
-def test_a_topic_that_was_created_again_or_that_the_entity_comes_back_to_begins_at_no_end() -> None:
-    assert recorded([boundary("users", "gone", 1)], partitions=1) == [(0, 0, False)]
-    moved = [boundary("users", "id", 1), boundary("people", "other", 2)]
-    assert recorded(moved, partitions=1) == [(0, 0, False)]
+def test_a_topic_that_was_created_again_or_that_nobody_has_read_begins_at_no_end() -> None:
+    assert places(recorded([boundary("users", "gone", 1)], partitions=1)) == [(0, 0, False)]
+    assert places(recorded([], partitions=1)) == [(0, 0, False)]
+
+
+def test_an_entity_that_has_yet_to_leave_a_topic_leaves_it_at_its_present_end() -> None:
+    """When it comes back, it reads no earlier record again."""
+    assert recorded([boundary("people", "other", 2)], partitions=1) == [
+        boundary("people", "other", 3, from_offset=9),
+        boundary("users", "id", 4),
+    ]
+
+
+def test_an_entity_that_comes_back_to_a_topic_continues_where_it_left_it() -> None:
+    moved = [boundary("users", "id", 1), boundary("users", "id", 2, from_offset=5), boundary("people", "other", 3)]
+    assert recorded(moved, partitions=1) == [
+        boundary("people", "other", 4, from_offset=9),
+        boundary("users", "id", 5, from_offset=5),
+    ]
+
+
+def test_a_former_topic_that_is_gone_or_that_was_created_again_has_no_place_where_the_entity_left_it() -> None:
+    assert recorded([boundary("people", "other", 2)], partitions=1, topics=["users"]) == [boundary("users", "id", 3)]
+    assert recorded([boundary("people", "gone", 2)], partitions=1) == [boundary("users", "id", 3)]
 
 
 APP = TopicDescription("id", 2)

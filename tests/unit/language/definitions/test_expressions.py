@@ -10,7 +10,7 @@ from processor.language.definitions.describe import describe_product
 from processor.language.definitions.expressions import AGGREGATES
 from processor.language.definitions.load import load
 from processor.language.definitions.problems import DefinitionError
-from processor.language.product.expressions.catalogue import OVERLOADS
+from processor.language.product.expressions.catalogue import OVERLOADS, define
 from processor.language.product.expressions.expression import Aggregate, Call, Column, Computed, Literal, Shown
 from processor.language.product.product import BareValue, Product
 
@@ -28,6 +28,15 @@ def value(text: str) -> object:
     selection = load_product(text).selection
     assert isinstance(selection, BareValue)
     return selection.expression
+
+
+@pytest.mark.parametrize(
+    ("takes", "gives", "scale"), [("decimal", "decimal", None), ("decimal", "string", None), ("decimal", "int", "same")]
+)
+def test_a_function_whose_result_shows_a_scale_says_its_scale(takes: str, gives: Any, scale: Any) -> None:
+    with pytest.raises(TypeError, match="twice"):
+        define("twice", takes, gives, lambda number: number * 2, "({0} * 2)", scale=scale)
+    assert "twice" not in OVERLOADS
 
 
 def test_a_call_names_its_overload_and_keeps_what_the_author_wrote() -> None:

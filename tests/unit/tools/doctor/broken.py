@@ -20,14 +20,19 @@ REFUSED = ConnectionRefusedError(111, "Connection refused")
 
 
 class Fault(NamedTuple):
-    """`breaks`: breaks a healthy set-up. `check`, `state`: of the finding. `text`, `cure`: words in it."""
+    """A fault and its finding."""
 
     name: str
     breaks: Callable[[Healthy], object]
+    """Breaks a healthy set-up."""
     check: str
     state: str
     text: str
+    """A word in the text."""
     cure: str
+    """A word in the cure."""
+    store: str = "dynamodb"
+    """The kind of the table."""
 
 
 def settings(**changed: Any) -> Callable[[Healthy], object]:
@@ -126,11 +131,11 @@ PART_FAULTS = [
     Fault("no PySpark", set_to("spark_version", None), "spark", "warning", "not installed", "pip install"),
     Fault("an old Spark", set_to("spark_version", "3.4.1"), "spark", "failure", "3.4.1", "3.5.4 or newer"),
     Fault("an unknown Spark", set_to("spark_version", "5.0.0"), "spark", "warning", "5.0.0", "use Spark 3.5"),
-    Fault("no Java", set_to("java", fail(NO_JAVA)), "java", "failure", "no java on PATH", "Java 17"),
-    Fault("no connector", set_to("connector", False), "jars", "warning", "not here yet", "Maven Central"),
+    Fault("no Java", set_to("java_path", fail(NO_JAVA)), "java", "failure", "no java on PATH", "Java 17"),
+    Fault("no connector", set_to("has_connector", False), "jars", "warning", "not here yet", "Maven Central"),
     Fault(
         "a mistyped variable",
-        set_to("environment", {"STATESTORE_BATCHSIZE": "10"}),
+        set_to("variables", {"STATESTORE_BATCHSIZE": "10"}),
         "variables",
         "warning",
         "no setting reads the variable STATESTORE_BATCHSIZE",

@@ -15,9 +15,9 @@ from processor.values.entity import DecimalForm, parse_type
 from processor.values.record import Record
 from registry.model import Binding, EpochBoundary
 from statestore.memory import MemoryStore
-from tests.unit.tools.doctor.broken import PART_FAULTS, Fault, set_to, settings
+from tests.unit.tools.doctor.broken import PART_FAULTS, Fault, set_to, settings, table
 from tests.unit.tools.doctor.broken_transactions import TRANSACTION_FAULTS, USER
-from tests.unit.tools.doctor.healthy import DAY, LANDING, TABLE, Healthy, fail
+from tests.unit.tools.doctor.healthy import DAY, DURABLE, LANDING, TABLE, Healthy, fail
 
 WRONG_USER = SettingError("[kafka] sasl.username, sasl.password: authentication failed")
 
@@ -28,6 +28,13 @@ def topic(name: str, **config: str) -> Callable[[Healthy], object]:
 
 def without_topic(name: str) -> Callable[[Healthy], object]:
     return lambda around: around.kafka.found.pop(name)
+
+
+def avro_product(around: Healthy) -> None:
+    """The documents of a product are Avro."""
+    found = around.plan.products["user_profile"]
+    changed = replace(found, product=replace(found.product, format="avro"))
+    around.plan = replace(around.plan, products={**around.plan.products, "user_profile": changed})
 
 
 def recorded(topic_id: str, partitions: int) -> Callable[[Healthy], object]:
@@ -347,7 +354,7 @@ FAULTS = [
         set_to("kafka.landings", []),
         "landings",
         "warning",
-        "user_profile does not land in table p: nobody knows how many messages wait",
+        "user_profile does not land in table p: an unknown number of messages wait",
         "start `statestore land` again, or `statestore land user_profile --remove f00`",
     ),
     Fault(
@@ -391,4 +398,32 @@ FAULTS = [
         "a table that was restored", restored_table, "identity", "failure", "`statestore run --adopt`", "--checkpoint"
     ),
     Fault("another job", settings(job="other"), "identity", "failure", "the job other is foreign", "--job"),
+    Fault(
+        "a schema registry that does not answer",
+        settings(schema_registry=(("url", "http://127.0.0.1:1"),)),
+        "schemas",
+        "failure",
+        "does not answer",
+        "[schema_registry]",
+    ),
+    Fault("Avro without a registry", avro_product, "avro products", "failure", "user_profile", "[schema_registry]"),
+    Fault("an old server", table(release=13), "store server", "failure", "13 is too old", "PostgreSQL 14", "postgres"),
+    Fault(
+        "a server that forgets",
+        set_to("table.durable", DURABLE._replace(fsync=False)),
+        "table commits",
+        "warning",
+        "fsync is off",
+        "set it to on",
+        "postgres",
+    ),
+    Fault(
+        "a logged table that the setting says is unlogged",
+        settings(store_unlogged=True),
+        "log",
+        "warning",
+        "store_unlogged is true",
+        "the next start of the job alters it",
+        "postgres",
+    ),
 ]

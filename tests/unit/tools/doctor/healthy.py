@@ -169,30 +169,21 @@ class Healthy:
     store: Any = field(default_factory=healthy_store)
     plan: Plan = PLAN
     kafka: KafkaDouble = field(default_factory=KafkaDouble)
-    environment: dict[str, str] = field(default_factory=lambda: {"STATESTORE_TABLE": "t", "STATESTORE_MY_SECRET": "s"})
+    variables: dict[str, str] = field(default_factory=lambda: {"STATESTORE_TABLE": "t", "STATESTORE_MY_SECRET": "s"})
     clock: float = NOW
     python_version: tuple[int, int] = (3, 11)
     spark_version: str | None = "3.5.7"
-    connector: bool = True
+    java_path: str = "java"
+    has_connector: bool = True
     closed: dict[str, OSError] = field(default_factory=dict)
 
-    def variables(self) -> dict[str, str]:
-        return self.environment
+    def ask(self, question: Callable[[], Any]) -> Any:
+        """The answer has the name of the question: a value, or a function that raises the error of the question."""
+        answer = getattr(self, question.__name__)
+        return answer() if callable(answer) else answer
 
     def now(self) -> float:
         return self.clock
-
-    def python(self) -> tuple[int, int]:
-        return self.python_version
-
-    def spark(self) -> str | None:
-        return self.spark_version
-
-    def java(self) -> str:
-        return "java"
-
-    def has_connector(self) -> bool:
-        return self.connector
 
     def reach(self, host: str, port: int) -> None:
         if host in self.closed:

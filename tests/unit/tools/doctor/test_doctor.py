@@ -15,8 +15,7 @@ from processor.environment.embedded import Addresses
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.dynamodb import DYNAMODB
 from processor.environment.stores.kind import StoreKind
-from processor.environment.stores.kinds import KINDS
-from processor.environment.stores.postgres import POSTGRES
+from processor.environment.stores.kinds import KINDS, place_of
 from processor.finding import DoctorCheck, Finding
 from processor.tools.doctor import context
 from processor.tools.doctor.checks import all_checks, examine
@@ -59,6 +58,20 @@ def examined(capsys: Any, *flags: str) -> tuple[int, list[dict[str, str]]]:
     return status, json.loads(capsys.readouterr().out)["findings"]
 
 
+def move_table(around: Healthy, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The healthy table is in a store of another kind."""
+    monkeypatch.setenv("STATESTORE_STORE", store)
+    around.settings = replace(around.settings, store=store, store_unlogged=False)
+    around.registry.bound = replace(around.registry.bound, table=place_of(store, around.settings.table))
+    around.table_state = replace(TABLE, logged=True, release=18)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_each_check_has_a_fault(kind: StoreKind[Any]) -> None:
+    shown = {fault.check for fault in FAULTS if fault.store in (kind.name, DYNAMODB.name)}
+    assert [check.name for check in all_checks(kind) if check.name not in shown] == []
+
+
 def test_a_healthy_set_up_has_no_warning_and_no_failure(around: Healthy, capsys: Any) -> None:
     status, findings = examined(capsys)
     assert status == 0
@@ -76,7 +89,11 @@ def test_transaction_metadata_that_is_there_has_no_warning(made: Any, around: He
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_a_fault_is_named_with_its_cure(fault: Fault, around: Healthy, capsys: Any) -> None:
+def test_a_fault_is_named_with_its_cure(
+    fault: Fault, around: Healthy, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if fault.store != around.settings.store:
+        move_table(around, fault.store, monkeypatch)
     fault.breaks(around)
     status, findings = examined(capsys)
     (found,) = [one for one in findings if one["check"] == fault.check and one["state"] not in ("ok", "skipped")]
@@ -145,9 +162,8 @@ def test_the_form_of_a_table_in_postgres_is_compared_with_its_setting(
     text: str,
     cure: str,
 ) -> None:
-    monkeypatch.setenv("STATESTORE_STORE", "postgres")
-    around.settings = replace(around.settings, store="postgres", store_unlogged=unlogged)
-    around.registry.bound = replace(around.registry.bound, table="postgres:statestore")
+    move_table(around, "postgres", monkeypatch)
+    around.settings = replace(around.settings, store_unlogged=unlogged)
     around.table_state = replace(TABLE, logged=logged)
     status, findings = examined(capsys)
     (found,) = [one for one in findings if one["check"] == "log"]
@@ -162,9 +178,7 @@ def test_the_form_of_a_table_in_postgres_is_compared_with_its_setting(
 def test_doctor_says_whether_the_tests_have_run_on_the_release_of_the_tables_postgres(
     around: Healthy, capsys: Any, monkeypatch: pytest.MonkeyPatch, release: int | None, state: str
 ) -> None:
-    monkeypatch.setenv("STATESTORE_STORE", "postgres")
-    around.settings = replace(around.settings, store="postgres")
-    around.registry.bound = replace(around.registry.bound, table="postgres:statestore")
+    move_table(around, "postgres", monkeypatch)
     around.table_state = replace(TABLE, release=release)
     status, findings = examined(capsys)
     (found,) = [one for one in findings if one["check"] == "store server"]
@@ -242,17 +256,6 @@ def test_each_check_has_a_name_of_its_own_and_needs_only_earlier_ones(kind: Stor
         assert check.looks_at
 
 
-def test_the_server_of_a_table_in_postgres_is_looked_at_too(around: Healthy) -> None:
-    around.settings = replace(around.settings, store="postgres")
-    around.table.durable = DURABLE._replace(fsync=False, waits="off")
-    found = [
-        one.finding
-        for one in examine(all_checks(POSTGRES), cast(CheckContext, around))
-        if one.check.name == "table commits"
-    ]
-    assert [(one.state, one.text.partition(":")[0]) for one in found] == [("warning", "fsync is off")]
-
-
 def test_a_database_that_answers_before_it_syncs_is_named_and_harms_nobody(around: Healthy, capsys: Any) -> None:
     around.registry_durability = DURABLE._replace(waits="off", standbys=2, synchronous=1)
     _, findings = examined(capsys)
@@ -292,6 +295,6 @@ def test_a_secret_that_is_not_in_its_place_is_the_first_finding_and_what_needs_n
     assert states["kafka login"][0] == states["table"][0] == "ok"
 
 
-def test_the_healthy_set_up_answers_each_question_of_a_check() -> None:
-    questions = {name for name in dir(CheckContext) if not name.startswith("_")}
-    assert questions - {*dir(Healthy(Settings()))} == set()
+def test_the_healthy_set_up_has_all_that_a_check_asks_the_world_with() -> None:
+    asked = {name for name in dir(CheckContext) if not name.startswith("_")}
+    assert asked - {*dir(Healthy(Settings()))} == set()

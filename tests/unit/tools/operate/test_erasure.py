@@ -113,7 +113,7 @@ def test_dead_letters_that_the_broker_keeps_remain_with_the_reason() -> None:
 
 def test_dead_letters_that_nobody_can_decode_remain_by_their_positions() -> None:
     left = replace(REPORT, letters=RemovedLetters((), "", (LETTER,), ()))
-    (kept,) = where(make_certificate(CONTEXT, left), "remains", "whose key nobody can read")
+    (kept,) = where(make_certificate(CONTEXT, left), "remains", "whose key is unreadable")
     assert "(user/0/4)" in kept["what"]
     assert "--letter" in kept["until"]
 
