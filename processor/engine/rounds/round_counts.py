@@ -146,7 +146,7 @@ def _read_of(tally: Mapping[str, int], topic: str) -> int:
     return sum(tally.get(f"{outcome}{IN_TOPIC}{topic}", 0) for outcome in OUTCOMES)
 
 
-def too_many(whose: str, topics: Sequence[TopicRejects], settings: BatchSettings) -> TooManyRejects:
+def too_many(whose: str, topics: Sequence[TopicRejects], settings: "BatchSettings") -> TooManyRejects:
     """The error that stops the job: names every topic, its counts, and an example of each."""
     shown = "; ".join(f"topic {one.topic}, {one.dead} of {one.read} records: {one.reasons}" for one in topics)
     example = topics[0].largest.partition(":")[0]
@@ -179,7 +179,7 @@ class RejectWindow:
     before stopped for this reason, so this one has fewer free dead letters, and stops at once where nobody corrected the cause.
     Only the thread of the rounds adds; others may read."""
 
-    settings: BatchSettings
+    settings: "BatchSettings"
     strict: bool = False
     marks: tuple[WindowMark, ...] = ()
     letters: dict[LetterGroup, str] = field(default_factory=dict)
