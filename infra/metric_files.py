@@ -1,21 +1,23 @@
 """Writes the files that are made from the metrics: `python -m infra.metric_files`, from the root of a checkout.
 
 These are the tables of docs/metrics.md, the dashboard for Grafana, and the alarms: as a list for the Terraform module of
-CloudWatch, and as rules for Prometheus.
+CloudWatch, and as rules for Prometheus. The first row of the dashboard says whether all is well, with the limits of the alarms.
+Work and costs come below it.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from processor.job.metrics.metrics import ALARMS, LANDING_METRICS, METRICS, Alarm, Metric
+from processor.tools.inspect.prices import DEFAULT, MONTH_SECONDS
 
 PAGE, DASHBOARD = Path("docs/metrics.md"), Path("infra/grafana/dashboards/statestore.json")
 CLOUDWATCH, RULES = Path("infra/modules/alarms/job_alarms.json"), Path("infra/prometheus/alerts.yaml")
 BEGIN, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
-WIDTH, HEIGHT, IN_A_ROW = 8, 7, 3
+HEIGHT, SMALL, IN_A_ROW = 7, 4, 3
 UNITS = {"seconds": "s", "percent": "percent", "flag": "none", "version": "none"}
 """Grafana's name of a unit; `short` for all counts."""
 CHOSEN = '{job=~"$job"}'
@@ -57,7 +59,8 @@ def _tables() -> str:
 
 
 def grafana_dashboard() -> str:
-    """The dashboard as JSON: a row for each group, and in it a panel for each metric. Its queries are PromQL. A counter shows its
+    """The dashboard as JSON: the row of FIRST, then a row for each group of work and of costs, with a panel for each metric. Its
+    queries are PromQL. A counter shows its
     rate, a gauge its value, a histogram its median and its 99th percentile. The variable `job` chooses the jobs, by the label
     that Prometheus gives each of its targets."""
     variable = {
@@ -77,27 +80,126 @@ def grafana_dashboard() -> str:
         "refresh": "10s",
         "time": {"from": "now-1h", "to": "now"},
         "templating": {"list": [variable]},
-        "panels": list(_panels()),
+        "panels": list(_numbered(_rows())),
     }
     return json.dumps(dashboard, indent=1) + "\n"
 
 
-def _panels() -> Iterator[dict[str, Any]]:
+class First(NamedTuple):
+    """A panel of the first row. `limits`: from where its value is amber, and red; None: never. `none`: its text without a
+    value."""
+
+    title: str
+    meaning: str
+    query: str
+    unit: str
+    limits: tuple[float | None, float | None]
+    none: str = "no value"
+    below: bool = False
+    """The value is bad below the limit."""
+
+
+LIMITS: Final = {alarm.metric.name: float(alarm.limit) for alarm in ALARMS}
+
+
+def _name(name: str) -> str:
+    """The full name of a metric of the list."""
+    return next(metric.name for metric in METRICS if metric.name == f"statestore_{name}")
+
+
+def _first() -> tuple[First, ...]:
+    restarts, lag, oldest = (_name(name) for name in ("restarts_total", "lag_seconds", "oldest_unpublished_seconds"))
+    letters, failure = _name("dead_letters_waiting"), _name("last_failure_seconds")
+    waiting = f"sum(max by (topic) ({letters}{CHOSEN}))"
+    rise = f"max_over_time({restarts}{CHOSEN}[1h]) - min_over_time({restarts}{CHOSEN}[1h])"
+    return (
+        First(
+            "up", "1 while Prometheus reaches every chosen job.", f"min(up{CHOSEN})", "none", (None, 1), "no job", True
+        ),
+        First(
+            "restarts in 1 h", "Runs that failed or died.", f"max({rise})", "none", (1, LIMITS[restarts] + 1), "none"
+        ),
+        First("lag", "The oldest unread record of all topics.", f"max({lag}{CHOSEN})", "s", (60, LIMITS[lag])),
+        First(
+            "oldest change",
+            "The oldest change without its documents.",
+            f"max({oldest}{CHOSEN})",
+            "s",
+            (60, LIMITS[oldest]),
+        ),
+        First(
+            "letters that wait",
+            "Dead letters that wait for a person.",
+            waiting,
+            "none",
+            (1, None),
+        ),
+        First("last failure", "Since a run failed.", f"min({failure}{CHOSEN})", "s", (None, None), "none"),
+    )
+
+
+COSTS: Final = "Requests to the table"
+"""The group of the metrics that cost money."""
+
+
+def _rows() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The rows: a title and its panels."""
+    yield "Is it well", [_stat(one) for one in _first()]
+    groups = [(group, list(metrics)) for group, metrics in groupby(METRICS, lambda metric: metric.group)]
+    for group, metrics in sorted(groups, key=lambda pair: pair[0] == COSTS):
+        panels = [_panel(metric) for metric in metrics]
+        yield f"{'Cost' if group == COSTS else 'Work'}: {group}", [_month(), *panels] if group == COSTS else panels
+
+
+def _numbered(rows: Iterable[tuple[str, list[dict[str, Any]]]]) -> Iterator[dict[str, Any]]:
+    """The panels with their numbers and places. A row of small panels has as many as fit."""
     top, number = 0, 0
-    for group, metrics in groupby(METRICS, lambda metric: metric.group):
+    for title, panels in rows:
         number += 1
         yield {
             "id": number,
             "type": "row",
-            "title": group,
+            "title": title,
             "gridPos": {"x": 0, "y": top, "w": 24, "h": 1},
             "panels": [],
         }
-        for n, metric in enumerate(metrics):
+        small = panels[0]["type"] == "stat" and len(panels) > IN_A_ROW and all(one["type"] == "stat" for one in panels)
+        in_a_row, height = (len(panels), SMALL) if small else (IN_A_ROW, HEIGHT)
+        for n, panel in enumerate(panels):
             number += 1
-            at = {"x": n % IN_A_ROW * WIDTH, "y": top + 1 + n // IN_A_ROW * HEIGHT, "w": WIDTH, "h": HEIGHT}
-            yield {"id": number, **_panel(metric), "gridPos": at}
-        top = at["y"] + HEIGHT
+            width = 24 // in_a_row
+            at = {"x": n % in_a_row * width, "y": top + 1 + n // in_a_row * height, "w": width, "h": height}
+            yield {"id": number, **panel, "gridPos": at}
+        top = at["y"] + height
+
+
+def _stat(one: First) -> dict[str, Any]:
+    """A panel that shows one value in the colour of its limit."""
+    amber, red = one.limits
+    steps: list[dict[str, str | float | None]] = [{"color": "red" if one.below else "green", "value": None}]
+    if one.below:
+        steps.append({"color": "green", "value": red})
+    else:
+        steps += [{"color": color, "value": at} for color, at in (("orange", amber), ("red", red)) if at is not None]
+    defaults = {"unit": one.unit, "noValue": one.none, "thresholds": {"mode": "absolute", "steps": steps}}
+    return {
+        "type": "stat",
+        "title": one.title,
+        "description": one.meaning,
+        "datasource": SOURCE,
+        "options": {"colorMode": "background", "graphMode": "none", "reduceOptions": {"calcs": ["lastNotNull"]}},
+        "fieldConfig": {"defaults": defaults, "overrides": []},
+        "targets": [{"refId": "A", "datasource": SOURCE, "expr": one.query, "legendFormat": one.title}],
+    }
+
+
+def _month() -> dict[str, Any]:
+    """The dollars of a month at the present rate: on demand, in the region of the price list."""
+    units = {name: f"sum(rate({_name(f'{name}_units_total')}{CHOSEN}[1h]))" for name in ("write", "read")}
+    dollars = f"({units['write']} * {DEFAULT.write} + {units['read']} * {DEFAULT.read}) * {MONTH_SECONDS} / 1e6"
+    meaning = f"At the rate of the last hour, on demand in {DEFAULT.region} ({DEFAULT.date}). A table in Postgres has no units."
+    month = First("$ a month", meaning, dollars, "currencyUSD", (None, None))
+    return _stat(month)
 
 
 def _panel(metric: Metric) -> dict[str, Any]:

@@ -330,6 +330,10 @@ class PastRuns:
     """The message of its error."""
     worked_at: float | None = None
     """When a run last worked; None: none ever did, by this release."""
+    last_failure: float | None = None
+    """When a run failed last, also if a later one worked; None: none ever did, by this release."""
+    last_text: str = ""
+    """The message of its error."""
 
     @staticmethod
     def of(kept: Mapping[str, Any] | None) -> "PastRuns":
@@ -339,7 +343,8 @@ class PastRuns:
     def with_failure(self, at: float, text: str) -> "PastRuns":
         """After one more run that failed."""
         since = at if self.since is None else self.since
-        return replace(self, restarts=self.restarts + 1, failed=self.failed + 1, since=since, at=at, text=text)
+        failed = replace(self, restarts=self.restarts + 1, failed=self.failed + 1, since=since, at=at, text=text)
+        return replace(failed, last_failure=at, last_text=text)
 
     def with_start(self) -> "PastRuns":
         """After the start of a run."""
@@ -347,7 +352,7 @@ class PastRuns:
 
     def with_work(self, at: float) -> "PastRuns":
         """After a run worked: the failures before are over."""
-        return PastRuns(restarts=self.restarts, seen=self.seen, worked_at=at)
+        return replace(self, failed=0, since=None, at=None, text="", worked_at=at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,6 +366,8 @@ class Lease:
     lanes: int
     past: PastRuns | None = field(default=None, compare=False, repr=False)
     """The runs before, as this run found them; None: a registry of an older release does not keep them."""
+    charts: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    """The samples of the charts that the run before left in its report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

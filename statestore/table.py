@@ -38,6 +38,29 @@ _KEYS = [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "Ke
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableUsage:
+    """What a server of its own counts of the table. `rows`: about how many there are; `inserted`, `updated`, `deleted`,
+    `fetched`: rows since `since`."""
+
+    rows: int
+    inserted: int
+    updated: int
+    deleted: int
+    fetched: int
+    bytes: int
+    """On disk, without the indexes."""
+    index_bytes: int
+    read_bytes: int
+    """Of blocks that were not in the server's memory, since `since`."""
+    since: float | None
+    """In seconds since 1970; None: since the server has the table."""
+    calls: int | None
+    """The statements, None where the server does not count them."""
+    seconds: float | None
+    """The time of the statements on the server: CPU, and waits for the disk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
     """A table as it is now."""
 

@@ -93,11 +93,13 @@ class Leases:
         )
         with self._database.transaction() as connection:
             past = _past_at_start(connection, job, owner)
+            charts = connection.scalar(select(leases.c.report["charts"]).where(leases.c.job == job))
             taken = connection.execute(put.returning(leases.c.generation, leases.c.lanes, _KEEPS_PAST)).one_or_none()
             if taken is None:
                 raise _held_error(connection, job)
             kept = past if taken.keeps_past else None
-            lease = Lease(job=job, generation=taken.generation, owner=owner, lanes=taken.lanes, past=kept)
+            run = {"job": job, "generation": taken.generation, "owner": owner, "lanes": taken.lanes}
+            lease = Lease(**run, past=kept, charts=charts)
             if taken.keeps_past:
                 _change(connection, lease, {"past": asdict(past.with_start())})
         return lease

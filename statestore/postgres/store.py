@@ -66,7 +66,7 @@ from statestore.store import (
     evaluate_delete,
     evaluate_write,
 )
-from statestore.table import MAX_SLOTS, ROW, TTL, TableState, slot_names
+from statestore.table import MAX_SLOTS, ROW, TTL, TableState, TableUsage, slot_names
 
 
 class Bounds(NamedTuple):
@@ -229,6 +229,10 @@ class PostgresStore:
     def state(self) -> TableState | None:
         """The table as it is now, for an operator who checks a set-up; None when there is none."""
         return self._manage("describing", lambda c: definition.table_state(c, self.table))
+
+    def usage(self) -> TableUsage | None:
+        """What the server counts of the table: rows, bytes, and the time of statements; None when there is no table."""
+        return self._manage("describing", lambda c: definition.table_usage(c, self.table))
 
     def durability(self) -> Durability:
         """What a crash of the server, or a failover, leaves of the commits. Needs no table."""

@@ -34,7 +34,7 @@ from psycopg.sql import SQL, Composed, Identifier
 from statestore.items import check_format, key_of_item
 from statestore.keys import index_row
 from statestore.store import FencedWrite, FencingToken, Item, NoTable, Query, ReportIndex, TableDescription, Terminal
-from statestore.table import MAX_SLOTS, ROW, SHOWN, TTL, TableState, slot_names, too_few
+from statestore.table import MAX_SLOTS, ROW, SHOWN, TTL, TableState, TableUsage, slot_names, too_few
 from statestore.values import decode, encode
 
 ITEMS: Final = "items"
@@ -265,6 +265,42 @@ def table_state(connection: _Connection, table: str) -> TableState | None:
         logged=not _unlogged(connection, schema_name(table))[ITEMS],
         release=connection.info.server_version // 10_000,
     )
+
+
+_USAGE: Final = """
+    SELECT s.n_live_tup, s.n_tup_ins, s.n_tup_upd, s.n_tup_del, coalesce(s.idx_tup_fetch, 0) + coalesce(s.seq_tup_read, 0),
+           pg_table_size(s.relid), pg_indexes_size(s.relid),
+           (coalesce(io.heap_blks_read, 0) + coalesce(io.idx_blks_read, 0) + coalesce(io.toast_blks_read, 0)
+            + coalesce(io.tidx_blks_read, 0)) * current_setting('block_size')::bigint,
+           extract(epoch FROM (SELECT stats_reset FROM pg_stat_database WHERE datname = current_database()))::float8
+    FROM pg_stat_user_tables s JOIN pg_statio_user_tables io USING (relid)
+    WHERE s.schemaname = %s AND s.relname = %s
+"""
+_STATEMENTS: Final = """
+    SELECT sum(calls)::bigint, sum(total_exec_time)::float8 / 1000 FROM pg_stat_statements WHERE strpos(query, %s) > 0
+"""
+
+
+def table_usage(connection: _Connection, table: str) -> TableUsage | None:
+    """What the server counts of the rows' table; None when there is none. The server counts no CPU of a table. The extension
+    `pg_stat_statements` counts the time of statements, where the database has it. Raises the errors of psycopg.
+
+    Read on 2026-11-27: https://www.postgresql.org/docs/current/monitoring-stats.html and .../pgstatstatements.html. Captured: the
+    columns, from the embedded server.
+    """
+    schema = schema_name(table)
+    row = connection.execute(_USAGE, (schema, ITEMS)).fetchone()
+    if row is None:
+        return None
+    calls, seconds = None, None
+    try:
+        with connection.transaction():
+            found = connection.execute(_STATEMENTS, (schema,)).fetchone()
+        calls, seconds = found or (None, None)
+    except psycopg.Error:  # the database has no such extension, or this user may not read it
+        pass
+    names = ("rows", "inserted", "updated", "deleted", "fetched", "bytes", "index_bytes", "read_bytes", "since")
+    return TableUsage(**dict(zip(names, row, strict=True)), calls=calls, seconds=seconds)
 
 
 def misfits(connection: _Connection, table: str, slots: int) -> list[str]:

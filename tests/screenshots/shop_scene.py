@@ -14,6 +14,7 @@ from typing import Any, Final
 from processor.engine.plan.planning import plan_of, requirements_of
 from processor.engine.protocol.decode import decode
 from processor.engine.protocol.identity import write_identity
+from processor.engine.protocol.replays import kept_letter
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
@@ -57,6 +58,7 @@ def shop_scene(url: str, schema: str) -> Iterator[tuple[ConsoleScene, Mapping[by
             _edit(registry, lease, texts)
             registry.runs.keep_report(lease, staged_report(time(), registry.snapshot().version))
             kept, widening = list(_letters(registry)), SlotWidening(settings)
+            registry.letters.keep([kept_letter(one.rejected, one.kept_since) for one in kept])
             scene = ConsoleScene(settings=settings, registry=registry, store=store, widening=widening, kept=kept)
             with scene.open:
                 yield scene, published

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from processor.counts import BATCH, STAGE, STAGES
 from processor.engine.rounds.round_counts import count_ages
+from processor.job.run.monitor import MOST_SAMPLES, RANGES
 from processor.text import DAY, HOUR
 from tests.integration.web.console.conftest import JOB
 from tests.unit.cli.job_state import STATE
@@ -20,7 +21,6 @@ WRITTEN, READ = 2.46, 3.17
 def staged_report(now: float, version: int) -> dict[str, Any]:
     """The report of this moment."""
     rate = sum(EVENTS_A_SECOND.values())
-    minutes = [(round(now - 60 * n), n) for n in reversed(range(60))]
     counts = _counts(RUN_SECONDS) | count_ages([0.4 + (n % 40) / 25 for n in range(5_000)])
     return STATE | {
         "job": JOB,
@@ -28,7 +28,10 @@ def staged_report(now: float, version: int) -> dict[str, Any]:
         "registry_version": version,
         "at": now,
         "began": now - RUN_SECONDS,
-        "topics": {topic: {"records": n * 3, "seconds": 0.6 + n} for n, topic in enumerate(EVENTS_A_SECOND)},
+        "topics": {
+            topic: {"records": n * 3, "seconds": n and 0.6 + n, "retention": 604_800.0}
+            for n, topic in enumerate(EVENTS_A_SECOND)
+        },
         "events_per_second": round(rate, 1),
         "documents_per_second": round(sum(MESSAGES_A_SECOND.values()), 1),
         "last_batch": {"number": 9_031, "at": now - 1.2, "records": 71, "documents": 88},
@@ -38,10 +41,19 @@ def staged_report(now: float, version: int) -> dict[str, Any]:
         "walks": ["fill order_line"],
         "dead_letters": 7,
         "last_dead_letter": "order_line/0 offset 2000 epoch 1: column 'quantity': expected int, found text",
-        "samples": [
-            [at, round(rate + 9 * sin(n / 5), 1), round(40 + 12 * sin(n / 7), 1), max(0, 3 * (n - 45))]
-            for at, n in minutes
-        ],
+        "charts": {
+            name: [
+                [
+                    round(now - seconds * n / MOST_SAMPLES),
+                    round(rate + 9 * sin(n / 5), 1),
+                    round(40 + 12 * sin(n / 7), 1),
+                    round(1.6 + 0.8 * sin(n / 3), 1),
+                    max(0, 3 * (n - 45)),
+                ]
+                for n in reversed(range(MOST_SAMPLES))
+            ]
+            for name, seconds in RANGES.items()
+        },
         "counts": dict(counts),
         "last_hour": {"seconds": float(HOUR), "counts": _counts(HOUR)},
         "last_day": {"seconds": min(RUN_SECONDS, float(DAY)), "counts": _counts(RUN_SECONDS)},
@@ -51,6 +63,7 @@ def staged_report(now: float, version: int) -> dict[str, Any]:
 def _counts(seconds: float) -> Counter[str]:
     events = sum(EVENTS_A_SECOND.values()) * seconds
     counts = Counter({f"messages of {name}": round(rate * seconds) for name, rate in MESSAGES_A_SECOND.items()})
+    counts.update({f"assembled of {name}": round(1.4 * rate * seconds) for name, rate in MESSAGES_A_SECOND.items()})
     counts.update({f"applied in {topic}": round(rate * seconds) for topic, rate in EVENTS_A_SECOND.items()})
     for name, units in (("UpdateItem", WRITTEN), ("BatchGetItem", 0.6 * READ), ("Query", 0.4 * READ)):
         counts.update({f"half units {name}": round(2 * units * events), f"request {name}": round(units * events)})

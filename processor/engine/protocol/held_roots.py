@@ -134,7 +134,7 @@ class HeldRoots:
 
     def reload_later(self, items: Iterable[Item], now: float, date: float) -> list[Delete]:
         """Takes the portions that a zombie of an earlier run left in `PARTITION` after `reload`: its walk or its fan-out may have
-        passed their roots. Returns the deletes of those that nobody needs."""
+        passed their roots. Returns the deletes of those that no product needs."""
         own = f"held#{self.run:010d}."
         later = [one for one in items if one["SK"] < own and key_of_item(one) not in self._uses.counts]
         portions = [(one.item, one.held, now - max(0.0, date - one.at)) for one in map(read_portion, later) if one]

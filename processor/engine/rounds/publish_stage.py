@@ -16,7 +16,7 @@ from functools import partial
 from operator import itemgetter
 from zlib import crc32
 
-from processor.counts import MESSAGES_OF, Count
+from processor.counts import ASSEMBLED_OF, MESSAGES_OF, Count
 from processor.engine.plan.plan import Plan, ProductPlan, RootTree, merge, root_message_key
 from processor.engine.plan.step import Root, Step
 from processor.engine.protocol.assemble import assemble, assemble_tree
@@ -95,6 +95,7 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
     times: list[float] = []
     kept: list[KeptLetter] = []
     sent: Counter[str] = Counter()
+    made: Counter[str] = Counter()
     products, todo = round_.plan.products, sorted(roots, key=itemgetter(1, 0))
     publishers = {entity: _RootPublisher(round_, entity, mark, tally, runner) for entity in _roots_of(products, todo)}
     while todo:
@@ -119,6 +120,7 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
                     unfit[name, root] = outcome.reason
                     continue
                 tally[outcome] += 1
+                made[name] += 1
                 if outcome == Count.CONTENDED:
                     publishers[entity].contended.add(root)
                     todo.append((name, root))
@@ -132,6 +134,7 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
     runner.outbox.flush()
     tally += Counter({Count.BACKLOG: len(backlog)})
     tally.update({f"{MESSAGES_OF}{name}": count for name, count in sent.items()})
+    tally.update({f"{ASSEMBLED_OF}{name}": count for name, count in made.items()})
     return LaneResult(
         lane=lane,
         attempt=attempt,

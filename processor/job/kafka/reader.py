@@ -46,11 +46,11 @@ def _reading(
         consumer.close()
 
 
-def _next(consumer: Consumer, what: str) -> Any:
-    """The next message of the client; one with an error is the end of its partition."""
-    message = consumer.poll(TIMEOUT)
+def _next(consumer: Consumer, what: str, seconds: float = TIMEOUT) -> Any:
+    """The next message of the client; one with an error is the end of its partition. `seconds`: the longest wait."""
+    message = consumer.poll(seconds)
     if message is None:
-        raise KafkaError(f"{what}: no answer within {TIMEOUT:.0f} s; is the broker in reach?")
+        raise KafkaError(f"{what}: no answer within {seconds:.0f} s; is the broker in reach?")
     error = message.error()
     if error is not None and error.code() != ClientError._PARTITION_EOF:
         raise client_error(error, what)
@@ -58,14 +58,18 @@ def _next(consumer: Consumer, what: str) -> Any:
 
 
 def _to_the_end(
-    consumer: Consumer, begins: Mapping[Partition, int], what: str, ends: dict[Partition, int] | None = None
+    consumer: Consumer,
+    begins: Mapping[Partition, int],
+    what: str,
+    seconds: float = TIMEOUT,
+    ends: dict[Partition, int] | None = None,
 ) -> Iterator[Record]:
-    """The records of these partitions from these offsets on, to where each ends now. Notes these `ends`, behind open transactions
-    too."""
+    """The records of these partitions from these offsets on, to where each ends now. `seconds`: the longest wait for one. Notes
+    these `ends`, behind open transactions too."""
     consumer.assign([TopicPartition(*at, offset) for at, offset in begins.items()])
     waiting = set(begins)
     while waiting:
-        message = _next(consumer, what)
+        message = _next(consumer, what, seconds)
         if message.error() is None:
             yield record_of(message)
         else:
@@ -88,14 +92,16 @@ def read_topic(
         yield from _to_the_end(consumer, offsets, what)
 
 
-def read_sample(bootstrap: str, extra: Mapping[str, str], topic: str, most: int) -> list[Record]:
-    """The last records of a topic: about `most`, spread over its partitions."""
+def read_sample(
+    bootstrap: str, extra: Mapping[str, str], topic: str, most: int, seconds: float = TIMEOUT
+) -> list[Record]:
+    """The last records of a topic: about `most`, spread over its partitions. `seconds`: the longest wait for an answer."""
     what = f"cannot read topic {topic} at {bootstrap}"
     with _reading(bootstrap, extra, what) as consumer:
-        marks = watermarks(consumer, topic, bootstrap)
+        marks = watermarks(consumer, topic, bootstrap, seconds)
         share = max(1, most // max(1, len(marks)))
         offsets = {(topic, p): max(first, end - share) for p, (first, end) in marks.items()}
-        return list(islice(_to_the_end(consumer, offsets, what), 10 * most))
+        return list(islice(_to_the_end(consumer, offsets, what, seconds), 10 * most))
 
 
 class Tail(NamedTuple):
@@ -133,7 +139,7 @@ def read_tails(
         while waiting:
             ends: dict[Partition, int] = {}
             records: dict[Partition, list[Record]] = {one: [] for one in waiting}
-            for record in _to_the_end(consumer, dict.fromkeys(waiting, _OFFSET_TAIL - size), what, ends):
+            for record in _to_the_end(consumer, dict.fromkeys(waiting, _OFFSET_TAIL - size), what, ends=ends):
                 records[record.topic, record.partition].append(record)
             tails |= {one: tail_of(records[one], ends[one], counts) for one in waiting}
             waiting = [one for one in waiting if tails[one].loose and not tails[one].last and size < ends[one]]
@@ -141,17 +147,20 @@ def read_tails(
     return list(tails.values())
 
 
-def read_record(bootstrap: str, extra: Mapping[str, str], topic: str, partition: int, offset: int) -> Record | None:
-    """The record at an offset, committed or not; None where the topic holds none there (any more)."""
+def read_record(
+    bootstrap: str, extra: Mapping[str, str], topic: str, partition: int, offset: int, seconds: float = TIMEOUT
+) -> Record | None:
+    """The record at an offset, committed or not; None where the topic holds none there (any more). `seconds`: the longest wait
+    for an answer."""
     what = f"cannot read topic {topic} at {bootstrap}"
     with _reading(bootstrap, extra, what, "read_uncommitted") as consumer:
-        if partition not in list_partitions(consumer, topic, bootstrap):
+        if partition not in list_partitions(consumer, topic, bootstrap, seconds):
             return None
-        first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), TIMEOUT)
+        first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), seconds)
         if not first <= offset < end:
             return None
         consumer.assign([TopicPartition(topic, partition, offset)])
-        message = _next(consumer, what)
+        message = _next(consumer, what, seconds)
         return record_of(message) if message.error() is None and message.offset() == offset else None
 
 
@@ -190,17 +199,25 @@ class TopicPage:
 
 
 def read_page(
-    bootstrap: str, extra: Mapping[str, str], topic: str, before: Mapping[int, int], *, most: int, most_bytes: int
+    bootstrap: str,
+    extra: Mapping[str, str],
+    topic: str,
+    before: Mapping[int, int],
+    *,
+    most: int,
+    most_bytes: int,
+    seconds: float = TIMEOUT,
 ) -> TopicPage:
     """The page before these offsets; of a partition that `before` does not name, from its end. `most`: records, spread over the
-    partitions; `most_bytes`: the oldest records of a page with more wait for the next page. Raises KafkaError."""
+    partitions; `most_bytes`: the oldest records of a page with more wait for the next page; `seconds`: the longest wait for an
+    answer. Raises KafkaError."""
     what = f"cannot read topic {topic} at {bootstrap}"
     with _reading(bootstrap, extra, what) as consumer:
-        marks = watermarks(consumer, topic, bootstrap)
+        marks = watermarks(consumer, topic, bootstrap, seconds)
         share = max(1, most // max(1, len(marks)))
         until = {p: min(max(before.get(p, end), first), end) for p, (first, end) in marks.items()}
         kept = _Kept({p: max(first, until[p] - share) for p, (first, _) in marks.items()}, most_bytes)
-        for record in _before(consumer, topic, dict(kept.begins), until, what):
+        for record in _before(consumer, topic, dict(kept.begins), until, what, seconds):
             kept.add(record)
     return TopicPage(
         records=tuple(chain.from_iterable(kept.records[p] for p in marks)),
@@ -233,13 +250,13 @@ def _size(record: Record) -> int:
 
 
 def _before(
-    consumer: Consumer, topic: str, begins: Mapping[int, int], until: Mapping[int, int], what: str
+    consumer: Consumer, topic: str, begins: Mapping[int, int], until: Mapping[int, int], what: str, seconds: float
 ) -> Iterator[Record]:
     """The records from `begins` until these offsets. A partition that is done rests."""
     reading = {partition for partition, begin in begins.items() if begin < until[partition]}
     consumer.assign([TopicPartition(topic, partition, begins[partition]) for partition in reading])
     while reading:
-        message = _next(consumer, what)
+        message = _next(consumer, what, seconds)
         ended, partition, offset = message.error() is not None, message.partition(), message.offset()
         if not ended and offset < until[partition]:
             yield record_of(message)

@@ -212,6 +212,11 @@ def _pauses(report: Report) -> Values:
     return {(one["kind"], one["name"]): max(0.0, report["at"] - one["at"]) for one in report["pauses"]}
 
 
+def _since_failed(report: Report) -> Values:
+    at = report["past"].get("last_failure")
+    return {} if at is None else _one(max(0.0, report["at"] - at))
+
+
 def _stalled(report: Report) -> Values:
     """No value while only the broker could tell."""
     return {} if report["stalled_seconds"] is None else _one(report["stalled_seconds"])
@@ -543,6 +548,12 @@ METRICS = (
                 limit_name="restarts",
                 lasting=True,
             ),
+        ),
+        _gauge(
+            "last_failure_seconds",
+            "seconds",
+            "Time since a run failed or died last, by the registry. No value before the first failure.",
+            read=_since_failed,
         ),
         _gauge(
             "stalled_seconds",

@@ -5,20 +5,21 @@ up: the state on the page stays new.
 
 The monitor only reads what the driver and the job hold, over clients of its own, in a thread of its own. So a long batch does
 not silence the monitor, and no batch waits for it. The monitor asks the broker for the lag once for each status line. A failure
-of the broker or of Postgres costs one look; rounds report such a failure themselves. A new run begins without samples and counts.
+of the broker or of Postgres costs one look; rounds report such a failure themselves. A new run begins without counts, and takes
+over the samples of the charts.
 """
 
 import os
 import socket
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from threading import Event, Thread
 from time import time
 from typing import Any, Final, Protocol
 
-from processor.counts import IN_TOPIC, MESSAGES_OF, Count
+from processor.counts import ASSEMBLED_OF, IN_TOPIC, MESSAGES_OF, REQUEST, Count
 from processor.engine.protocol.epochs import Partition, entities_of
 from processor.engine.protocol.gates import gate_states
 from processor.engine.rounds.driver import Driver
@@ -42,24 +43,43 @@ from registry.model import Lease, PastRuns, Snapshot
 from registry.repository import Registry
 from statestore.store import HALF_UNITS
 
-SAMPLE_SECONDS: Final = 60.0
+RANGES: Final[Mapping[str, float]] = {"10 min": 600.0, "1 h": float(HOUR), "24 h": float(DAY)}
+"""The ranges of the charts, in seconds."""
 MOST_SAMPLES: Final = 60
+"""Of a range. So a sample is the mean of 10 s, a minute, or 24 min."""
+Sample = list[float | None]
+"""When its period ended, in seconds since 1970, and the means of the values; None where none was known."""
 
 
-class SampleRing:
-    """The samples, the oldest first: `[at, events a second, documents a second, backlog]`; `at`: in seconds since 1970."""
+class ChartSamples:
+    """The samples for the charts of the console, by range, the oldest first. `kept`: those of the run before: a restart of the
+    job leaves a gap, and begins no new chart."""
 
-    def __init__(self) -> None:
-        self._samples = deque[list[Any]](maxlen=MOST_SAMPLES)
+    def __init__(self, kept: Mapping[str, list[Sample]] | None = None) -> None:
+        self._kept = {name: deque((kept or {}).get(name, ()), MOST_SAMPLES) for name in RANGES}
+        self._open: dict[str, list[Sequence[float | None]]] = {name: [] for name in RANGES}
+        self._since: dict[str, float] = {}
 
-    def add(self, at: float, *values: float) -> list[list[Any]]:
-        """Adds a sample, unless the last one is younger than a minute. Returns all of them."""
-        if not self._samples or at - self._samples[-1][0] >= SAMPLE_SECONDS:
-            self._samples.append([round(at), *values])
-        return list(self._samples)
+    def add(self, at: float, *values: float | None) -> dict[str, list[Sample]]:
+        """Takes the values of this moment. Returns all samples."""
+        for name, seconds in RANGES.items():
+            samples, now = self._kept[name], self._open[name]
+            now.append(values)
+            if at - self._since.setdefault(name, at) >= seconds / MOST_SAMPLES or not samples:
+                samples.append([round(at), *map(_mean, zip(*now, strict=True))])
+                self._since[name] = at
+                now.clear()
+            while samples and (samples[0][0] or 0) < at - seconds:
+                samples.popleft()
+        return {name: list(samples) for name, samples in self._kept.items()}
 
 
-KEPT: Final = (MESSAGES_OF, HALF_UNITS, f"{Count.APPLIED}{IN_TOPIC}")
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(sum(known) / len(known), 1) if known else None
+
+
+KEPT: Final = (MESSAGES_OF, ASSEMBLED_OF, HALF_UNITS, REQUEST, f"{Count.APPLIED}{IN_TOPIC}")
 """The counters of a window begin so."""
 MARKS: Final = 60
 """Marks in the length of a window: so it may be longer by a sixtieth."""
@@ -173,7 +193,7 @@ class JobMonitor:
         self._rates = (0.0, 0.0)
         self._behind_since: float | None = None
         self._lag = LagWatch()
-        self._samples = SampleRing()
+        self._samples = ChartSamples(job.lease.charts)
         self._windows = {"last_hour": CountWindow(HOUR, self._began), "last_day": CountWindow(DAY, self._began)}
         self._silent = SilentParts(job, clock)
         self._worked = False
@@ -288,7 +308,7 @@ class JobMonitor:
 
     def _emit(self, state: dict[str, Any]) -> None:
         """Emits the status line, and on standard output the line for CloudWatch."""
-        fields = {name: value for name, value in state.items() if name not in ("counts", "samples", *self._windows)}
+        fields = {name: value for name, value in state.items() if name not in ("counts", "charts", *self._windows)}
         self._job.driver.report(JobEvent(what="status", fields=fields))
         self._warn(ending_topics(state))
         if self._job.settings.cloudwatch_namespace:
@@ -336,7 +356,7 @@ class JobMonitor:
             "settle_due": driver.progress.open_changes.count_due(driver.clock.now()),
             "fan_outs": len(driver.progress.fan_outs.waiting),
             "backlog": backlog,
-            "samples": self._samples.add(now, events, documents, backlog),
+            "charts": self._samples.add(now, events, documents, _oldest_seconds(reads, now), backlog),
             "gates": gate_states(driver.progress.held, driver.clock.now(), driver.clock.date()),
             "walks": [" ".join(name) for name, walk in dict(driver.progress.walks.walks).items() if not walk.done],
             "stopped_walks": {" ".join(name): why for name, why in dict(driver.progress.walks.stuck).items()},
@@ -410,3 +430,9 @@ class JobMonitor:
         self._behind_since = (self._behind_since or now) if waits else None
         times = [lag.oldest for lag in lags.values()]
         return min((at for at in (*times, self._behind_since) if at is not None), default=None)
+
+
+def _oldest_seconds(lags: Mapping[str, TopicLag], now: float) -> float | None:
+    """For how long the oldest unread record of all topics waits; None while the broker does not show it."""
+    seconds = [lag.seconds(now) for lag in lags.values()]
+    return None if None in seconds else round(max((one for one in seconds if one is not None), default=0.0), 1)

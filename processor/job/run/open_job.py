@@ -153,7 +153,7 @@ def _make_job(
         letter_bytes=letter_bytes(admin, settings),
         report=report,
     )
-    executor = SparkExecutor(spark=spark, settings=settings, lease=lease, fence=fence)
+    executor = SparkExecutor(spark=spark, settings=settings, lease=replace(lease, charts=None), fence=fence)
     executor.start_workers(preparation.letter_bytes)
     driver = make_driver(
         settings=settings,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from processor.language.definitions.names import write_path
-from processor.language.definitions.shape import write_duration
+from processor.language.definitions.shape import UNION, write_duration
 from processor.language.product.expressions.expression import Column, Expression, Path
 from processor.language.product.product import (
     BareValue,
@@ -149,9 +149,28 @@ def _joins(joins: tuple[Join, ...]) -> dict[str, Any]:
     joins = tuple(join for join in joins if join.level < 2)
     members = [*members_below(joins)]
     names = {path: (join.name,) for path, join in members}
-    hidden = {join.name: _join(join, names.get(path[:-1], path[:-1])) for path, join in members if not join.shown}
-    shown = {join.name: _join(join, names.get(path[:-1], path[:-1])) for path, join in embeds(joins)}
+    written = {join.name: _join(join, names.get(path[:-1], path[:-1])) for path, join in members}
+    hidden = {join.name: written[join.name] for _, join in members if not (join.shown or join.part)}
+    shown = {join.name: written[join.name] for _, join in embeds(joins)}
+    for _, first in (one for one in members if one[1].parts):
+        parts = {join.name: (join.part, written[join.name]) for _, join in members if join.part}
+        found = [parts[name] for name in (first.name, *first.parts)]
+        words = {word: _by_fields(value, first) for word, value in written[first.name].items() if word in UNION}
+        union = {part: {w: v for w, v in of.items() if w not in UNION} for part, of in found}
+        shown[first.name] = {"union": union, **words}
     return {word: below for word, below in (("join", hidden), ("embed", shown)) if below}
+
+
+def _by_fields(value: Any, join: Join) -> Any:
+    """The value of a word of a union, with the fields of its parts in place of expressions."""
+    members = join.selection.members if isinstance(join.selection, Fields) else ()
+    names = {write_expression(expression): name for name, expression in reversed(members)}
+    if isinstance(value, list):
+        return [_by_fields(one, join) for one in value]
+    if not isinstance(value, str):
+        return value
+    descending, text = ("-", value[1:]) if value.startswith("-") else ("", value)
+    return f"{descending}{names.get(text, text)}"
 
 
 def _join(join: Join, above: Path) -> dict[str, Any]:

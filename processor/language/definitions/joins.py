@@ -16,13 +16,22 @@ from processor.language.definitions.expressions import (
     read_expression,
     read_row_expression,
 )
-from processor.language.definitions.names import NameScope, parse_path, read_own_column, scope_at_path, write_path
+from processor.language.definitions.names import (
+    NameScope,
+    expression_type,
+    parse_path,
+    read_own_column,
+    scope_at_path,
+    write_path,
+)
 from processor.language.definitions.problems import AlreadyReported, Location, Problems, WrongDefinition, suggest
 from processor.language.definitions.shape import (
     JOIN,
     MAX_LEVELS,
     MAX_LIMIT,
+    PART,
     THROUGH,
+    UNION,
     as_count,
     as_flag,
     as_map,
@@ -40,6 +49,7 @@ from processor.language.product.expressions.expression import (
     Expression,
     Literal,
     Path,
+    Type,
     aggregates,
     node_of,
     outside_aggregates,
@@ -54,6 +64,7 @@ from processor.language.product.product import (
     Selection,
     WholeRow,
     expressions,
+    members_below,
 )
 from processor.values.entity import ColumnType, Compare, Entity, united
 from registry.fields import column_of
@@ -444,6 +455,8 @@ class _WrittenJoin:
     name: Scalar
     body: Map
     shown: bool
+    part: str = ""
+    parts: tuple[str, ...] = ()
 
 
 def read_joins(body: Map, above: NameScope, problems: Problems) -> dict[str, Join | None]:
@@ -458,8 +471,108 @@ def read_joins(body: Map, above: NameScope, problems: Problems) -> dict[str, Joi
             as_text(key, "the name of a join", "use text without control characters", problems)
             cure = "write `{one: entity, on: {child column: parent column}}`"
             joined = as_map(node, f"the join `{name}`", cure, problems)
-            reader.add(name, _WrittenJoin(name=key, body=joined, shown=shown) if joined else None)
-    return reader.read()
+            made = _WrittenJoin(name=key, body=joined, shown=shown) if joined else None
+            if made is None or "union" not in made.body.entries:
+                reader.add(name, made)
+            else:
+                for part in _parts_of_union(made, reader.written, problems):
+                    reader.add(part.name.text, part)
+    before = len(problems)
+    found = reader.read()
+    if isinstance(shown_joins := body.get("embed"), Map) and len(problems) == before:
+        _check_unions(replace(above, joins=found), shown_joins, problems)
+    return found
+
+
+def _parts_of_union(union: _WrittenJoin, taken: Collection[str], problems: Problems) -> Iterator[_WrittenJoin]:
+    """The joins whose rows are the list of a union. The first has its name, each other one the name with that of its part."""
+    name, body = union.name.text, union.body
+    check_keys(body, f"the union `{name}`", UNION, problems)
+    cure = "write `union: {name: {many: entity, on: ..., fields: ...}, other: {...}}`"
+    parts = as_map(body.get("union"), f"`union` of `{name}`", cure, problems)
+    if not union.shown:
+        problems.add(union.name, f"the union `{name}` is a `join`, which shows nothing", "write it as an `embed`")
+    if parts is None or not union.shown:
+        return
+    if len(parts.entries) < 2:
+        problems.add(body.key_node("union"), f"the union `{name}` has one part", "add another one, or write a `many`")
+    names = [name, *(f"{name}_{part}" for part in [*parts.entries][1:])]
+    for made, (part, (key, node)) in zip(names, parts.entries.items(), strict=True):
+        joined = as_map(node, f"the part `{part}` of `{name}`", cure, problems)
+        if joined is None:
+            continue
+        check_keys(joined, f"the part `{part}` of `{name}`", PART, problems)
+        if "fields" not in joined.entries:
+            problems.add(key, f"the part `{part}` of `{name}` has no `fields`", "name the members of its elements")
+        if made in taken and made != name:
+            what = f"the part `{part}` of `{name}` is a join `{made}`, and the level has a join of this name"
+            problems.add(key, what, "rename one of them")
+        words = (
+            body.entries.keys() - {"union"} if made == name else body.entries.keys() & {"order_by", "key", "distinct"}
+        )
+        yield _WrittenJoin(
+            name=replace(key, value=made, text=made),
+            body=replace(joined, entries={**joined.entries, **{word: _of_part(word, body, joined) for word in words}}),
+            shown=made == name,
+            part=part,
+            parts=tuple(names[1:]) if made == name else (),
+        )
+
+
+def _of_part(word: str, union: Map, part: Map) -> tuple[Scalar, YamlNode]:
+    """The entry of a word of a union for one of its parts: `order_by` and `key` name its fields, and a part reads their
+    expressions."""
+    key, node = union.entries[word]
+    fields = part.get("fields")
+    written = fields.entries if isinstance(fields, Map) else {}
+
+    def expressed(one: YamlNode) -> YamlNode:
+        if not isinstance(one, Scalar) or not isinstance(one.value, str):
+            return one
+        name = one.value.removeprefix("-").strip()
+        found = written[name][1] if name in written else one
+        if found is one or not isinstance(found, Scalar):
+            return one
+        text = f"{'-' if one.value.startswith('-') else ''}{found.text}"
+        return replace(one, value=text, text=text)
+
+    if word not in ("order_by", "key"):
+        return key, node
+    return key, replace(node, items=tuple(map(expressed, node.items))) if isinstance(node, Sequence) else expressed(
+        node
+    )
+
+
+def _check_unions(scope: NameScope, embeds: Map, problems: Problems) -> None:
+    """Adds a problem where the parts of a union differ in their members, in the types of these, or in those of the order."""
+    members = {join.name: (path, join) for path, join in members_below(tuple(filter(None, scope.joins.values())))}
+    for first in [join for _, join in members.values() if join.parts]:
+        found = [
+            (join.part, *_kinds_of_part(join, scope_at_path(path, scope)))
+            for path, join in (members[name] for name in (first.name, *first.parts))
+        ]
+        location = embeds.key_node(first.name)
+        one, shown, order = found[0]
+        for part, others, terms in found[1:]:
+            subject = f"the parts `{one}` and `{part}` of `{first.name}`"
+            if [*others] != [*shown]:
+                what = f"{subject} show {', '.join(shown)} and {', '.join(others)}"
+                problems.add(location, what, "give all parts the same `fields`, in one order")
+                continue
+            pairs = [(f"`{name}`", shown[name], type_) for name, type_ in others.items()]
+            pairs += [("the order", *both) for both in zip(order, terms, strict=True)]
+            for name, mine, other in pairs:
+                if None not in (mine, other) and mine != other:
+                    problems.add(
+                        location, f"{subject} have {mine} and {other} for {name}", f"cast one of them: `x::{mine}`"
+                    )
+
+
+def _kinds_of_part(join: Join, scope: NameScope) -> tuple[dict[str, Type], list[Type]]:
+    """The types of the members and of the order of a part, whose rows have the scope."""
+    members = join.selection.members if isinstance(join.selection, Fields) else ()
+    types = {name: expression_type(expression, scope) for name, expression in members}
+    return types, [expression_type(term.by, scope) for term in join.order_by]
 
 
 def _places(body: Map) -> dict[str, int]:
@@ -636,7 +749,8 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems, leve
     """A join. `level`: of a recursive one, whose next levels the same words make."""
     before = len(problems)
     body, name = written.body, written.name.text
-    check_keys(body, f"the join `{name}`", JOIN, problems)
+    if not written.part:
+        check_keys(body, f"the join `{name}`", JOIN, problems)
     entity, many = _read_entity(written, above, problems)
     if entity is None:
         return None
@@ -683,6 +797,8 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems, leve
         level=child.level,
         recursive=recursive - level + 1 if recursive else 0,
         as_list=as_list,
+        part=written.part,
+        parts=written.parts,
         written=_written_pairs(body.get("on"), on),
     )
     _check_combinations(join, body, problems)
@@ -764,6 +880,10 @@ def _check_combinations(join: Join, body: Map, problems: Problems) -> None:
     if join.total and join.level < 2 and (join.limit is None or not join.shown):
         what = f"`total` of `{join.name}` counts the rows before `limit`, so it needs an `embed` with a `limit`"
         problems.add(body.key_node("total"), what, "add `limit` to an `embed`, or count with `value: count(*)`")
+    if join.part and join.aggregated:
+        problems.add(
+            body.key_node("fields"), f"the part `{join.part}` has an aggregate", "show its rows: name columns of each"
+        )
     if join.aggregated and join.limit is not None:
         what = f"`{join.name}` has a `limit`, but its aggregate reads all rows"
         problems.add(body.key_node("limit"), what, "remove `limit`, or the aggregate")

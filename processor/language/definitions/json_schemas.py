@@ -25,9 +25,11 @@ from processor.language.definitions.shape import (
     FILE,
     JOIN,
     NAME_TEXT,
+    PART,
     PRODUCT,
     TEST,
     THROUGH,
+    UNION,
     JsonSchema,
     mapping,
 )
@@ -62,10 +64,17 @@ def product_schema() -> JsonSchema:
     one_or_many = {"oneOf": [{"required": ["one"]}, {"required": ["many"]}]}
     join = mapping(JOIN, "on") | one_or_many | _NOT_BOTH
     joins = {"type": "object", "minProperties": 1, "additionalProperties": join}
+    embeds = joins | {"additionalProperties": {"anyOf": [join, mapping(UNION, "union")]}}
     of = {"$ref": "#/definitions/member"}
     nested = [{"type": "object", "minProperties": 1, "additionalProperties": of}, {"type": "array", "items": of}]
     member = {"anyOf": [EXPRESSION, *nested]}
-    definitions = {"joins": joins, "through": mapping(THROUGH, "on") | one_or_many, "member": member}
+    definitions = {
+        "joins": joins,
+        "embeds": embeds,
+        "part": mapping(PART, "many", "on", "fields"),
+        "through": mapping(THROUGH, "on") | one_or_many,
+        "member": member,
+    }
     return _file("a product: one document for each row of its root", product) | {"definitions": definitions}
 
 

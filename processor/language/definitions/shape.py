@@ -225,7 +225,7 @@ _SHOWN: Final[Members] = {
         "Joins that `fields`, `value`, `where` and `order_by` of this level use, and that show nothing themselves.",
         _JOINS,
     ),
-    "embed": Word("Joins that the document shows under their names.", _JOINS),
+    "embed": Word("Joins that the document shows under their names.", {"$ref": "#/definitions/embeds"}),
 }
 PUBLISH: Final[Members] = {
     "transactions": Word(
@@ -301,6 +301,16 @@ JOIN: Final[Members] = {
     "as_list": Word("true: the rows of all levels are one list; `depth()` is the level, 1 for the first.", _IS),
     **_SHOWN,
 }
+PART: Final[Members] = {word: JOIN[word] for word in ("many", "on", "through", "strong", "where", "fields", "join")}
+UNION: Final[Members] = {
+    "union": Word(
+        "The rows of several joins in one list, `{name: {many: entity, on: ..., fields: ...}}`. All parts show the same "
+        "`fields`, which `order_by` and `key` name.",
+        {"type": "object", "minProperties": 2, "additionalProperties": {"$ref": "#/definitions/part"}},
+    ),
+    **{word: JOIN[word] for word in ("order_by", "limit", "total", "distinct", "key")},
+}
+"""An embed of the rows of several joins."""
 THROUGH: Final[Members] = {
     word: JOIN[word] for word in ("one", "many", "on", "through", "strong", "where", "required", "join")
 }

@@ -47,6 +47,7 @@ from processor.language.product.product import (
     WholeRow,
     align_columns,
     embeds,
+    gathered_paths,
     lifted,
     members_below,
 )
@@ -111,12 +112,14 @@ class CountedRows:
 
     def ordered(self, scopes: list[Scope]) -> list[Scope]:
         """The rows with the rows above them, in the order of the join; equal ones in the given order."""
-        return [scope for _, scope in self.ordered_levels([(self, scope) for scope in scopes])]
+        return [scope for _, scope in self.merged([(self, scope) for scope in scopes])]
 
-    def ordered_levels(self, found: list["Gathered"]) -> list["Gathered"]:
-        """Rows of several levels of a join, in its order; equal ones in the given order."""
-        key = self._key
-        found = sorted(found, key=lambda one: key(one[1][0]))
+    def merged(self, found: list["Gathered"], *, by_key: bool = True) -> list["Gathered"]:
+        """Rows of several joins with one order, in it; equal ones by their keys, if all joins have one entity, or in the given
+        order."""
+        if by_key:
+            key = self._key
+            found = sorted(found, key=lambda one: key(one[1][0]))
         for n, (_, rank, descending) in enumerate(self._order):
             values = [(rows._order[n][0](scope), (rows, scope)) for rows, scope in found]
             ranked = [(rank(value), one) for value, one in values if value is not None]
@@ -159,7 +162,7 @@ class CountedRows:
 
 
 Gathered = tuple[CountedRows, Scope]
-"""A row of one of several levels of a join, with the rows of its level."""
+"""A row of one of several joins, with the rows of that join."""
 
 
 class CountedElements(CountedRows):
@@ -365,7 +368,7 @@ class _Compiler:
         if isinstance(rows, CountedElements):
             made: CompiledJoin = CompiledListJoin(join, rows, level, entity)
         else:
-            made = (CompiledLevels if join.gathers and join.level == 1 else CompiledJoin)(join, rows, level)
+            made = CompiledJoin(join, rows, level)
         shared.embeds[place, join] = made
         return made
 
@@ -374,7 +377,7 @@ class CompiledLevel:
     """A compiled level of a product's tree. `render` makes the level's value from a row, or from a group of rows, `text` its JSON
     text. `filtered`: a row counts only if required joins below it have rows."""
 
-    __slots__ = ("_flat", "_required", "embedded", "filtered", "joins", "render", "text")
+    __slots__ = ("_flat", "_gathered", "_required", "embedded", "filtered", "joins", "render", "text")
 
     def __init__(
         self, entity: Entity, selection: Selection, joins: Sequence[Join], compiled: Mapping[str, "CompiledJoin"]
@@ -384,6 +387,8 @@ class CompiledLevel:
         self._required = {join.name: self._finds(path) for path, join in required}
         self.filtered = bool(self._required)
         self._flat = [path for path, _ in lifted(joins)]
+        gathering = [path for path, join in members_below(joins) if join.gathers and join.level < 2]
+        self._gathered = {path: gathered_paths(joins, path) for path in gathering}
         self.embedded = [self._joined(path) for path, _ in embeds(joins)]
         self.render, self.text = self._renderers(entity, selection)
 
@@ -429,7 +434,15 @@ class CompiledLevel:
         for name in path[:-1]:
             level = level.joins[name].level
         joined = level.joins[path[-1]]
+        if path in self._gathered:
+            return CompiledGathering([(self._at(one), self.scopes(one)) for one in self._gathered[path]])
         return joined if len(path) == 1 else CompiledFlatJoin(joined, self.scopes(path), len(path) - 1)
+
+    def _at(self, path: Path) -> "CompiledJoin":
+        level = self
+        for name in path[:-1]:
+            level = level.joins[name].level
+        return level.joins[path[-1]]
 
     def complete(self, scope: Scope) -> bool:
         """Whether every required join of the row has a row that counts."""
@@ -594,27 +607,19 @@ class CompiledFlatJoin(CompiledJoin):
         return self._scopes(scope)
 
 
-class CompiledLevels(CompiledJoin):
-    """A recursive join, whose rows of all levels are one list or one group."""
+class CompiledGathering(CompiledJoin):
+    """The rows of several joins as one list or one group: of the levels of a recursive join, or of the parts of a union. A row
+    has the number of its join as `depth`."""
 
-    __slots__ = ("_levels",)
+    __slots__ = ("_parts",)
 
-    def __init__(self, join: Join, rows: CountedRows, level: CompiledLevel) -> None:
-        super().__init__(join, rows, level)
-        self._levels: list[CompiledJoin] = [self]
-        while below := self._levels[-1].level.joins.get(join.name):
-            self._levels.append(below)
+    def __init__(self, parts: list[tuple[CompiledJoin, Callable[[Scope], list[Scope]]]]) -> None:
+        first = parts[0][0]
+        super().__init__(first.join, first.rows, first.level)
+        self._parts = parts
 
     def _of_level(self, scope: Scope) -> CompiledJoin:
-        return self._levels[scope[0].depth - 1]
-
-    def _gathered(self, scope: Scope) -> list[Gathered]:
-        found, scopes = list[Gathered](), [scope]
-        for depth, joined in enumerate(self._levels, 1):
-            rows = [(row, above) for above in scopes for row in joined.rows.of(above)]
-            scopes = [(Match(row.columns, row.more, row.found, depth), above) for row, above in rows]
-            found += [(joined.rows, one) for one in scopes]
-        return self.rows.ordered_levels(found)
+        return self._parts[scope[0].depth - 1][0]
 
     def _made(self, scope: Scope, form: _Form) -> Any:
         if not self._aggregated:
@@ -622,7 +627,13 @@ class CompiledLevels(CompiledJoin):
         return form.render(self.level)((Match(columns={}, more={}, found={GROUP: self._found(scope)}), scope))
 
     def _found(self, scope: Scope) -> list[Scope]:
-        return [one for _, one in self._gathered(scope)]
+        found: list[Gathered] = []
+        for depth, (joined, find) in enumerate(self._parts, 1):
+            rows = [(Match(row.columns, row.more, row.found, depth), above) for row, above in find(scope)]
+            if not rows and self.join.level:
+                break
+            found += [(joined.rows, one) for one in rows]
+        return [one for _, one in self.rows.merged(found, by_key=not self.join.parts)]
 
 
 class CompiledListJoin(CompiledJoin):

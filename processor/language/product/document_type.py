@@ -14,6 +14,7 @@ required. A computed value may be null, except `count` and literals. This module
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Final
 
 from processor.errors import StatestoreError
@@ -30,7 +31,17 @@ from processor.language.product.expressions.expression import (
     node_of,
 )
 from processor.language.product.join_fields import type_of
-from processor.language.product.product import BareValue, Fields, Join, Product, Selection, WholeRow, embeds
+from processor.language.product.product import (
+    BareValue,
+    Fields,
+    Join,
+    Product,
+    Selection,
+    WholeRow,
+    embeds,
+    gathered_paths,
+    join_at,
+)
 from processor.values.entity import ColumnType, Entity
 
 
@@ -118,15 +129,24 @@ class _TypeReader:
 
     def _embed(self, path: Path, level: _TypedLevel) -> DocumentType:
         """The type of what the join at a path makes of its rows."""
-        above, join = level, _join_at(level.joins, path)
-        for name in path[:-1]:
-            above = self._below(_join_at(above.joins, (name,)), above)
-        shown = self.shown(join.selection, self._below(join, above))
+        join = join_at(level.joins, path)
+        shown = self.shown(join.selection, self._at(path, level))
+        if join.parts:
+            paths = gathered_paths(level.joins, path)[1:]
+            shown = reduce(
+                _united, (self.shown(join_at(level.joins, at).selection, self._at(at, level)) for at in paths), shown
+            )
         if join.aggregated or (not join.many and join.required and not level.absent):
             return shown
         if join.key is not None:
             return MapType(items=shown, most=join.limit)
         return ListType(items=shown, most=join.limit) if join.many else replace(shown, nullable=True)
+
+    def _at(self, path: Path, level: _TypedLevel) -> _TypedLevel:
+        """The level of the rows at the end of a path of joins."""
+        for name in path:
+            level = self._below(join_at(level.joins, (name,)), level)
+        return level
 
     def _below(self, join: Join, above: _TypedLevel) -> _TypedLevel:
         entity = self.entities[join.entity]
@@ -180,14 +200,22 @@ class _TypeReader:
         """Whether a path of `one` joins always reaches a row, and the level at its end."""
         found = True
         for name in path:
-            join = _join_at(level.joins, (name,))
+            join = join_at(level.joins, (name,))
             found, level = found and join.required, self._below(join, level)
         return found, level
 
 
-def _join_at(joins: Sequence[Join], path: Path) -> Join:
-    found = next(join for join in joins if join.name == path[0])
-    return _join_at(found.joins, path[1:]) if path[1:] else found
+def _united(one: DocumentType, other: DocumentType) -> DocumentType:
+    """The type of values of both types, which have the same members of the same kinds."""
+    nullable = one.nullable or other.nullable
+    if isinstance(one, ObjectType) and isinstance(other, ObjectType):
+        members = tuple((name, _united(a, b)) for (name, a), (_, b) in zip(one.members, other.members, strict=True))
+        return replace(one, members=members, nullable=nullable)
+    if isinstance(one, ValueType) and isinstance(other, ValueType) and one.column != other.column:
+        if one.column is None or other.column is None:
+            return ValueType(column=one.column or other.column, nullable=True)
+        return ValueType(column=ColumnType(name=one.column.name, array=one.column.array), nullable=nullable)
+    return replace(one, nullable=nullable)
 
 
 Schema = dict[str, Any]

@@ -102,6 +102,8 @@ class Join:
     is in the list once. key: the text that is the key of an element, in a list that is an object.
     level: of a recursive join, 1 for the first level, 2 for the join of the same name below it, and so on; else 0. recursive: the
     number of levels from this one on. as_list: the rows of all levels are one list.
+    part: the name of the join in a union. parts: of the first join of a union, the names of the other joins of its level
+    whose rows are in its list.
     """
 
     name: str
@@ -125,6 +127,8 @@ class Join:
     level: int = 0
     recursive: int = 0
     as_list: bool = False
+    part: str = ""
+    parts: tuple[str, ...] = ()
     written: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property
@@ -155,13 +159,9 @@ class Join:
 
     @property
     def gathers(self) -> bool:
-        """Whether the rows of all levels of a recursive join are one list, or one group."""
-        return self.level > 0 and (self.as_list or self.aggregated)
-
-    @property
-    def next_level(self) -> "Join | None":
-        """The next level of a recursive join."""
-        return next((join for join in self.joins if join.level > 1), None) if self.level else None
+        """Whether the rows of several joins are one list: of the parts of a union, or of all levels of a recursive join. The
+        levels may also be one group."""
+        return bool(self.parts) or (self.level > 0 and (self.as_list or self.aggregated))
 
 
 def lifted(joins: Sequence[Join], at: tuple[str, ...] = ()) -> Iterator[tuple[Path, Join]]:
@@ -176,6 +176,21 @@ def members_below(joins: Sequence[Join]) -> Iterator[tuple[Path, Join]]:
     """All joins that belong to a level, with their paths from it."""
     yield from (((join.name,), join) for join in joins if not join.lift)
     yield from lifted(joins)
+
+
+def gathered_paths(joins: Sequence[Join], path: Path) -> list[Path]:
+    """The paths from a level to the joins whose rows are in the list of a gathering join at `path`, first its own."""
+    join = join_at(joins, path)
+    if join.parts:
+        named = {one.name: at for at, one in members_below(joins)}
+        return [path, *(named[name] for name in join.parts)]
+    return [path + (join.name,) * n for n in range(join.recursive)]
+
+
+def join_at(joins: Sequence[Join], path: Path) -> Join:
+    """The join at a path."""
+    found = next(join for join in joins if join.name == path[0])
+    return join_at(found.joins, path[1:]) if path[1:] else found
 
 
 def embeds(joins: Sequence[Join]) -> list[tuple[Path, Join]]:
@@ -304,8 +319,11 @@ def _read_columns(product: Product, *, compared: bool = False) -> tuple[Mapping[
         read(at, (*(() if join.where is None else (join.where,)), *(term.by for term in join.order_by)))
         read(at, () if join.key is None else (join.key,))
     for at in shown:  # `shown` grows: an expression may show another join, and a gathering one shows its next level
-        if at and joins[at].gathers and (deeper := joins[at].next_level) and (*at, deeper.name) not in shown:
-            shown.append((*at, deeper.name))
+        if at and joins[at].gathers:
+            level = at[: len(at) - 1 - joins[at].lift]
+            there = joins[level].joins if level else product.joins
+            paths = gathered_paths(there, at[len(level) :])
+            shown += [one for one in ((*level, *path) for path in paths) if one not in shown]
         every = isinstance(selections[at], BareValue) or not compared
         read(at, (one for one in expressions(selections[at]) if every or isinstance(one, Computed)))
     return found, {at for at in shown if isinstance(selections[at], WholeRow)}

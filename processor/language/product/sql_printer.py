@@ -56,6 +56,7 @@ from processor.language.product.product import (
     WholeRow,
     embeds,
     expressions,
+    gathered_paths,
     members_below,
 )
 from processor.values.entity import ColumnType, Compare, Entity
@@ -638,32 +639,28 @@ class _QueryWriter:
         selected: Callable[[Join], Iterable[ExpressionNode]],
         columns: Callable[[Join, _Rows], Iterable[str]],
     ) -> str:
-        """A query of the rows of a join, of all its levels, with the columns that `columns` names, and their place `n` in its
+        """A query of the rows of a join, or of all in its list, with the columns that `columns` names, and their place `n` in its
         order. `selected`: the nodes that these columns evaluate."""
         join = above.join(path)
         if not join.gathers:
             rows = self._at(path, above, selected(join))
             named = ",\n  ".join([*columns(join, rows), f"row_number() OVER (ORDER BY {rows.order}) AS n"])
             return f"SELECT {named}\n{rows.text}"
-        levels: list[str] = []
-        at: Join | None = join
-        while at is not None:
-            rows = self._at(path, above, selected(at))
-            terms = [f"{by} AS s{n}" for n, (by, _) in enumerate(self._sorted_by(at, rows.row))]
-            place = f"row_number() OVER (ORDER BY {rows.order}) AS p"
-            levels.append(
-                f"SELECT {', '.join([*columns(at, rows), *terms, f'{at.level} AS level', place])}\n{rows.text}"
-            )
-            at, path = at.next_level, (*path, join.name)
-        directions = [direction for _, direction in self._sorted_by(join, rows.row)]
-        order = ", ".join([f"u.s{n}{direction}" for n, direction in enumerate(directions)] + ["u.level", "u.p"])
-        union = subquery("\nUNION ALL\n".join(levels))
+        parts: list[str] = []
+        directions: list[str] = []
+        for number, at in enumerate(gathered_paths(above.joins, path)):
+            one = above.join(at)
+            rows = self._at(at, above, selected(one))
+            terms = list(self._sort_terms(one.order_by, rows.row))
+            if not join.parts:
+                terms += [(key, "") for key in _key_order(rows.row)]
+            directions = [direction for _, direction in terms]
+            more = [f"{by} AS s{n}" for n, (by, _) in enumerate(terms)]
+            more += [f"{number} AS part", f"row_number() OVER (ORDER BY {rows.order}) AS p"]
+            parts.append(f"SELECT {', '.join([*columns(one, rows), *more])}\n{rows.text}")
+        order = ", ".join([f"u.s{n}{direction}" for n, direction in enumerate(directions)] + ["u.part", "u.p"])
+        union = subquery("\nUNION ALL\n".join(parts))
         return f"SELECT u.*, row_number() OVER (ORDER BY {order}) AS n\nFROM {union} AS u"
-
-    def _sorted_by(self, join: Join, row: SqlRow) -> list[tuple[str, str]]:
-        """The terms of a join's order and of its row's key, each with its direction."""
-        terms = self._sort_terms(join.order_by, row)
-        return [*terms, *((key, "") for key in _key_order(row))]
 
     def _list_join(self, join: Join, above: SqlRow) -> str:
         """A list join as json: for each element of the array above, in its order, the rows found, or the value without a row."""

@@ -6,7 +6,7 @@ Changes of the registry are text, too: what an apply adds or changes, with the d
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby, zip_longest
 from typing import Any, Literal
@@ -271,25 +271,173 @@ OF_DATABASE = {"changed_version", "created_version"}
 """Columns that only triggers write."""
 
 
+MOST_ALIKE = 3
+"""Entries of one table that a version names; it counts more of them."""
+
+
 def history_lines(entries: Collection[HistoryEntry]) -> Iterator[str]:
-    """The entries as text: a line for each version, and below it a line for each entry."""
+    """The entries as text: a line for each version, and below it what it changed."""
     for one in versions_of(entries):
         yield f"version {one['version']}, {one['at']}, {one['who']}: {one['why'] or 'no reason given'}"
         yield from (f"  {line}" for line in one["lines"])
 
 
 def versions_of(entries: Iterable[HistoryEntry]) -> Iterator[dict[str, Any]]:
-    """The versions of these entries as JSON values: when, who, why, and a line for each entry."""
-    for version, changed in groupby(entries, key=lambda entry: entry.version):
-        first, *others = changed
+    """The versions of these entries as JSON values: when, who, why, and what it changed, in words."""
+    entries = list(entries)
+    joins = {row["id"]: row for entry in entries if entry.entry == "joins" and (row := entry.new or entry.old)}
+    for version, group in groupby(entries, key=lambda entry: entry.version):
+        changed = list(group)
+        first = changed[0]
         yield {
             "version": version,
             "at": f"{first.at:%Y-%m-%d %H:%M:%S %Z}",
             "who": first.who,
             "why": first.why or "",
             "of_job": first.why == WHY,
-            "lines": [entry_line(entry) for entry in (first, *others)],
+            "lines": list(_Version(changed, joins).lines()),
         }
+
+
+class _Version:
+    """What a version changed, in the words of `apply`: one line for a join with its slot, in place of an entry for each row of
+    each table. `joins`: the rows of joins that the history has, by their id."""
+
+    def __init__(self, entries: Sequence[HistoryEntry], joins: Mapping[int, Mapping[str, Any]]) -> None:
+        self._entries, self._joins = entries, joins
+        self._of = {name: [one for one in entries if one.entry == name] for name in {one.entry for one in entries}}
+
+    def lines(self) -> Iterator[str]:
+        """The lines: products, their joins, entities, slots, and the rest."""
+        yield from self._products()
+        yield from self._product_joins()
+        yield from self._paths()
+        yield from (line for one in self._take("entities") for line in _entity_lines(one))
+        yield from map(_slot_line, self._take("assignments"))
+        yield from self._work()
+        if added := sorted((one.new or {})["slot"] for one in self._take("slots") if one.operation == "insert"):
+            yield f"slots GSI_{added[0]} to GSI_{added[-1]} added" if len(added) > 1 else f"slot GSI_{added[0]} added"
+        for name, same in groupby(self._rest(), key=lambda entry: entry.entry):
+            first = list(same)
+            yield from map(entry_line, first[:MOST_ALIKE])
+            if len(first) > MOST_ALIKE:
+                yield f"and {len(first) - MOST_ALIKE} more of {name}"
+
+    def _take(self, name: str) -> list[HistoryEntry]:
+        return self._of.pop(name, [])
+
+    def _rest(self) -> list[HistoryEntry]:
+        """The entries that no line has named. A path belongs to its join."""
+        named = {"joins", "access_paths"} if self._named_joins else set[str]()
+        left = [one for name, of in self._of.items() if name not in named for one in of]
+        return sorted(left, key=self._entries.index)
+
+    def _products(self) -> Iterator[str]:
+        live = self._take("products")
+        went_live = {(one.new or {}).get("name") for one in live}
+        for one in live:
+            yield from _product_lines(one)
+        for one in self._take("waiting_products"):
+            row = one.new or one.old or {}
+            if one.operation == "insert":
+                yield f"product {row['name']}: version {row['version']} waits until stored rows have its slots"
+            elif one.operation == "delete" and row["name"] not in went_live:
+                yield f"product {row['name']}: version {row['version']} waits no more"
+            elif one.operation == "update":
+                yield entry_line(one)
+
+    def _product_joins(self) -> Iterator[str]:
+        """A line for each join that a product has more or less than before."""
+        both = [*self._take("product_joins"), *self._take("waiting_joins")]
+        more = {self._join_of(one.new) for one in both if one.operation == "insert" and one.new}
+        less = {self._join_of(one.old) for one in both if one.operation == "delete" and one.old}
+        self._named_joins = bool(more or less)
+        slots: dict[int, list[str]] = {}
+        for path in self._of.get("access_paths", ()):
+            row = path.new or {}
+            if row.get("slot") is not None:
+                slots.setdefault(row["join_id"], []).append(f"slot GSI_{row['slot']} of {row['entity']}")
+        gone = {
+            (one.old or {}).get("name")
+            for one in self._entries
+            if one.operation == "delete" and "products" in one.entry
+        }
+        for product, number in sorted(more - less):
+            ways = ", ".join(dict.fromkeys(slots.get(number, ())))
+            yield f"joined {self._child(number)} in {product}" + (f"; {ways}" if ways else "")
+        for product, number in sorted(less - more):
+            if product not in gone:
+                yield f"{product} joins {self._child(number)} no more"
+
+    @staticmethod
+    def _join_of(row: Mapping[str, Any]) -> tuple[str, int]:
+        return row["product"], row["join_id"]
+
+    def _child(self, number: int) -> str:
+        """The entity that a join brings into a document; its number where the history does not go back to it."""
+        return str(self._joins[number]["child"]) if number in self._joins else f"entity of join {number}"
+
+    def _paths(self) -> Iterator[str]:
+        """A line for each join that has found rows by a slot, and finds them by another one now."""
+        paths = self._take("access_paths")
+        moved = [one for one in paths if one.old and one.new and one.old["slot"] != one.new["slot"]]
+        for one in moved:
+            row = one.new or {}
+            before, now = (f"GSI_{at['slot']}" if at["slot"] else "no slot" for at in (one.old or {}, row))
+            yield f"join of {self._child(row['join_id'])} reads {row['entity']} by {now}, before by {before}"
+        if rest := [one for one in paths if one not in moved]:
+            self._of["access_paths"] = rest
+
+    def _work(self) -> Iterator[str]:
+        for one in self._take("work"):
+            old, new = one.old or {}, one.new or {}
+            if old.get("paused") != new.get("paused"):
+                yield "paused all work" if new.get("paused") else "resumed all work"
+            before, after = set(old.get("paused_topics") or ()), set(new.get("paused_topics") or ())
+            yield from (f"paused topic {name}" for name in sorted(after - before))
+            yield from (f"resumed topic {name}" for name in sorted(before - after))
+
+
+def _product_lines(one: HistoryEntry) -> Iterator[str]:
+    """What became of a product."""
+    old, new = one.old or {}, one.new or {}
+    name = (new or old)["name"]
+    if one.operation == "insert":
+        yield f"product {name}: added, version {new['version']}"
+    elif one.operation == "delete":
+        yield f"product {name}: removed, was version {old['version']}"
+    else:
+        if old["version"] != new["version"]:
+            yield f"product {name}: version {new['version']} took the place of {old['version']}"
+        if old.get("paused", False) != new.get("paused", False):
+            yield f"{'paused' if new['paused'] else 'resumed'} product {name}"
+        if not old.get("retracted", False) and new.get("retracted", False):
+            yield f"product {name}: leaves, with a tombstone for each document"
+        yield from (f"product {name}: {line}" for line in definition_changes(old["definition"], new["definition"]))
+
+
+def _entity_lines(one: HistoryEntry) -> Iterator[str]:
+    """What became of an entity."""
+    old, new = one.old or {}, one.new or {}
+    if one.operation == "insert":
+        yield f"entity {new['name']}: added, from topic {new['topic']}"
+    elif one.operation == "delete":
+        yield f"entity {old['name']}: removed"
+    else:
+        lines = [f"entity {new['name']}: {line}" for line in definition_changes(old["definition"], new["definition"])]
+        yield from lines or [entry_line(one)]
+
+
+def _slot_line(one: HistoryEntry) -> str:
+    """What a slot of an entity holds, or in which state it is now."""
+    old, new = one.old or {}, one.new or {}
+    row = new or old
+    slot = f"slot GSI_{row['slot']} of {row['entity']}"
+    if one.operation == "delete":
+        return f"{slot}: free, held {shown_fields(row['columns'])}"
+    if one.operation == "insert":
+        return f"{slot}: {'holds' if row['state'] == 'serving' else 'will hold'} {shown_fields(row['columns'])} ({row['state']})"
+    return f"{slot}, {shown_fields(row['columns'])}: {old['state']} -> {row['state']}"
 
 
 def entry_line(entry: HistoryEntry) -> str:

@@ -12,12 +12,12 @@ topic, and its request units with their price.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Final
 
-from processor.counts import BATCH, IN_TOPIC, MESSAGES_OF, REQUEST, STAGE, STAGES, Count
+from processor.counts import ASSEMBLED_OF, BATCH, IN_TOPIC, MESSAGES_OF, REQUEST, STAGE, STAGES, Count
 from processor.environment.settings.settings import read_toml
 from processor.errors import SettingError
 from processor.job.metrics.metrics import READS, WRITES
@@ -93,6 +93,10 @@ class RunWindow:
     events: Mapping[str, int]
     written: Decimal
     read: Decimal
+    assembled: Mapping[str, int] = field(default_factory=dict)
+    """Documents by product that were made, also those equal to the last message; none of an older release."""
+    requests: Mapping[str, int] = field(default_factory=dict)
+    """Requests to the table, by name."""
 
     def dollars(self, prices: Prices) -> Decimal:
         """The price of the units."""
@@ -115,6 +119,8 @@ def read_window(report: Mapping[str, Any], name: str) -> RunWindow | None:
         events=_after(APPLIED, counts),
         written=_units(WRITES, counts),
         read=_units(READS, counts),
+        assembled=_after(ASSEMBLED_OF, counts),
+        requests=_after(REQUEST, counts),
     )
 
 

@@ -1,11 +1,15 @@
 """An answer that is an error: problem details as RFC 9457 has them, without a traceback and without a secret.
 
 The templates of pages, with Jinja2. They write each value escaped, so that no name is markup.
+
+Reads that a page does not wait for: an answer that is kept for a while, and a question to a part that may be silent. A page gets
+what is known, how old it is, and why nothing newer is known.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
-from threading import Lock, Thread
+from dataclasses import dataclass
+from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
@@ -136,3 +140,120 @@ class Cached(Generic[T]):
         self._kept[key] = self.last = answer
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known(Generic[T]):
+    """The last answer to a question. `value`: None before the first; `age`: of the answer, in seconds; `why`: why it is not the
+    present answer, empty where it is."""
+
+    value: T | None = None
+    age: float | None = None
+    why: str = ""
+
+
+class _Asking:
+    """A question without an answer yet."""
+
+    def __init__(self) -> None:
+        self.since, self.done, self.why = monotonic(), Event(), ""
+
+
+class Questions:
+    """Questions to a part that may be silent, such as a broker. Each question goes out in a thread. A page waits for it at most
+    `patience` seconds, and only a moment while an earlier question has waited longer: so a silent part costs a page one wait.
+
+    Pages that ask the same question share one thread. An answer is kept. An error is the reason why nothing newer is known.
+    """
+
+    def __init__(self, part: str, *, most: int, patience: float, at_once: int = 4) -> None:
+        """`part`: in the reasons; `most`: answers that are kept; `at_once`: questions without an answer, more of them wait."""
+        self._part, self._most, self._patience, self._at_once = part, most, patience, at_once
+        self._kept = OrderedDict[Hashable, tuple[float, Any]]()
+        self._asking: dict[Hashable, _Asking] = {}
+        self._lock = Lock()
+
+    def ask(self, key: Hashable, read: Callable[[], T], fresh: float) -> Known[T]:
+        """The answer, which is asked for again where it is older than `fresh` seconds."""
+        with self._lock:
+            if (kept := self._kept.get(key)) and monotonic() - kept[0] < fresh:
+                return Known(value=kept[1], age=monotonic() - kept[0])
+            silent = any(monotonic() - one.since > self._patience for one in self._asking.values())
+            asking = self._asking.get(key)
+            if asking is None and len(self._asking) < self._at_once:
+                self._asking[key] = asking = _Asking()
+                Thread(target=self._read, args=(key, read, asking), name="question", daemon=True).start()
+        answered = asking is not None and asking.done.wait(FIRST_WAIT if silent else self._patience)
+        with self._lock:
+            kept = self._kept.get(key)
+        at, value = kept or (None, None)
+        age = None if at is None else monotonic() - at
+        if answered and asking is not None:
+            return Known(value=value, age=age, why=asking.why)
+        return Known(value=value, age=age, why=f"{self._part} has not answered within {self._patience:g} s")
+
+    def _read(self, key: Hashable, read: Callable[[], T], asking: _Asking) -> None:
+        try:
+            value, at = read(), monotonic()
+            with self._lock:
+                self._kept.pop(key, None)
+                self._kept[key] = (at, value)
+                while len(self._kept) > self._most:
+                    self._kept.popitem(last=False)
+        except StatestoreError as error:
+            asking.why = str(error)
+        except Exception as error:
+            asking.why = str(problem_of(error))
+        finally:
+            with self._lock:
+                del self._asking[key]
+            asking.done.set()
+
+
+class Overdue(LookUpProblem):
+    """Work that a page does not wait for any longer."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            503,
+            f"no answer within {seconds:g} s: a part outside of the console is silent; this page works when it answers",
+        )
+
+
+MOST_OVERDUE: Final = 24
+
+
+class Deadline:
+    """Lets each page answer in time. Its work runs in a thread, and the page leaves it alone after a while. While MOST_OVERDUE
+    threads are left alone, no page begins another one."""
+
+    def __init__(self) -> None:
+        self._overdue, self._lock = 0, Lock()
+
+    def run(self, seconds: float, work: Callable[[], T]) -> T:
+        """The result of the work, or its error. Raises Overdue after `seconds`."""
+        done, results, errors = Event(), list[T](), list[Exception]()
+
+        def run() -> None:
+            try:
+                results.append(work())
+            except Exception as error:
+                errors.append(error)
+            finally:
+                with self._lock:
+                    done.set()
+                    self._overdue -= left_alone.is_set()
+
+        left_alone = Event()
+        if self._overdue >= MOST_OVERDUE:
+            raise Overdue(seconds)
+        Thread(target=run, name="page", daemon=True).start()
+        if not done.wait(seconds):
+            with self._lock:
+                if not done.is_set():
+                    left_alone.set()
+                    self._overdue += 1
+                    raise Overdue(seconds)
+        if errors:
+            raise errors[0]
+        return results[0]

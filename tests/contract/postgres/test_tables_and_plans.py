@@ -45,6 +45,19 @@ def test_the_state_of_a_table_names_the_release_of_its_server(make: MakeStore, u
     assert make().state().release == release  # type: ignore[union-attr]
 
 
+def test_the_server_counts_rows_bytes_and_where_it_can_the_time_of_statements(make: MakeStore, url: str) -> None:
+    store = make()
+    store.write_all([Write(Key("TABLE#star", f"r{n}"), {}) for n in range(3)])
+    execute(url, "SELECT pg_stat_force_next_flush()")
+    execute(url, "ANALYZE state_own.items")
+    used = store.usage()
+    assert used is not None
+    assert used.bytes > 0 < used.index_bytes
+    assert min(used.rows, used.inserted, used.updated, used.deleted, used.fetched, used.read_bytes) >= 0
+    assert (used.calls is None) == (used.seconds is None)  # without the extension the store goes on
+    assert store.usage() is not None
+
+
 @pytest.mark.parametrize("rows", [0, 3_000])
 def test_no_statement_reads_the_whole_table_also_without_statistics(make: MakeStore, rows: int) -> None:
     store, keys = make(), [Key("TABLE#star", f"{n}") for n in range(2)]

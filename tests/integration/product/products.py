@@ -369,7 +369,7 @@ class ListAuthor(Author):
 
 
 class TreeAuthor(ListAuthor):
-    """Writes one product with recursive joins: nested, as one list, and as one group."""
+    """Writes one product with recursive joins, nested, as one list, and as one group; and with unions of joins."""
 
     def joined(self, above: str) -> str:
         return above if self.may(0.6) else super().joined(above)
@@ -395,15 +395,42 @@ class TreeAuthor(ListAuthor):
         if "recursive" not in join or "as_list" in join:
             super().reshape(join, names, grouped)
 
+    def selection(self, entity: str, joins: dict[str, dict[str, Any]], names: Names, grouped: bool) -> dict[str, Any]:
+        written = super().selection(entity, joins, names, grouped)
+        if not grouped and "value" not in written and self.may(0.5):
+            written.setdefault("embed", {})[f"u{self.count}"] = self.union(entity)
+        return written
+
+    def union(self, above: str) -> dict[str, Any]:
+        types = self.rng.choices(SCALARS, k=2)
+        union: dict[str, Any] = {"union": {f"p{n}": self.part(above, types) for n in range(self.rng.choice([2, 3]))}}
+        if self.may(0.6):
+            union["order_by"] = [self.rng.choice(["", "-"]) + f"f{n}" for n in self.rng.choice([[0], [1, 0]])]
+        if self.may(0.3):
+            union |= {"limit": 2, "total": self.may(0.5)}
+        return union | ({"distinct": True} if self.may(0.3) else {})
+
+    def part(self, above: str, types: Sequence[str]) -> dict[str, Any]:
+        entity = self.rng.choice(list(ENTITIES))
+        while "[]" in str(on := self.on(above, entity, False)):
+            entity = self.rng.choice(list(ENTITIES))
+        names = self.own(entity, "")
+        for type_, own in self.own(above, "parent.").items():
+            names[type_] += own
+        fields = {f"f{n}": self.expression(names, type_) for n, type_ in enumerate(types)}
+        return {"many": entity, "on": on, "fields": fields} | (
+            {"where": self.condition(names)} if self.may(0.3) else {}
+        )
+
 
 def draw_tree_definitions(rng: Random) -> Definitions:
-    """The four tables, and one product with a recursive join."""
+    """The four tables, and one product with a recursive join or a union."""
     while True:
         product = TreeAuthor(rng).product()
         product.pop("grouped", None)
         text = json.dumps(product, ensure_ascii=False)
         try:
-            if '"recursive"' in text:
+            if '"recursive"' in text or '"union"' in text:
                 return load({"entities.yaml": json.dumps(ENTITIES), "p.json": text})
         except DefinitionError:
             continue

@@ -16,6 +16,7 @@ from hashlib import sha256
 from importlib.resources import files
 from secrets import token_bytes, token_urlsafe
 from threading import Lock
+from time import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import parse_qs, quote, urlencode
 
@@ -29,13 +30,22 @@ from starlette.types import Scope
 from processor.environment.settings.settings import Settings
 from processor.errors import OwnedByAnother, SettingError
 from processor.job.run.binding import refuse_lost_registry
-from processor.tools.web.answers import LookUpProblem, open_templates, problem_of
+from processor.text import duration_text
+from processor.tools.web.answers import Deadline, LookUpProblem, open_templates, problem_of
 from processor.tools.web.console.documents import DOCUMENTS
 from processor.tools.web.console.edits import EDIT, HISTORY, SLOTS
 from processor.tools.web.console.letters import LETTERS, DeadLetterCache
 from processor.tools.web.console.overview import OVERVIEW, LandingCache
 from processor.tools.web.console.products import COSTS, PRODUCTS, PriceCache
-from processor.tools.web.console.screen import ConsoleParts, LazyReader, Person, Screen, SlotWidening, Visit
+from processor.tools.web.console.screen import (
+    ConsoleParts,
+    Content,
+    LazyReader,
+    Person,
+    Screen,
+    SlotWidening,
+    Visit,
+)
 from processor.tools.web.server import (
     HEADERS_OF,
     Guard,
@@ -238,6 +248,41 @@ class PageNotes:
         return text if whose == name else ""
 
 
+PAGE_SECONDS: Final = 4.0
+"""A page waits so long for its content."""
+MOST_PAGES: Final = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a person saw on a screen, in seconds since 1970."""
+
+    visit: Visit
+    content: Content
+    at: float = field(default_factory=time)
+
+
+@dataclass(frozen=True, slots=True)
+class LastPages:
+    """The last pages of this process, by person and address: a page whose parts are silent shows them again."""
+
+    _pages: OrderedDict[object, Seen] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def keep(self, person: Person, request: Request, seen: Seen) -> None:
+        """Keeps what this person has seen here."""
+        with self._lock:
+            self._pages.pop(key := (person, _here(request)), None)
+            self._pages[key] = seen
+            while len(self._pages) > MOST_PAGES:
+                self._pages.popitem(last=False)
+
+    def of(self, person: Person, request: Request) -> Seen | None:
+        """What this person saw here last."""
+        with self._lock:
+            return self._pages.get((person, _here(request)))
+
+
 TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 NAMES: Final = ("console.css", "console.js", "htmx.min.js", "icon.svg")
 
@@ -342,6 +387,7 @@ class _Answers:
         self._parts_of = {role: parts.acting_as(role) for role in (None, READER, OPERATOR)}
         self._parts = parts
         self._people, self._tokens, self._notes = people, FormTokens(), PageNotes()
+        self._deadline, self._last = Deadline(), LastPages()
         self._render = open_templates("processor.tools.web.console", "console")
         menu: dict[str, str] = {}
         for one in screens:
@@ -368,11 +414,21 @@ class _Answers:
 
     def data(self, screen: Screen, request: Request) -> Response:
         try:
-            visit = self._visit(request)
-            content = screen.show(self._parts_of[visit.person.role], visit)
+            person = self._people.person(request.scope)
+            seen = self._deadline.run(PAGE_SECONDS, lambda: self._content(screen, request, person))
         except Exception as error:
-            return problem_answer(self._problem_of(error))
-        return json_answer(dict(content))
+            return problem_answer(console_problem(error))
+        return json_answer(dict(seen.content))
+
+    def _content(
+        self, screen: Screen, request: Request, person: Person, form: Mapping[str, Sequence[str]] | None = None
+    ) -> Seen:
+        """What a person sees on a screen. Raises LookUpProblem."""
+        try:
+            visit = replace(self._visit(request, person), form=form or {})
+            return Seen(visit=visit, content=screen.show(self._parts_of[person.role], visit))
+        except Exception as error:
+            raise self._problem_of(error) from None
 
     def _problem_of(self, error: Exception) -> LookUpProblem:
         """The problem of an error. The table may know that a missing registry is lost."""
@@ -384,17 +440,30 @@ class _Answers:
         return console_problem(error)
 
     def page(self, screen: Screen, request: Request) -> Response:
+        """The page. While a part is silent, the page as it was last."""
         try:
-            visit = self._visit(request)
-            return self._shown(screen, request, visit, message=self._notes.of(visit.person.name, visit.asked("note")))
+            person = self._people.person(request.scope)
+            seen = self._deadline.run(PAGE_SECONDS, lambda: self._content(screen, request, person))
         except Exception as error:
-            return self._problem(request, self._problem_of(error))
+            problem = console_problem(error)
+            last = self._last.of(person, request) if problem.status == 503 else None
+            return self._old(screen, request, last, problem) if last else self._problem(request, problem)
+        self._last.keep(person, request, seen)
+        note = self._notes.of(person.name, seen.visit.asked("note"))
+        return self._shown(screen, request, seen, message=note)
+
+    def _old(self, screen: Screen, request: Request, seen: Seen, problem: LookUpProblem) -> Response:
+        """A page as it was. Nobody edits by it."""
+        old = replace(seen, visit=replace(seen.visit, person=replace(seen.visit.person, may_edit=False)))
+        stale = f"{problem}. Below is this page as it was {duration_text(time() - seen.at)} ago"
+        return self._shown(screen, request, old, status=problem.status, stale=stale)
 
     def _act(self, screen: Screen, request: Request, form: dict[str, list[str]]) -> Response:
         """Makes the edit. A problem shows the page again, with the plan as it is now."""
         assert screen.act is not None
         try:
-            visit = replace(self._visit(request), form=form)
+            person = self._people.person(request.scope)
+            visit = replace(self._visit(request, person), form=form)
             self._tokens.check(visit, request.headers)
             done = screen.act(self._parts_of[visit.person.role], visit)
         except Exception as error:
@@ -403,32 +472,44 @@ class _Answers:
                 return self._problem(request, problem)
             problem = LookUpProblem(problem.status, f"nothing was changed: {problem}")
             try:
-                return self._shown(screen, request, visit, problem=problem)
+                seen = self._deadline.run(PAGE_SECONDS, lambda: self._content(screen, request, person, form))
+                return self._shown(screen, request, seen, status=problem.status, problem=str(problem))
             except Exception:  # the plan itself is no longer possible: the problem alone says why
                 return self._problem(request, problem)
         note = self._notes.keep(visit.person.name, done.message)
         return RedirectResponse(f"{done.to}{'&' if '?' in done.to else '?'}note={note}", 303, headers=HEADERS)
 
     def _shown(
-        self, screen: Screen, request: Request, visit: Visit, *, message: str = "", problem: LookUpProblem | None = None
+        self,
+        screen: Screen,
+        request: Request,
+        seen: Seen,
+        *,
+        status: int = 200,
+        message: str = "",
+        problem: str = "",
+        stale: str = "",
     ) -> Response:
-        """The page of a screen. `message`: what an edit before it did; `problem`: why an edit was refused."""
+        """The page of a screen. `message`: what an edit before it did; `problem`: why an edit was refused; `stale`: why the page
+        is not that of now."""
+        visit = seen.visit
         return self._page(
             screen.template,
             request,
-            problem.status if problem else 200,
-            it=screen.show(self._parts_of[visit.person.role], visit),
+            status,
+            it=seen.content,
             of_menu=screen.menu,
             person=visit.person,
             why=visit.asked("why"),
             token=self._tokens.token_for(visit.person.name),
             message=message,
-            problem=str(problem) if problem else None,
+            problem=problem,
+            stale=stale,
         )
 
     def _problem(self, request: Request, problem: LookUpProblem) -> Response:
         """The page in place of one that cannot be shown."""
-        values: dict[str, Any] = {"of_menu": "", "person": None, "message": "", "it": {}}
+        values: dict[str, Any] = {"of_menu": "", "person": None, "message": "", "stale": "", "it": {}}
         return self._page("problem.html", request, problem.status, problem=str(problem), **values)
 
     def _page(self, template: str, request: Request, status: int, **values: Any) -> Response:
@@ -437,8 +518,7 @@ class _Answers:
         text = self._render(template, **self._always, **values)
         return Response(text, status, headers=HEADERS | HEADERS_OF.get(status, {}), media_type="text/html")
 
-    def _visit(self, request: Request) -> Visit:
-        person = self._people.person(request.scope)
+    def _visit(self, request: Request, person: Person) -> Visit:
         may_edit = self._parts_of[person.role].registry.may_edit()
         return Visit(person=replace(person, may_edit=may_edit), query=dict(request.query_params))
 

@@ -18,7 +18,15 @@ from processor.job.kafka.schemas import NO_REGISTRY, as_json
 from processor.language.product.product import Product
 from processor.text import duration_text
 from processor.tools.web.answers import LookUpProblem
-from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit, diff_rows, value_lines
+from processor.tools.web.console.screen import (
+    ANSWER_SECONDS,
+    ConsoleParts,
+    Content,
+    Screen,
+    Visit,
+    diff_rows,
+    value_lines,
+)
 from processor.tools.web.serve.reader import FoundDocument, StateReader
 from processor.values import canonical_json
 from processor.values.entity import Entity
@@ -26,6 +34,8 @@ from processor.values.record import Record
 
 MOST_KEYS: Final = 20
 """Keys that a page proposes."""
+FRESH_SECONDS: Final = 5.0
+"""For these seconds the console shows an answer of the broker without another look."""
 MOST_OPEN: Final = 5
 """Open changes of a row that a page shows: each is a record that the broker looks up."""
 
@@ -103,7 +113,7 @@ def _published(
     Avro by its bytes, so `same` says whether the message shows the present document."""
     plan = reader.plan()
     key = found.key.encode() if isinstance(found.key, str) else found.key
-    message = published_message(parts.settings, plan.products[product].product, plan.declared_entities, key)
+    message = _message(parts, plan.products[product].product, plan.declared_entities, key)
     return {
         "found": message.found,
         "same": message.found and message.value == now,
@@ -117,7 +127,13 @@ def _published(
 def _open_changes(parts: ConsoleParts, reader: StateReader, row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The open changes of a row, the newest first, each with the age of its record."""
     found = reader.open_changes(row["entity"], row["key"])[:MOST_OPEN]
-    return [one | {"age": record_age(parts.settings, one["origin"])} for one in found]
+    return [one | {"age": _age(parts, one["origin"])} for one in found]
+
+
+def _age(parts: ConsoleParts, origin: Mapping[str, Any]) -> str:
+    place = (origin["topic"], origin["partition"], origin["offset"])
+    known = parts.broker.ask(("record", *place), lambda: record_age(parts.settings, origin), FRESH_SECONDS)
+    return f"unknown: {known.why}" if known.why else known.value or ""
 
 
 def _line(entity: Entity, key: str) -> str:
@@ -152,7 +168,9 @@ def published_message(
     if not settings.bootstrap_servers:
         return PublishedMessage(False, why="give --bootstrap-servers, and the console looks for it in the topic")
     try:
-        records = read_sample(settings.bootstrap_servers, dict(settings.kafka), product.topic, MOST_MESSAGES)
+        records = read_sample(
+            settings.bootstrap_servers, dict(settings.kafka), product.topic, MOST_MESSAGES, ANSWER_SECONDS
+        )
         mine = [record for record in records if record.key == key]
         if not mine:
             why = f"it is not among the last {MOST_MESSAGES:,} messages of topic {product.topic}"
@@ -163,6 +181,17 @@ def published_message(
     except ValueError:
         why = f"topic {product.topic} has a message that is no document of this version, or of another program"
         return PublishedMessage(False, why=why)
+
+
+def _message(parts: ConsoleParts, product: Product, entities: Mapping[str, Entity], key: bytes) -> PublishedMessage:
+    """The last message of a key; where the broker is silent, the one that it showed last, which counts as not found."""
+    known = parts.broker.ask(
+        ("message", product.topic, key),
+        lambda: published_message(parts.settings, product, entities, key),
+        FRESH_SECONDS,
+    )
+    found = known.value or PublishedMessage(False)
+    return PublishedMessage(False, why=known.why) if known.why else found
 
 
 def _document(settings: Settings, product: Product, entities: Mapping[str, Entity], message: Record) -> Any:
@@ -180,7 +209,12 @@ def record_age(settings: Settings, origin: Mapping[str, Any]) -> str:
         return "unknown: give --bootstrap-servers"
     try:
         found = read_record(
-            settings.bootstrap_servers, dict(settings.kafka), origin["topic"], origin["partition"], origin["offset"]
+            settings.bootstrap_servers,
+            dict(settings.kafka),
+            origin["topic"],
+            origin["partition"],
+            origin["offset"],
+            ANSWER_SECONDS,
         )
     except KafkaError as error:
         return f"unknown: {error}"

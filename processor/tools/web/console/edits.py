@@ -21,7 +21,16 @@ from processor.tools.inspect.estimate import index_statistics
 from processor.tools.inspect.preview import backfill_text, row_effects
 from processor.tools.operate.registry import UndoPlan, plan_undo, undo
 from processor.tools.web.answers import LookUpProblem
-from processor.tools.web.console.screen import ConsoleParts, Content, EditDone, Screen, Visit, diff_rows, time_of
+from processor.tools.web.console.screen import (
+    ConsoleParts,
+    Content,
+    EditDone,
+    Screen,
+    Visit,
+    diff_rows,
+    matches,
+    time_of,
+)
 from registry.edits import operations
 from registry.edits.edit import Edit, Signature, edited, plan_id
 from registry.edits.history import NoUndo
@@ -227,26 +236,34 @@ def _messages(parts: ConsoleParts, stored: Snapshot, product: str) -> Iterator[s
 
 EDIT = Screen(path="/edit", menu="Slots", template="edit.html", show=show_edit, act=make_edit)
 
-FIRST: Final = 60
+FIRST: Final = 20
+"""Versions on a page; each "Show more" adds as many again and again."""
 MOST: Final = 2_000
-"""Entries on a page, first and at most."""
+"""Entries that a page looks at."""
 
 
 def show_history(parts: ConsoleParts, visit: Visit) -> Content:
-    """The last versions, the newest first."""
-    limit = min(visit.number("limit") if visit.asked("limit") else FIRST, MOST)
-    entries = parts.registry.history(limit)
-    more = len(entries) == limit < MOST
-    return {"versions": list(versions_of(entries)), "more": min(limit * 4, MOST) if more else None}
+    """The last versions, the newest first; those that have the words of a search."""
+    limit, search = visit.number("limit") if visit.asked("limit") else FIRST, visit.asked("q")
+    versions = list(versions_of(parts.registry.history(MOST)))
+    found = [
+        one for one in versions if matches(search, one["version"], one["who"], one["why"], one["at"], *one["lines"])
+    ]
+    return {
+        "versions": found[:limit],
+        "q": search,
+        "of": len(versions),
+        "more": limit * 2 if len(found) > limit else None,
+    }
 
 
 def show_version(parts: ConsoleParts, visit: Visit) -> Content:
-    """One version: its entries with their differences, and what an undo of it does."""
-    version = visit.number("of")
-    changed = [entry for entry in parts.registry.history() if entry.version == version]
+    """One version: what it changed, its entries with their differences, and what an undo of it does."""
+    version, history = visit.number("of"), parts.registry.history()
+    changed = [entry for entry in history if entry.version == version]
     if not changed:
         raise LookUpProblem(404, f"the history has no version {version}")
-    (head,) = versions_of(changed)
+    head = next(one for one in versions_of(history) if one["version"] == version)
     entries = [
         {"line": entry_line(e), "open": e.operation == "update", "diff": diff_rows(_row(e.old), _row(e.new))}
         for e in changed
@@ -300,8 +317,8 @@ LAST: Final = 5
 """The versions below the board, and the entries of the history that hold them."""
 
 
-def show_slots(parts: ConsoleParts, _: Visit) -> Content:
-    """The board, as `slots --json` prints it, with a cell for each slot."""
+def show_slots(parts: ConsoleParts, visit: Visit) -> Content:
+    """The board, by `slots --json`, with a cell for each slot; of the entities that have the words of a search."""
     registry = parts.registry
     snapshot, statistics = registry.snapshot(), registry.statistics.last()
     counted = {one.entity: one for one in statistics.entities} if statistics else {}
@@ -309,6 +326,12 @@ def show_slots(parts: ConsoleParts, _: Visit) -> Content:
     walks = {walk["walk"]: walk for walk in board["walks"] if not walk["done"]}
     last = max((one.slot for one in snapshot.assignments), default=0)
     board["shown"] = min(last + 1, snapshot.slots)
+    board["q"], board["of"] = visit.asked("q"), len(board["entities"])
+    board["entities"] = [
+        one
+        for one in board["entities"]
+        if matches(board["q"], one["entity"], *(column for held in one["assignments"] for column in held["columns"]))
+    ]
     for entity in board["entities"]:
         name = entity["entity"]
         entity["rows"] = counted[name].rows if name in counted else None

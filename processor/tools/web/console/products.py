@@ -9,9 +9,10 @@ from contextlib import suppress
 from dataclasses import asdict
 from decimal import Decimal
 from math import inf
+from time import time
 from typing import TYPE_CHECKING, Any, Final
 
-from processor.counts import REQUEST, Count
+from processor.counts import REQUEST, STAGE, STAGES, Count
 from processor.engine.plan.planning import plan_of
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
@@ -34,11 +35,21 @@ from processor.tools.inspect.price import BATCH
 from processor.tools.inspect.prices import BILLING, LAST_DAY, LAST_HOUR, MONTH_SECONDS, Prices, RunWindow, read_window
 from processor.tools.web.answers import Cached, LookUpProblem, no_such
 from processor.tools.web.catalogue.product import document_members, lineage_picture, product_versions
-from processor.tools.web.console.screen import ConsoleParts, Content, Screen, Visit, diff_rows, time_of, value_lines
+from processor.tools.web.console.screen import (
+    ConsoleParts,
+    Content,
+    Screen,
+    Visit,
+    diff_rows,
+    matches,
+    time_of,
+    value_lines,
+)
+from registry.edits.history import current_pauses
 from registry.edits.operations import completed
 from registry.errors import RegistryError
 from registry.model import HistoryEntry, ProductEntry, Snapshot
-from statestore.store import HALF_UNITS
+from statestore.store import HALF_UNITS, StoreError
 
 if TYPE_CHECKING:
     from registry.repository import Registry
@@ -75,20 +86,58 @@ class PriceCache:
             self.prices()
 
 
-def show_products(parts: ConsoleParts, _: Visit) -> Content:
+LEAST_SECONDS: Final = 60.0
+"""A shorter run says nothing about a month."""
+
+
+def product_list(parts: ConsoleParts, snapshot: Snapshot) -> list[dict[str, Any]]:
+    """The products by name, each with its state, since when it is paused, its lag, and its work as far as a job reports it."""
+    report = next((job.report for job in parts.registry.jobs() if job.alive and job.report), None)
+    hour, day = (read_window(report, name) if report else None for name in (LAST_HOUR, LAST_DAY))
+    some = (*snapshot.products, *snapshot.waiting)
+    paused = current_pauses(snapshot, parts.registry.history()) if any(one.paused for one in some) else ()
+    pauses = {one.name: one.text for one in paused if one.kind == "product"}
+    topics = {entity.name: entity.topic for entity in snapshot.entities}
+    names = sorted({one.name for one in some})
+    return [
+        {
+            **(product := _product(snapshot, name)),
+            **_lag(report, [topics[entity] for entity in product["entities"]]),
+            **_work(name, hour, day, parts.prices),
+            "stopped": (report or {}).get("stopped_products", {}).get(name, ""),
+            "pause": pauses.get(name, ""),
+        }
+        for name in names
+    ]
+
+
+def _lag(report: Mapping[str, Any] | None, topics: Sequence[str]) -> dict[str, Any]:
+    """The records that wait in these topics, and for how long the oldest does; None where no job or no broker says it."""
+    lags = [report["topics"][topic] for topic in topics if topic in report["topics"]] if report else []
+    if not lags or any(lag["records"] is None for lag in lags):
+        return {"lag_records": None, "lag_seconds": None, "lag": "unknown" if report else "no job"}
+    records, seconds = sum(lag["records"] for lag in lags), max(lag["seconds"] or 0.0 for lag in lags)
+    text = f"{records:,} records, {duration_text(seconds)}" if records else "none"
+    return {"lag_records": records, "lag_seconds": seconds, "lag": text}
+
+
+def show_products(parts: ConsoleParts, visit: Visit) -> Content:
     """The products with their states, work and prices; of each the rows of its root, where statistics counted them."""
     snapshot, statistics = parts.registry.snapshot(), parts.registry.statistics.last()
     rows = {one.entity: one.rows for one in statistics.entities} if statistics else {}
-    names = sorted({one.name for one in (*snapshot.products, *snapshot.waiting)})
     report = next((job.report for job in parts.registry.jobs() if job.alive and job.report), None)
     hour, day = (read_window(report, name) if report else None for name in (LAST_HOUR, LAST_DAY))
-    found = parts.known_prices() if names else None
+    products, search = product_list(parts, snapshot), visit.asked("q")
+    found = parts.known_prices() if products else None
     priced = {one.product: one for one in product_prices(found, parts.prices)} if found else {}
     return {
         "version": snapshot.version,
+        "q": search,
+        "of": len(products),
         "products": [
-            {**_product(snapshot, name), **_price(priced.get(name)), **_work(name, hour, day, parts.prices)}
-            for name in names
+            one | _price(priced.get(one["product"]))
+            for one in products
+            if matches(search, one["product"], one["topic"], one["state"], *one["entities"])
         ],
         "hour": duration_text(hour.seconds) if hour else None,
         "day": duration_text(day.seconds) if day else None,
@@ -145,13 +194,15 @@ def _price(price: ProductPrice | None) -> dict[str, float | None]:
 
 
 def _work(name: str, hour: RunWindow | None, day: RunWindow | None, prices: Prices) -> dict[str, float | None]:
-    """The messages a second of the last hour, and the dollars of the last day; None where no job says it, or its store has no
-    request units."""
+    """The messages a second of the last hour, the dollars of the last day, and those of a month at its rate; None where no job
+    says it, or its store has no request units."""
     rate = hour.messages.get(name, 0) / hour.seconds if hour and hour.seconds else None
-    metered = day is not None and day.dollars(prices) > 0
+    dollars = float(day.share(name, prices)) if day and day.dollars(prices) > 0 else None
+    lasts = day is not None and day.seconds >= LEAST_SECONDS
     return {
         "messages_per_second": None if rate is None else round(rate, 3),
-        "dollars": float(day.share(name, prices)) if day and metered else None,
+        "dollars": dollars,
+        "month": dollars * MONTH_SECONDS / day.seconds if dollars is not None and day and lasts else None,
     }
 
 
@@ -188,8 +239,6 @@ PRODUCTS = (
     Screen(path="/products/product", menu="Products", template="product.html", show=show_product),
 )
 
-LEAST_SECONDS: Final = 60.0
-"""A shorter run says nothing about a month."""
 PURPOSES: Final = {
     "UpdateItem": "rows, ledger and open changes written",
     "DeleteItem": "notes that the job no longer needs deleted",
@@ -202,23 +251,77 @@ def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
     """What runs have spent, what events cost, and what they would cost without a product that the address names."""
     found, prices, without = parts.event_prices(), parts.prices, visit.asked("without")
     reports = [job.report for job in parts.registry.jobs() if job.alive and job.report]
+    work = next((window for one in reports if (window := read_window(one, LAST_DAY))), None)
+    runs, search = [_run(report, prices) for report in reports], visit.asked("q")
+    by_server = parts.settings.store == "postgres" and not any(run["metered"] for run in runs)
+    rows = [
+        {"product": one.product, "low": float(one.low), "high": float(one.high), "reads": found.reads[one.product]}
+        | _done(one.product, work, prices)
+        for one in product_prices(found, prices)
+    ]
     return {
         "version": found.version,
         "region": prices.region,
         "date": prices.date,
         "batch": BATCH,
         "counted_at": time_of(found),
-        "products": [
-            {"product": one.product, "low": float(one.low), "high": float(one.high), "reads": found.reads[one.product]}
-            for one in product_prices(found, prices)
-        ],
+        "day": duration_text(work.seconds) if work else None,
+        "usage": _usage(parts) if by_server else None,
+        "products": sorted(rows, key=lambda row: (-(row["made"] or 0), -(row["messages"] or 0), row["product"])),
         "events": [
             one._asdict() | {"dollars": float(one.dollars)}
             for one in event_prices(found.costs, found.estimates, prices)
+            if matches(search, one.entity, one.event)
         ],
-        "runs": [_run(report, prices) for report in reports],
+        "q": search,
+        "runs": runs,
         "saving": _saving(parts, found, without, reports) if without else None,
     }
+
+
+def _done(name: str, work: RunWindow | None, prices: Prices) -> dict[str, Any]:
+    """What a product has really done in the last day of the run: the documents that were made for it, its messages,
+    and the dollars of a month. None where no job says it, or where its store has no request units."""
+    if work is None:
+        return {"made": None, "messages": None, "month": None}
+    dollars = float(work.share(name, prices)) if work.dollars(prices) > 0 and work.seconds >= LEAST_SECONDS else None
+    return {
+        "made": work.assembled.get(name, 0) if work.assembled else None,
+        "messages": work.messages.get(name, 0),
+        "month": None if dollars is None else dollars * MONTH_SECONDS / work.seconds,
+    }
+
+
+def _usage(parts: ConsoleParts) -> dict[str, Any]:
+    """What Postgres counts of the table, in words; `unknown`: why it says nothing."""
+    try:
+        found = parts.open_reader().usage()
+    except (StatestoreError, StoreError, RegistryError) as error:
+        return {"unknown": str(error), "facts": {}}
+    if found is None:
+        return {"unknown": "there is no table yet", "facts": {}}
+    since = "since the server has it" if found.since is None else f"in {duration_text(time() - found.since)}"
+    written = f"{found.inserted:,} inserted, {found.updated:,} updated, {found.deleted:,} deleted"
+    disk = f"{size_text(found.bytes)} of rows, {size_text(found.index_bytes)} of indexes"
+    time_spent = (
+        "unknown: the server counts no CPU of a table, and `CREATE EXTENSION pg_stat_statements` counts the time"
+    )
+    if found.seconds is not None:
+        time_spent = f"{duration_text(found.seconds)} for {found.calls:,} statements: CPU, and waits for the disk"
+    facts = {
+        "rows": f"about {found.rows:,} there; {since} {written}, {found.fetched:,} read",
+        "bytes": f"{disk}; {size_text(found.read_bytes)} read from outside the server's memory {since}",
+        "time of statements": time_spent,
+    }
+    return {"unknown": "", "facts": facts}
+
+
+def size_text(count: int) -> str:
+    """Bytes in their largest unit."""
+    for size, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= size:
+            return f"{count / size:,.1f} {name}"
+    return f"{count} bytes"
 
 
 def _run(report: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
@@ -241,6 +344,8 @@ def _run(report: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
         "metered": any(one["units"] for one in requests),
         "dollars": sum(one["dollars"] for one in requests),
         "month": _month(read_window(report, LAST_HOUR)),
+        "month_work": _month_work(read_window(report, LAST_HOUR)),
+        "task_seconds": duration_text(sum(counts.get(f"{STAGE}{stage}", 0) for stage in STAGES) / 1000),
         "events": counts.get(Count.READ, 0),
         "documents": counts.get(Count.PUBLISHED, 0) + counts.get(Count.CORRECTIONS, 0),
     }
@@ -254,6 +359,18 @@ def _month(window: RunWindow | None) -> dict[str, Any] | None:
     return {
         "of": duration_text(window.seconds),
         "dollars": {name: float(window.dollars(prices) * times) for name, prices in BILLING.items()},
+    }
+
+
+def _month_work(window: RunWindow | None) -> dict[str, Any] | None:
+    """What a month at the rate of the window does: events, messages and requests to the table."""
+    if window is None or window.seconds < LEAST_SECONDS:
+        return None
+    times = MONTH_SECONDS / window.seconds
+    sums = {"events": window.events, "messages": window.messages, "requests to the table": window.requests}
+    return {
+        "of": duration_text(window.seconds),
+        "sums": {name: round(sum(of.values()) * times) for name, of in sums.items() if of},
     }
 
 

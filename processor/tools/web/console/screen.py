@@ -17,7 +17,7 @@ from processor.job.run.dead_letters import LetterFate
 from processor.text import shortened
 from processor.tools.inspect.preview import Preview
 from processor.tools.inspect.prices import DEFAULT, Prices
-from processor.tools.web.answers import LookUpProblem
+from processor.tools.web.answers import LookUpProblem, Questions
 from processor.tools.web.serve.reader import PlanView, StateReader, StorePool
 from processor.values import canonical_json
 from registry.edits import operations
@@ -126,6 +126,12 @@ class SlotWidening:
         self.message = text
 
 
+BROKER_SECONDS: Final = 2.0
+"""A page waits so long for the broker; then it shows what is known."""
+MOST_ANSWERS: Final = 40
+"""Answers of the broker about single messages that the console keeps."""
+ANSWER_SECONDS: Final = 5.0
+"""A thread behind the pages waits so long for one answer of the broker."""
 LOOK_UPS: Final = 2
 """Look-ups that read at the same time."""
 OpenReader = Callable[[], StateReader]
@@ -133,11 +139,14 @@ OpenReader = Callable[[], StateReader]
 
 class LetterPage(NamedTuple):
     """The letters among some messages of the topic, in the order of their positions. `messages`: that the topic has at most;
-    `earlier`: the place of the page of the messages before these, empty where there are none."""
+    `earlier`: the place of the page of the messages before these, empty where there are none; `why`: why this is not the page of
+    now, and empty where it is; `age`: of the page, in seconds, None where the broker has not shown it yet."""
 
     letters: list[LetterFate]
     messages: int
     earlier: str = ""
+    why: str = ""
+    age: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +177,10 @@ class ConsoleParts:
     widening: SlotWidening
     prices: Prices = DEFAULT
     """The price list of AWS."""
+    broker: Questions = field(
+        default_factory=lambda: Questions("the broker", most=MOST_ANSWERS, patience=BROKER_SECONDS)
+    )
+    """Questions about single messages and records."""
 
     def acting_as(self, role: str | None) -> Self:
         """The parts for a person of this role of the registry, or for one with the role of its connection."""
@@ -240,6 +253,12 @@ def diff_rows(before: Any, after: Any) -> list[dict[str, str]]:
     if lines and lines[0].startswith(("@@ -1,", "@@ -0,")):
         del lines[0]  # nothing is left out before the first line
     return [{"sign": line[:1], "text": "…" if line.startswith("@@") else line[1:]} for line in lines]
+
+
+def matches(search: str, *texts: object) -> bool:
+    """Whether each word of a search is in one of the texts, in capitals or not. Nothing to search for: every text."""
+    words = search.casefold().split()
+    return not words or all(any(word in str(text).casefold() for text in texts) for word in words)
 
 
 Content = Mapping[str, Any]

@@ -36,6 +36,7 @@ from processor.engine.protocol.ledger import (
     run_key,
 )
 from processor.engine.protocol.segments import PARTITIONS, OpenChange, Segment, SegmentGroup, make_segment, read_changes
+from processor.engine.rounds.decoding import FORMS, read_form
 from processor.engine.rounds.publish_stage import encoded_document
 from processor.engine.rounds.step_runner import StepRunner
 from processor.language.product.document import read_root_key
@@ -52,6 +53,7 @@ from processor.tools.inspect.rows import (
 )
 from processor.tools.web.answers import Cached, LookUpProblem, no_such
 from processor.values import canonical_json
+from processor.values.decimal_forms import Forms, with_notes
 from processor.values.entity import Entity
 from processor.values.record import MAX_MESSAGE_BYTES
 from registry.model import EpochBoundary, JobStatus, Snapshot
@@ -59,6 +61,7 @@ from statestore import keys
 from statestore.items import slot_name
 from statestore.keys import Key
 from statestore.store import Item, Page, Read, Store
+from statestore.table import TableUsage
 
 LOOK_SECONDS: Final = 1.0
 WHOLE_SECONDS: Final = 20.0
@@ -345,6 +348,17 @@ class StateReader:
         """The items with these keys, as far as the table has them."""
         with self.stores.borrow() as store:
             return list(store.get(keys).values())
+
+    def usage(self) -> TableUsage | None:
+        """What the server counts of the table; None where AWS bills requests in place of a server."""
+        with self.stores.borrow() as store:
+            usage: Callable[[], TableUsage | None] | None = getattr(store, "usage", None)
+            return usage() if usage is not None else None
+
+    def forms(self) -> Forms:
+        """The forms of decimals that the job has settled, by entity."""
+        with self.stores.borrow() as store:
+            return with_notes({}, map(read_form, store.partition(FORMS)))
 
     def access_paths(self, product: str) -> dict[str, Any]:
         """The access paths of a product."""

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
+from time import time
 from typing import Any
 from urllib.parse import quote
 
@@ -14,7 +15,7 @@ from starlette.testclient import TestClient
 
 from processor.engine.plan.planning import plan_of, requirements_of
 from processor.engine.protocol.identity import write_identity
-from processor.engine.protocol.replays import replay_key
+from processor.engine.protocol.replays import kept_letter, letter_position, replay_key
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kinds import open_store
@@ -138,6 +139,8 @@ PAGES = [
     "/letters",
     at("/letters", before="0-3"),
     at("/letters/group", topic="star", code="column-type", column="note"),
+    at("/letters/group", topic="star", preview=1),
+    at("/letters/request", of=1),
     at("/letters/letter", at=LETTER),
     "/history",
     at("/history/version", of=1),
@@ -172,7 +175,10 @@ def console(registry: Registry, postgres_url: str, schema: str) -> Iterator[Cons
         code="column-type",
         entity="star",
     )
-    kept = [DeadLetter(rejected=refused, kept_since=1.7e9)]
+    since = round(time()) - 3_600.0
+    kept = [DeadLetter(rejected=refused, kept_since=since)]
+    registry.letters.keep([kept_letter(refused, since)])
+    registry.replays.withdraw(registry.replays.ask([letter_position(record_of("star", 6, {}))], who="eve", why="early"))
     widening = SlotWidening(settings)
     scene = ConsoleScene(settings=settings, registry=registry, store=store, widening=widening, kept=kept)
     with scene.open, closing(store):

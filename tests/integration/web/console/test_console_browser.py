@@ -176,6 +176,26 @@ def test_a_slot_that_is_dragged_to_a_free_cell_of_its_row_leads_to_the_plan_of_t
         assert open_page(f"{address}/slots").locator("[draggable], [data-move]").count() == 0
 
 
+def test_on_a_phone_the_menu_is_one_row_and_a_table_names_the_columns_that_do_not_fit(
+    console: ConsoleScene, open_page: Callable[..., Page]
+) -> None:
+    with shown(console, console.registry, "ada") as address:
+        page = open_page(f"{address}/products", viewport=NARROW)
+        tops = page.locator("nav a").evaluate_all("all => all.map(one => Math.round(one.getBoundingClientRect().top))")
+        assert len(set(tops)) == 1
+        note = page.locator(".more-columns").first
+        assert "To the right: " in note.inner_text()
+        assert "reads" in note.inner_text()
+        page.locator(".scroll").first.evaluate("one => { one.scrollLeft = one.scrollWidth; }")
+        note.wait_for(state="hidden")
+        page.goto(f"{address}/costs")
+        current = page.locator("nav [aria-current]").bounding_box()
+        assert 0 <= current["x"] < NARROW["width"] - 40  # the menu shows where the person is
+        page.set_viewport_size(WIDE)
+        page.goto(f"{address}/products")
+        assert not page.locator(".more-columns").first.is_visible()
+
+
 def test_keys_are_proposed_while_a_person_types(console: ConsoleScene, open_page: Callable[..., Page]) -> None:
     with shown(console, console.registry, "ada") as address:
         page = open_page(f"{address}/documents")

@@ -1,8 +1,11 @@
 """What the console says of messages and dollars, by product."""
 
+import json
 from typing import Any
 
-from tests.integration.web.console.conftest import ConsoleScene, at
+from processor.engine.plan.planning import requirements_of
+from processor.language.definitions.load import load
+from tests.integration.web.console.conftest import ENTITIES, PROFILE, ConsoleScene, at
 from tests.integration.web.console.test_console_edits import lease_of
 
 
@@ -43,3 +46,47 @@ def test_a_month_by_each_way_of_billing_and_what_the_registry_saves_without_a_pr
     assert "there is no product <code>nothing</code>; there are profile" in browser.page(
         at("/costs", without="nothing"), 404
     )
+
+
+def test_the_costs_over_postgres_are_rows_bytes_and_time_and_say_whose_dollars_they_show(
+    console: ConsoleScene, run_state: dict[str, Any]
+) -> None:
+    counts = {"read": 5, "request UpdateItem": 4, "ms write": 61_000}
+    hour = {
+        "seconds": 1_800.0,
+        "counts": {"messages of profile": 900, "applied in star": 450, "request UpdateItem": 90},
+    }
+    console.registry.runs.keep_report(lease_of(console.registry), run_state | {"counts": counts, "last_hour": hour})
+    browser = console.browser()
+    found = browser.data("/costs")
+    (run,) = found["runs"]
+    assert (run["metered"], run["task_seconds"]) == (False, "1 min 1 s")
+    assert run["month_work"]["sums"] == {
+        "events": 657_000,
+        "messages": 1_314_000,
+        "requests to the table": 131_400,
+    }
+    assert list(found["usage"]["facts"]) == ["rows", "bytes", "time of statements"]
+    page = browser.page("/costs")
+    assert "The table is in Postgres. All dollars on this page are those of DynamoDB" in page
+    assert "What Postgres counts of the table" in page
+    assert '<th scope="col" class="number">units</th>' not in page  # of the requests: Postgres has none
+
+
+def test_products_are_ranked_by_what_they_did(console: ConsoleScene, run_state: dict[str, Any]) -> None:
+    day = {
+        "seconds": 7_200.0,
+        "counts": {"messages of profile": 900, "assembled of profile": 1_000, "assembled of b": 9_000},
+    }
+    console.registry.apply(requirements_of(more_products()), who="eve", why="a second product")
+    console.registry.runs.keep_report(lease_of(console.registry), run_state | {"last_day": day})
+    products = console.browser().data("/costs")["products"]
+    assert [(one["product"], one["made"], one["messages"]) for one in products] == [
+        ("b", 9_000, 0),
+        ("profile", 1_000, 900),
+    ]
+
+
+def more_products() -> Any:
+    files = {"entities.yaml": json.dumps(ENTITIES), "products/profile.yaml": json.dumps(PROFILE)}
+    return load(files | {"products/b.yaml": json.dumps({"product": "b", "root": "user", "fields": ["id"]})})

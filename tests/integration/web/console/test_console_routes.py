@@ -18,7 +18,7 @@ EDITS = {
     MOVE: {},
     at("/edit", edit="pause", product="profile"): {},
     at("/edit", edit="remove", product="profile"): {"typed": "profile"},
-    GROUP: {"act": "drop", "typed": "drop", "letter": "star/0/7/1"},
+    GROUP: {"act": "drop", "typed": "drop", "of": "marked", "letter": "star/0/7/1"},
     at("/history/version", of=1): {"typed": "profile"},
 }
 WHY = {"why": "a test"}
@@ -78,7 +78,7 @@ def test_a_reader_sees_every_screen_and_no_button_that_edits(
         page = browser.page(path)
         assert "ada, reader: this role changes nothing" in page
         assert 'name="why"' not in page, path
-        assert not re.search(r"<button[^>]*>(?!Look up|Show the plan|Compare)", page), path
+        assert not re.search(r"<button[^>]*>(?!Look up|Show the plan|Compare|Find)", page), path
         browser.data(path)
 
 

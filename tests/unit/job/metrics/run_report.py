@@ -84,7 +84,9 @@ def monitored(trial: Trial, report: Report = no_report) -> Any:
     return SimpleNamespace(
         driver=trial.driver,
         lease=SimpleNamespace(
-            job=JOB, past=PastRuns(restarts=3, seen=2, failed=1, since=20.0, at=20.0, text="out of memory")
+            job=JOB,
+            past=PastRuns(restarts=3, seen=2, failed=1, since=20.0, at=20.0, text="out of memory", last_failure=20.0),
+            charts=None,
         ),
         renewal=SimpleNamespace(age=3.2),
         follower=None,

@@ -43,7 +43,7 @@ def used(query: str) -> tuple[list[Metric], set[str]]:
 @pytest.mark.parametrize("query", list(dashboard_queries()))
 def test_every_query_of_the_dashboard_uses_metrics_and_labels_of_the_list(query: str) -> None:
     metrics, labels = used(query)
-    assert metrics
+    assert metrics or query.startswith("min(up{")
     for metric in metrics:
         known = {*metric.labels, *OF_PROMETHEUS, *({"le"} if metric.kind == "histogram" else ())}
         assert labels <= known
@@ -56,6 +56,29 @@ def test_the_page_says_how_many_metrics_cloudwatch_gets() -> None:
 def test_every_metric_has_a_panel() -> None:
     shown = [metric.name for query in dashboard_queries() for metric in used(query)[0]]
     assert set(shown) == set(BY_NAME)
+
+
+def test_the_first_row_of_the_dashboard_says_whether_all_is_well_with_the_limits_of_the_alarms() -> None:
+    panels = json.loads((ROOT / DASHBOARD).read_text(encoding="utf-8"))["panels"]
+    rows = [panel["title"] for panel in panels if panel["type"] == "row"]
+    assert rows[0] == "Is it well"
+    assert [title.partition(":")[0] for title in rows[1:]] == ["Work"] * (len(rows) - 2) + ["Cost"]
+    first = panels[1 : panels.index(next(one for one in panels if one["title"] == rows[1]))]
+    assert {panel["type"] for panel in first} == {"stat"}
+    assert len({panel["gridPos"]["y"] for panel in first}) == 1
+    red = {
+        panel["title"]: [step["value"] for step in panel["fieldConfig"]["defaults"]["thresholds"]["steps"]]
+        for panel in first
+    }
+    limits = {alarm.name: alarm.limit for alarm in ALARMS}
+    assert red == {
+        "up": [None, 1],
+        "restarts in 1 h": [None, 1, limits["restarts"] + 1],
+        "lag": [None, 60, limits["lag"]],
+        "oldest change": [None, 60, limits["unpublished"]],
+        "letters that wait": [None, 1],
+        "last failure": [None],
+    }
 
 
 def test_no_panel_covers_another() -> None:

@@ -1,4 +1,4 @@
-// What htmx does not do: says when the console no longer answers, asks nothing while nobody looks, keeps the place in tables that
+// What htmx does not do: says when the console no longer answers, and which columns do not fit; asks nothing while nobody looks, keeps the place in tables that
 // are wider than the screen, and leads to the plan of a move where a person drags a slot to a free cell.
 (() => {
   const lost = (shown) => { document.getElementById("lost").hidden = !shown; };
@@ -10,7 +10,20 @@
     dragged = cell;
     dragged?.parentElement.classList.add("dragging");
   };
+  // Says under a table that is wider than the screen which columns are to the right.
+  const nameHidden = () => document.querySelectorAll(".scroll").forEach((one) => {
+    const note = one.nextElementSibling, edge = one.getBoundingClientRect().right;
+    const heads = [...one.querySelectorAll("thead th")].filter((head) => head.getBoundingClientRect().right > edge + 8);
+    if (!note?.classList.contains("more-columns")) return;
+    note.hidden = !heads.length;
+    note.textContent = `To the right: ${heads.map((head) => head.textContent).join(", ")}`;
+  });
   let places = [], dragged = null;
+  document.addEventListener("scroll", nameHidden, true);
+  addEventListener("resize", nameHidden);
+  document.addEventListener("htmx:afterSettle", nameHidden);
+  document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  nameHidden();
   document.addEventListener("htmx:sendError", () => lost(true));
   document.addEventListener("htmx:timeout", () => lost(true));
   document.addEventListener("htmx:responseError", () => lost(true));
