@@ -26,6 +26,7 @@ the cure.
   which calms nobody.
 - **act** says what is right at the moment: yes, no, or well, where all voices must be green.
 - **after** is how long all five needed to agree. A moment that lasts shows its worst reading.
+- Each section is of the run that played its event last: not all sections are of one commit.
 - Times of Prometheus are shorter than those that ship: its windows and limits in seconds by {scale}, the ten minutes in which
   it counts restarts by {restarts}. The lease lasts 6 s in place of 30 s, and `--outage-seconds` and
   the minutes in which bad records of a topic add up are a tenth of their defaults.
