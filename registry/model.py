@@ -222,6 +222,12 @@ class ProductEntry:
         """The definition of the documents: without the gate, which says when they go out."""
         return {name: value for name, value in self.definition.items() if name != GATE}
 
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns of the groups whose documents they are; empty for the documents of rows."""
+        root = self.definition.get("root")
+        return tuple(root.get("by", ())) if isinstance(root, Mapping) else ()
+
     def entities(self) -> frozenset[str]:
         """The entities that the product reads."""
         return frozenset({self.root, *(one for join in self.joins for one in (join.child, join.parent))})

@@ -29,6 +29,7 @@ from processor.language.product.document import read_root_key
 from processor.tools.inspect.prices import DEFAULT, Prices, read_prices
 from processor.tools.inspect.rows import Origin
 from processor.tools.inspect.verification import with_open_changes
+from processor.values.entity import Entity
 from processor.values.record import Value
 from registry.model import EpochBoundary, Snapshot
 from statestore import keys
@@ -103,10 +104,10 @@ def chosen_entity(plan: Plan, name: str) -> EntityPlan:
     return plan.entities[name]
 
 
-def typed_key(entity: EntityPlan, text: str) -> tuple[Value, ...]:
+def typed_key(entity: Entity, text: str) -> tuple[Value, ...]:
     """The values of the primary key that the text names. Raises StatestoreError for a text that is no key."""
     try:
-        return read_root_key(entity.entity, text)
+        return read_root_key(entity, text)
     except ValueError as error:
         raise StatestoreError(str(error)) from None
 
@@ -127,7 +128,7 @@ def requested_document(options: argparse.Namespace, settings: Settings) -> Itera
     a key."""
     with stored_state(settings) as (plan, store):
         product = product_of(plan, options.product)
-        root = keys.encode(typed_key(plan.entities[product.product.root], options.key)) or ""
+        root = keys.encode(typed_key(plan.root_entity(product), options.key)) or ""
         yield RequestedDocument(plan, product, root, with_open_changes(StepRunner(store=store)))
 
 

@@ -64,7 +64,7 @@ def erase(options: argparse.Namespace) -> int:
     with reachable_settings(options) as settings:
         with stored_state(settings) as (plan, store):
             entity = chosen_entity(plan, options.entity)
-            key = typed_key(entity, options.key)
+            key = typed_key(entity.entity, options.key)
             sk = keys.encode(key) or ""
             runner = with_open_changes(StepRunner(store=store))
             item = store.get([entity.key(sk)]).get(entity.key(sk))

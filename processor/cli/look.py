@@ -208,7 +208,7 @@ def row(options: argparse.Namespace) -> int:
         if options.time:
             require_settings(settings, "bootstrap_servers")
         entity = chosen_entity(plan, options.entity)
-        key = entity.key(keys.encode(typed_key(entity, options.key)) or "")
+        key = entity.key(keys.encode(typed_key(entity.entity, options.key)) or "")
         item = store.get([key]).get(key)
         if item is None:
             warn(absence_text(entity, key.sk))

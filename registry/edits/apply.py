@@ -260,11 +260,13 @@ def _check_entities(stored: Snapshot, required: Requirements, has_run: Collectio
 
 def _check_roots(stored: Snapshot, required: Requirements, has_run: Collection[str]) -> None:
     """Checks that the required products keep their roots, once documents of them may be published. Raises RootChanged."""
-    roots = {product.name: product.root for product in stored.products}
+    known = {product.name: product for product in stored.products}
     for product in required.products:
-        old = roots.get(product.name, product.root)
-        if old != product.root and old in has_run:
-            raise RootChanged(product.name, old, product.root)
+        old = known.get(product.name, product)
+        if (old.root, old.by) != (product.root, product.by) and old.root in has_run:
+            raise RootChanged(
+                product.name, *(f"{one.root} by {', '.join(one.by)}" if one.by else one.root for one in (old, product))
+            )
 
 
 def _check_topics(before: Snapshot, after: Snapshot, required: Requirements) -> None:

@@ -64,6 +64,7 @@ KINDS: Mapping[str, type[Simulation]] = {
     "topics": SourceSimulation,
     "mixed": MixedSimulation,
     "mixed edits": MixedEditSimulation,
+    "drawn edits": MixedEditSimulation,
 }
 RECORDED = Path(__file__).with_name("ablations.json")
 PAGE = Path(__file__).with_name("protections.md")

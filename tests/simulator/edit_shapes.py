@@ -14,7 +14,7 @@ from typing import Any
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions
 from registry.model import ProductEntry
-from tests.integration.product.products import ENTITIES, Author, compute, every_computed_column
+from tests.integration.product.products import ENTITIES, Author, compute, described_group, every_computed_column
 from tests.simulator.shape_definitions import STARS
 
 STARS_OF_USER = {"many": "star", "on": {"username": "username"}, "fields": ["id", "n"]}
@@ -101,7 +101,10 @@ def _loaded(products: tuple[tuple[str, str], ...], entities: str) -> Definitions
 
 def drawn_contents(name: str) -> dict[str, list[dict[str, Any]]]:
     """Random products by their numbers, over the tables of random products: each with some contents that have its root, and with
-    every feature that a product can have; by the name `drawn computed N` with expressions in joins."""
+    every feature that a product can have; by the name `drawn computed N` with expressions in joins, by `drawn grouped N` some of
+    groups."""
+    if "grouped" in name:
+        return _grouped_contents(Random(name))
     rng = Random(name)
     entities = json.loads(drawn_entities(name))
     found = {}
@@ -113,6 +116,21 @@ def drawn_contents(name: str) -> dict[str, list[dict[str, Any]]]:
             compute(rng, one, one["root"], entities, 1)
         found[f"p{number}"] = found[f"q{number}"] = alike
     return found
+
+
+def _grouped_contents(rng: Random) -> dict[str, list[dict[str, Any]]]:
+    found = {}
+    for number in range(rng.choice((1, 2, 3))):
+        first = described_group(rng)
+        more = [described_group(rng) for _ in range(30)]
+        alike = [first, *(one for one in more if _same_groups(one["root"], first["root"]))][:4]
+        plain = Author(rng).product()
+        found[f"p{number}"] = found[f"q{number}"] = alike if rng.random() < 0.8 else [plain]
+    return found
+
+
+def _same_groups(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return (one["group"], [*one["by"]]) == (other["group"], [*other["by"]])
 
 
 def drawn_entities(name: str) -> str:

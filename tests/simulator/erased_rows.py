@@ -140,7 +140,7 @@ class ErasingSimulation(Simulation):
             kept = (
                 entries is not None and "ttl" not in entries and not shown
             )  # an entry of a product that went keeps its item
-            if product.product.root == entity and (product.number in shown or kept):
+            if product.product.roots == entity and (product.number in shown or kept):
                 yield f"the ledger of {name} keeps {entries}"
 
         for note in notes_of_row(table.partition(REPLAYS), key):

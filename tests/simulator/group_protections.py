@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from tests.simulator.mixed import OVERRIDES as MIXED
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import groups
 from tests.simulator.without.switch import Switch
-from tests.simulator.worlds import scripted
+from tests.simulator.worlds import scripted, wide
 
 EDITS = {"shape": "edits"}
 
@@ -40,6 +41,21 @@ def group_protections() -> Iterator[Protection]:
             "one lane publishes all products of a root", groups.lanes_by_product, "two products of two users", lanes=2
         ),
         saves_requests=True,
+    )
+    yield protection(
+        "a group has no row only by evidence",
+        "an index that does not show the first row of a group yet",
+        groups.groups_by_the_index,
+        {"shape": "totals", "lag": "short"},
+    )
+    yield replace(
+        protection(
+            "a publication looks at the groups that had a document",
+            "groups without a row, which no row names",
+            groups.groups_of_rows_alone,
+            wide(0) | MIXED | {"shape": "drawn grouped 4"},
+        ),
+        kind="drawn edits",
     )
     yield _scripted(
         "a ledger number is never used again", groups.number_used_again, "a product comes after another one that went"

@@ -11,6 +11,7 @@ import processor.job.run.worker
 from processor.engine.protocol.ledger import group_key, read_entry
 from processor.engine.rounds.round import PublishSetup
 from processor.errors import TopicRefused
+from processor.language.product.product import root_entity
 from processor.values import canonical_json
 from processor.values.dead_letters import message_bytes
 from processor.values.record import MAX_MESSAGE_BYTES, Message
@@ -70,7 +71,7 @@ class LargeDocumentSimulation(Simulation):
         letters = {message.key for message in self.world.broker.letters}
         tables, definitions = self.source_tables(), self.shape.definitions
         for product in definitions.products.values():
-            root = self.shape.plan.entities[product.root].entity
+            root = root_entity(product, definitions.entities)
             for key, document in documents(product, definitions, tables).items():
                 shown = last.get((product.topic, key.encode()))
                 if shown is not None and canonical_json.loads(shown) == document:

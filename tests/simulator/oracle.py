@@ -10,7 +10,7 @@ from typing import Any
 
 from processor.language.product.document import GONE, Match, Renderer
 from processor.language.product.join_fields import convert
-from processor.language.product.product import Definitions, Join, Product
+from processor.language.product.product import Definitions, GroupEntity, Join, Product, root_entity
 from processor.values import canonical_json
 from processor.values.entity import Compare, Entity
 from registry.fields import column_of, computed_column
@@ -22,28 +22,38 @@ def documents(product: Product, definitions: Definitions, tables: Tables) -> dic
     """The documents of all roots, by message key, as a reader decodes them from JSON. Fails where the text of a document is
     another JSON than that of its value."""
     renderer = Renderer(product=product, entities=definitions.entities, tally=Counter())
-    key = definitions.entities[product.root].key
+    root = root_entity(product, definitions.entities)
     found = {}
-    for row in tables[product.root].values():
-        match = _match(row, product.joins, definitions, product.root, tables)
+    for row in _roots(root, tables, definitions):
+        match = _match(row, product.joins, definitions, root, tables)
         document, text = renderer.document(match), renderer.text(match)
         if text is not GONE:
             assert text == canonical_json.dumps(document)
-            found[canonical_json.dumps({c: row[c] for c in key})] = canonical_json.loads(text)
+            found[canonical_json.dumps({c: row[c] for c in root.key})] = canonical_json.loads(text)
     return found
 
 
-def _match(row: Row, joins: Iterable[Join], definitions: Definitions, entity: str, tables: Tables) -> Match:
-    declared = definitions.entities[entity].columns
-    columns = {c: _canonical(definitions.entities[entity], c, row.get(c)) for c in declared}
+def _roots(root: Entity, tables: Tables, definitions: Definitions) -> Iterable[Row]:
+    """The rows of the root entity; of groups, the value of each."""
+    if not isinstance(root, GroupEntity):
+        return tables[root.name].values()
+    rows = definitions.entities[root.rows]
+    values = (
+        root.of_row({c: _canonical(rows, c, row.get(c)) for c in rows.columns}) for row in tables[rows.name].values()
+    )
+    return {tuple(value.values()): value for value in values if None not in value.values()}.values()
+
+
+def _match(row: Row, joins: Iterable[Join], definitions: Definitions, entity: Entity, tables: Tables) -> Match:
+    columns = {c: _canonical(entity, c, row.get(c)) for c in entity.columns}
     match = Match(columns=columns, more={})
     for join in joins:
         below = definitions.entities[join.entity]
         match.found[join.name] = [
-            _match(other, join.joins, definitions, join.entity, tables)
+            _match(other, join.joins, definitions, below, tables)
             for other in tables[join.entity].values()
             if not _keys(_with_computed(other, join.child_columns, below), join.child_columns, join).isdisjoint(
-                _keys(_with_computed(row, join.parent_columns, definitions.entities[entity]), join.parent_columns, join)
+                _keys(_with_computed(row, join.parent_columns, entity), join.parent_columns, join)
             )
         ]
     return match

@@ -74,6 +74,8 @@ Kind = Literal[
     "mixed edits",
     "drawn edits",
     "computed edits",
+    "groups",
+    "grouped edits",
     "chosen",
     "chosen replays",
 ]
@@ -89,6 +91,7 @@ CLASSES: Mapping[Kind, type[Simulation]] = {
     "mixed edits": MixedEditSimulation,
     "drawn edits": MixedEditSimulation,
     "computed edits": MixedEditSimulation,
+    "grouped edits": MixedEditSimulation,
     "chosen": ChosenMoments,
     "chosen replays": ChosenReplays,
 }
@@ -114,6 +117,10 @@ def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
         return wide(seed) | MIXED | {"shape": f"drawn {seed}"}
     if kind == "computed edits":
         return wide(seed) | MIXED | {"shape": f"drawn computed {seed}"}
+    if kind == "groups":
+        return {"shape": f"grouped {seed}", "truncate_chance": Random(f"{seed} truncates").choice((0, 0, 0, 0.1, 0.3))}
+    if kind == "grouped edits":
+        return wide(seed) | MIXED | {"shape": f"drawn grouped {seed}"}
     if kind == "mixed edits":
         return wide(seed) | MIXED | {"shape": "edits"}
     return {"truncate_chance": Random(f"{seed} truncates").choice((0, 0, 0, 0.1, 0.3))}

@@ -107,3 +107,13 @@ def _pair(**more: str) -> dict[str, str]:
 
 PAIR = _pair()
 PRICES = _pair(price="decimal(12,2)")
+TOTALS = {
+    "entities.yaml": PAIR["entities.yaml"],
+    "totals.yaml": json.dumps(
+        {
+            "product": "totals",
+            "root": {"group": "star", "by": ["username"]},
+            "fields": {"username": "username", "stars": "count(*)", "last": "max(n)"},
+        }
+    ),
+}

@@ -2,18 +2,20 @@
 
     pair     one product over two tables, with the smallest join, for histories written by hand
     tiny     `pair`, with two stars
+    totals   a document for each group of the stars of `pair`
     prices   `pair`, whose stars have a decimal (`tests.simulator.settled_forms`)
     stars    two products over four tables, two and three levels, joined by slots both ways; a column that no product reads
     github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
     lists, strong   joins by edges (`tests.simulator.edge_shapes`)
     edits    the tables of `stars`; operators edit the products during the run (`tests.simulator.registry_edits`)
     drawn N  some random products, by their number, which operators edit (`tests.simulator.mixed`); `drawn computed N` with
-             expressions in joins and computed columns
+             expressions in joins and computed columns, `drawn grouped N` with documents of groups
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
     flat N   the same with the words of lists: lists of several joins, each element once, by a key, nested fields
     tree N   the same with recursive joins
     compared N   the same over columns that say how their text compares, with other spellings of each text
     computed N   the same with expressions in joins, computed columns, and arrays within json
+    grouped N    the same with a document for each group of rows
 
 Values are few, so keys collide, move A -> B -> A, and become null. In `pair` and `stars` each change that a product reads has a
 stamp `n`, which only rises. Every document shows the stamps, and so the version of each row.
@@ -36,6 +38,7 @@ from tests.integration.product.products import (
     draw_compared_definitions,
     draw_computed_definitions,
     draw_definitions,
+    draw_group_definitions,
     draw_list_definitions,
     draw_row,
     draw_tree_definitions,
@@ -43,7 +46,7 @@ from tests.integration.product.products import (
 )
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
 from tests.simulator.edit_shapes import all_texts, drawn_contents, drawn_entities
-from tests.simulator.shape_definitions import PAIR, PRICES, STARS
+from tests.simulator.shape_definitions import PAIR, PRICES, STARS, TOTALS
 
 Row = dict[str, Any]
 MOST_SLOTS = 20
@@ -105,6 +108,10 @@ def _tiny() -> Shape:
     pair = _pair()
     star = {"star": lambda r: {**pair.draw_row["star"](r), "id": r.randrange(1, 3)}}
     return replace(pair, name="tiny", draw_row={**pair.draw_row, **star})
+
+
+def _totals() -> Shape:
+    return replace(_pair(), name="totals", definitions=load(TOTALS), moving=("star",), stamped=False)
 
 
 def _few() -> Shape:
@@ -263,6 +270,10 @@ def _flat(name: str) -> Shape:
     return replace(_any(name), definitions=draw_list_definitions(Random(name)))
 
 
+def _grouped(name: str) -> Shape:
+    return replace(_any(name), definitions=draw_group_definitions(Random(name)))
+
+
 def _tree(name: str) -> Shape:
     return replace(_any(name), definitions=draw_tree_definitions(Random(name)))
 
@@ -287,7 +298,7 @@ def _drawn(name: str) -> Shape:
 
 SHAPES = {
     shape.name: shape
-    for shape in (_pair(), _tiny(), _few(), _prices(), _stars(), _github(), _lists(), _strong(), _edits())
+    for shape in (_pair(), _tiny(), _totals(), _few(), _prices(), _stars(), _github(), _lists(), _strong(), _edits())
 }
 
 
@@ -296,5 +307,13 @@ def shape_of(name: str) -> Shape:
     """The shape of this name."""
     if name in SHAPES:
         return SHAPES[name]
-    kinds = {"compared": _compared, "computed": _computed, "drawn": _drawn, "any": _any, "flat": _flat, "tree": _tree}
+    kinds = {
+        "compared": _compared,
+        "computed": _computed,
+        "drawn": _drawn,
+        "any": _any,
+        "flat": _flat,
+        "grouped": _grouped,
+        "tree": _tree,
+    }
     return kinds[name.split()[0]](name)

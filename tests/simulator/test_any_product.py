@@ -20,7 +20,7 @@ __all__ = ["postgres_url"]
 SEEDS = range(min(200, share(5)))
 
 
-@pytest.mark.parametrize("shape", ["any", "compared", "computed", "flat", "tree"])
+@pytest.mark.parametrize("shape", ["any", "compared", "computed", "flat", "grouped", "tree"])
 def test_the_last_documents_of_any_product_equal_the_answer_of_postgres(postgres_url: str, shape: str) -> None:
     faults = 0
     entities = load({"entities.yaml": json.dumps(ENTITIES)}).entities

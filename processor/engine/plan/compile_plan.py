@@ -8,7 +8,17 @@ from types import MappingProxyType
 from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan
 from processor.errors import PlanError
 from processor.language.product.join_fields import array_of, converted_of
-from processor.language.product.product import Columns, Definitions, Join, Product, align_columns, used_columns
+from processor.language.product.product import (
+    Columns,
+    Definitions,
+    GroupEntity,
+    Join,
+    Product,
+    align_columns,
+    root_entity,
+    used_columns,
+    walk_entities,
+)
 from processor.values.entity import Entity
 from registry.edits.edit import with_numbers
 from registry.fields import columns_of
@@ -33,19 +43,34 @@ def required_path(entity: Entity, fields: Columns, *, strong: bool) -> RequiredP
 
 
 def required_access(join: Join, child: Entity, parent: Entity) -> JoinAccess[RequiredPath]:
-    """A join as the registry stores it, with the paths that it requires."""
+    """A join as the registry stores it, with the paths that it requires. The parents below a group are its rows: the registry
+    knows tables only."""
     child_columns, parent_columns = align_columns(join, child, parent)
+    above = _stored_side(parent, parent_columns)
     return JoinAccess(
         join=JoinSpec(
             child=child.name,
             child_columns=child_columns,
-            parent=parent.name,
-            parent_columns=parent_columns,
+            parent=above.entity,
+            parent_columns=above.columns,
             strong=join.strong,
         ),
         down=required_path(child, child_columns, strong=join.strong),
-        up=required_path(parent, parent_columns, strong=join.strong),
+        up=_path_to_rows(above, strong=join.strong)
+        if isinstance(parent, GroupEntity)
+        else required_path(parent, parent_columns, strong=join.strong),
     )
+
+
+def _stored_side(entity: Entity, fields: Columns) -> Index:
+    """The table that has the values of these fields, and its fields of them."""
+    if isinstance(entity, GroupEntity):
+        return Index(entity.rows, tuple(map(entity.field_of_rows, fields)))
+    return Index(entity.name, fields)
+
+
+def _path_to_rows(rows: Index, *, strong: bool) -> RequiredPath:
+    return EdgePath(entity=rows.entity, fields=rows.columns) if strong else rows
 
 
 def index_groups(definitions: Definitions) -> list[list[Index]]:
@@ -53,12 +78,12 @@ def index_groups(definitions: Definitions) -> list[list[Index]]:
     ask for the same value: with one slot for the whole group, one query answers all of them."""
     groups: list[list[Index]] = []
     for product in definitions.products.values():
-        groups += _groups_below(product.root, product.joins, definitions.entities)
+        root = root_entity(product, definitions.entities)
+        groups += _groups_below(root, product.joins, definitions.entities)
     return groups
 
 
-def _groups_below(above: str, joins: Sequence[Join], entities: Mapping[str, Entity]) -> list[list[Index]]:
-    parent = entities[above]
+def _groups_below(parent: Entity, joins: Sequence[Join], entities: Mapping[str, Entity]) -> list[list[Index]]:
     down: dict[Columns, list[Index]] = {}
     groups: list[list[Index]] = []
     for join in joins:
@@ -71,7 +96,7 @@ def _groups_below(above: str, joins: Sequence[Join], entities: Mapping[str, Enti
                 down[asked].append(access.down)
         if isinstance(access.up, Index):
             groups.append([access.up])
-        groups += _groups_below(join.entity, join.joins, entities)
+        groups += _groups_below(entities[join.entity], join.joins, entities)
     return groups
 
 
@@ -160,36 +185,38 @@ class _Compiler:
     reads: Mapping[Columns, frozenset[str] | None]
     nodes: list[JoinPlan]
 
-    def level(self, above: str, parent: int | None, path: Columns, joins: Sequence[Join]) -> tuple[int, ...]:
-        """Adds the joins of the level at `path`, and all joins below them."""
+    def level(self, above: Entity, parent: int | None, path: Columns, joins: Sequence[Join]) -> tuple[int, ...]:
+        """Adds the joins of the level at `path`, and all joins below them. `above`: the entity of the rows of the level."""
         mine = []
         for join in joins:
             index, at = len(self.nodes), (*path, join.name)
             mine.append(index)
             self.nodes.append(self._node(join, parent, above, self.reads[at]))
-            below = self.level(join.entity, index, at, join.joins)
+            below = self.level(self.entities[join.entity], index, at, join.joins)
             self.nodes[index] = replace(self.nodes[index], below=below)
-        self._share(mine)
+        self._share(mine, above)
         return tuple(mine)
 
-    def _node(self, join: Join, parent: int | None, above: str, used: frozenset[str] | None) -> JoinPlan:
-        child, over = self.entities[join.entity], self.entities[above]
+    def _node(self, join: Join, parent: int | None, over: Entity, used: frozenset[str] | None) -> JoinPlan:
+        child = self.entities[join.entity]
         child_columns, parent_columns = align_columns(join, child, over)
-        access = required_access(join, child, over).map(self._planned)
+        access, above = required_access(join, child, over).map(self._planned), _stored_side(over, parent_columns)
         return JoinPlan(
             join=join,
             spec=access.join,
             parent=parent,
-            above=above,
+            above=above.entity,
             child_columns=child_columns,
             parent_columns=parent_columns,
             down=access.down,
-            up=access.up,
+            up=KEY if isinstance(over, GroupEntity) and parent_columns == over.key else access.up,
             own_slot=_own_slot(access.down),
             used=used,
             below=(),
             child_converted=converted_of(child_columns, child),
             parent_converted=converted_of(parent_columns, over),
+            above_columns=above.columns if isinstance(over, GroupEntity) else (),
+            above_converted=converted_of(above.columns, self.entities[above.entity]),
         )
 
     def _planned(self, path: RequiredPath) -> PlannedPath:
@@ -203,7 +230,7 @@ class _Compiler:
             f"no slot of {path.entity} serves {', '.join(path.columns)}; run `statestore apply` with these definitions first"
         )
 
-    def _share(self, level: Sequence[int]) -> None:
+    def _share(self, level: Sequence[int], above: Entity) -> None:
         """Unpins the queries of siblings that ask one slot for one value, so that one query serves them all. Their
         queries stay pinned where the slot holds other columns too, whose rows a shared query would read for nothing."""
         groups: dict[tuple[int, Columns], list[int]] = {}
@@ -214,18 +241,18 @@ class _Compiler:
         for (slot, _), members in groups.items():
             node = self.nodes[members[0]]
             if len({self.nodes[i].join.entity for i in members}) > 1:
-                strangers = self._strangers(slot, node)
+                strangers = self._strangers(slot, node, above)
                 for i in members:
                     down = SlotPath(slot=slot, pinned=bool(strangers), strangers=strangers)
                     self.nodes[i] = replace(self.nodes[i], down=down)
 
-    def _strangers(self, slot: int, node: JoinPlan) -> Columns:
+    def _strangers(self, slot: int, node: JoinPlan, above: Entity) -> Columns:
         """The entities whose rows a query of the slot without a pin would read for nothing."""
         kind = self.kinds[Index(node.join.entity, node.child_columns)]
         query = SharedQuery(
             kin=frozenset(index for index, one in self.kinds.items() if one == kind),
             entities=self.inside,
-            types=self._types(node.above, node.parent_columns),
+            types=self._types(*_stored_side(above, node.parent_columns)),
         )
         filled = {entity: held[slot] for entity, held in self.written.items() if slot in held}
         return tuple(sorted(e for e, held in filled.items() if query.strange(Index(e, held), self._types(e, held))))
@@ -246,8 +273,18 @@ def _compile(
     compiler = _Compiler(
         entities=entities, slots=slots, written=written, kinds=kinds, inside=inside, reads=used, nodes=[]
     )
-    top = compiler.level(product.root, None, (), product.joins)
-    return ProductPlan(product=product, version=1, number=0, nodes=tuple(compiler.nodes), top=top, used=used[()])
+    root = root_entity(product, entities)
+    top = compiler.level(root, None, (), product.joins)
+    group = root if isinstance(root, GroupEntity) else None
+    return ProductPlan(
+        product=product,
+        version=1,
+        number=0,
+        nodes=tuple(compiler.nodes),
+        top=top,
+        used=used[()] if group is None else frozenset(chain.from_iterable(map(columns_of, group.fields.values()))),
+        group=group,
+    )
 
 
 def _read_through_indexes(product: ProductPlan) -> Iterator[tuple[str, frozenset[str] | None]]:
@@ -257,6 +294,9 @@ def _read_through_indexes(product: ProductPlan) -> Iterator[tuple[str, frozenset
         if isinstance(node.down, SlotPath):
             yield node.join.entity, node.used
         if isinstance(node.up, SlotPath):
+            if node.parent is None and product.group:
+                yield node.above, product.used
+                continue
             above = () if node.parent is None else product.nodes[node.parent].child_columns
             yield node.above, frozenset(chain.from_iterable(map(columns_of, (*node.parent_columns, *above))))
 
@@ -279,11 +319,11 @@ def _kinds(product: Product, entities: Mapping[str, Entity]) -> Mapping[Index, I
     """The kind of value of a product's indexed columns: columns that its joins set equal, directly or through others, are of
     one kind."""
 
-    def sides(above: str, join: Join) -> tuple[Index, Index]:
-        child_columns, parent_columns = align_columns(join, entities[join.entity], entities[above])
-        return Index(join.entity, child_columns), Index(above, parent_columns)
+    def sides(above: Entity, join: Join) -> tuple[Index, Index]:
+        child_columns, parent_columns = align_columns(join, entities[join.entity], above)
+        return Index(join.entity, child_columns), _stored_side(above, parent_columns)
 
-    return equal_groups(sides(above, join) for above, join in product.walk())
+    return equal_groups(sides(above, join) for above, join in walk_entities(product, entities))
 
 
 def _unread(entity: EntityPlan) -> Columns:

@@ -18,7 +18,7 @@ from processor.engine.plan.step import Lookup
 from processor.errors import PlanError
 from processor.language.product.document import Shape, read_root_key
 from processor.language.product.join_fields import convert, join_keys
-from processor.language.product.product import OPEN, Columns, Gate, Join, Product
+from processor.language.product.product import OPEN, Columns, Gate, GroupEntity, Join, Product
 from processor.text import first_of
 from processor.values import canonical_json
 from processor.values.entity import Entity
@@ -52,7 +52,8 @@ class JoinPlan:
     node above it, None for the root.
     `own_slot`: the slot (or the fields of edges) of the child that holds the join key, None when the join's columns are
     the child's primary key. Either `child_columns` or `parent_columns` may hold elements of an array
-    (`processor.language.product.join_fields`). `child_converted`, `parent_converted`: what has another form in their keys."""
+    (`processor.language.product.join_fields`). `child_converted`, `parent_converted`: what has another form in their keys.
+    `above_columns`: below groups, the fields of the rows above that hold the parent columns; `above_converted`: of these."""
 
     join: Join
     spec: JoinSpec
@@ -67,6 +68,8 @@ class JoinPlan:
     below: tuple[int, ...]
     child_converted: Columns = ()
     parent_converted: Columns = ()
+    above_columns: Columns = ()
+    above_converted: Columns = ()
 
     def child_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
         """The join keys of a row of the child."""
@@ -76,11 +79,17 @@ class JoinPlan:
         """The join keys of a row above."""
         return join_keys(self.parent_columns, columns, self.parent_converted)
 
+    def stored_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
+        """The join keys of a stored row above: below groups, those of its group."""
+        if not self.above_columns:
+            return self.parent_keys(columns)
+        return join_keys(self.above_columns, columns, self.above_converted)
+
     def sides(self) -> Iterator[tuple[str, PlannedPath, Columns]]:
         """Both sides of the join: the entity whose rows a lookup finds, its access path, and the fields that hold the
         key."""
         yield self.join.entity, self.down, self.child_columns
-        yield self.above, self.up, self.parent_columns
+        yield self.above, self.up, self.above_columns or self.parent_columns
 
 
 class LedgerPlace(NamedTuple):
@@ -94,7 +103,7 @@ class LedgerPlace(NamedTuple):
 class ProductPlan:
     """A product, compiled: nodes parents first; `top`: the nodes right below the root; `used`: the root's columns it
     reads. `number`: of its ledger entries, among the products of its root. `paused`: the job publishes none of its documents for
-    now; `retracted`: no root has a document any more."""
+    now; `retracted`: no root has a document any more. `group`: the roots, where they are groups of rows."""
 
     product: Product
     version: int
@@ -104,6 +113,7 @@ class ProductPlan:
     used: frozenset[str] | None
     paused: bool = False
     retracted: bool = False
+    group: GroupEntity | None = None
 
     @property
     def gate(self) -> Gate:
@@ -113,7 +123,7 @@ class ProductPlan:
     @property
     def ledger(self) -> LedgerPlace:
         """The place of the product in the ledger."""
-        return LedgerPlace(self.product.root, self.number)
+        return LedgerPlace(self.product.roots, self.number)
 
     def paths(self) -> list[str]:
         """The names of the nodes from the root on: `stars.repo`."""
@@ -144,7 +154,7 @@ class TreeNode:
 class RootTree:
     """The joins of some products of a root entity, parents first. `top`: the nodes right below the root. `products`: those of the
     tree; `readers`: of the root row. `shape`: product -> its joins, with the numbers of
-    their nodes."""
+    their nodes. `group`: the roots, where they are groups of rows of the root entity; the first node then finds these rows."""
 
     root: str
     products: tuple[str, ...]
@@ -152,6 +162,12 @@ class RootTree:
     top: tuple[int, ...]
     readers: Readers
     shape: Mapping[str, Shape] = field(default_factory=dict)
+    group: GroupEntity | None = None
+
+    @property
+    def name(self) -> str:
+        """The root entity, or its groups."""
+        return self.root if self.group is None else self.group.name
 
     def reading(self, node: int | None, changed: frozenset[str] | None) -> list[str]:
         """The products that read one of the changed columns (None: all count as changed) at a node, or None at the root."""
@@ -168,18 +184,19 @@ class RootTree:
 
 
 def trees_of(products: Iterable[ProductPlan]) -> dict[str, RootTree]:
-    """Root entity -> the tree of its products."""
+    """Root entity, or its groups -> the tree of its products."""
     by_root: dict[str, list[ProductPlan]] = {}
     for product in products:
-        by_root.setdefault(product.product.root, []).append(product)
+        by_root.setdefault(product.product.tree, []).append(product)
     return {root: merge(some) for root, some in by_root.items()}
 
 
-def _places_of(trees: Mapping[str, tuple[str, Iterable[JoinPlan]]]) -> Places:
-    """The places of each entity in products or in trees: their root entities and their joins, by name."""
+def _places_of(trees: Mapping[str, tuple[str | None, Iterable[JoinPlan]]]) -> Places:
+    """The places of each entity in products or in trees: their root entities and their joins, by name. No row is a group."""
     places: dict[str, list[tuple[str, int | None]]] = {}
     for name, (root, joins) in trees.items():
-        places.setdefault(root, []).append((name, None))
+        if root is not None:
+            places.setdefault(root, []).append((name, None))
         for index, join in enumerate(joins):
             places.setdefault(join.join.entity, []).append((name, index))
     return {entity: tuple(found) for entity, found in places.items()}
@@ -187,13 +204,14 @@ def _places_of(trees: Mapping[str, tuple[str, Iterable[JoinPlan]]]) -> Places:
 
 def merge(products: Collection[ProductPlan], whole: RootTree | None = None) -> RootTree:
     """The tree of these products, which have one root. `whole`: the tree of all products of the root, which numbers the nodes."""
-    root = next(iter(products)).product.root
+    first = next(iter(products))
     building = _Building()
     for product in products:
         building.add(product)
     nodes = tuple(building.finished(products, whole))
     return RootTree(
-        root=root,
+        root=first.product.root,
+        group=first.group,
         products=tuple(product.product.name for product in products),
         nodes=nodes,
         top=tuple(building.below[None]),
@@ -334,22 +352,31 @@ class Plan:
     occurrences: Places = field(init=False)
     """Entity -> its places in products, as (product, node)."""
     trees: Mapping[str, RootTree] = field(init=False)
-    """Root entity -> the tree of its products."""
+    """Root entity, or its groups (`Product.tree`) -> the tree of its products."""
     places: Places = field(init=False)
-    """Entity -> its places in these trees, as (root entity, node)."""
+    """Entity -> its places in these trees, as (name of the tree, node)."""
 
     def __post_init__(self) -> None:
-        products = {name: (plan.product.root, plan.nodes) for name, plan in self.products.items()}
+        products = {
+            name: (None if plan.group else plan.product.root, plan.nodes) for name, plan in self.products.items()
+        }
         trees = trees_of(self.products.values())
         object.__setattr__(self, "occurrences", _places_of(products))
         object.__setattr__(self, "trees", trees)
-        joins = {root: (root, [node.join for node in tree.nodes]) for root, tree in trees.items()}
+        joins = {
+            name: (None if tree.group else tree.root, [node.join for node in tree.nodes])
+            for name, tree in trees.items()
+        }
         object.__setattr__(self, "places", _places_of(joins))
 
     @property
     def declared_entities(self) -> dict[str, Entity]:
         """The entities as the definitions declare them."""
         return {name: planned.entity for name, planned in self.entities.items()}
+
+    def root_entity(self, product: ProductPlan) -> Entity:
+        """The entity whose rows are the roots of a product: a table, or groups of rows."""
+        return product.group or self.entities[product.product.root].entity
 
     def without(self, products: Collection[str]) -> "Plan":
         """The plan of a job that writes the same rows, and publishes no document of these products."""
@@ -390,7 +417,7 @@ def shared_tree_lines(trees: Iterable[RootTree]) -> Iterator[str]:
     """The trees that several products share, as text."""
     for tree in trees:
         if len(tree.products) > 1:
-            yield f"{tree.root}: {product_names(tree.products)}"
+            yield f"{tree.name}: {product_names(tree.products)}"
             for index in tree.top:
                 yield from _node_lines(tree, index, "  ")
 

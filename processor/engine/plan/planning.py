@@ -10,7 +10,7 @@ from processor.errors import PlanError
 from processor.language.definitions.describe import describe_entity, describe_product
 from processor.language.definitions.load import ENTITIES, load_stored
 from processor.language.definitions.problems import DefinitionError, Problem, suggest
-from processor.language.product.product import Definitions, used_by_entity
+from processor.language.product.product import Definitions, used_by_entity, walk_entities
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from registry import model as stored
@@ -26,8 +26,8 @@ def requirements_of(definitions: Definitions) -> stored.Requirements:
     products = list[stored.ProductEntry]()
     for product in definitions.products.values():
         joins = [
-            required_access(join, definitions.entities[join.entity], definitions.entities[above])
-            for above, join in product.walk()
+            required_access(join, definitions.entities[join.entity], above)
+            for above, join in walk_entities(product, definitions.entities)
         ]
         paths |= {access.join: access for access in joins}
         products.append(

@@ -19,9 +19,11 @@ from typing import Any
 from processor.counts import Count
 from processor.engine.plan.plan import EntityPlan
 from processor.engine.plan.step import RefusedChange
+from processor.language.product.product import GroupEntity
 from processor.values.entity import ColumnType
 from processor.values.record import UNAVAILABLE, Change, Truncated, Value
 from processor.values.values import DEBEZIUM, canonical_value
+from statestore import keys
 from statestore.items import (
     Image,
     Row,
@@ -51,6 +53,12 @@ def declared_columns(item: Item, plan: EntityPlan, tally: Counter[str] | None = 
     if plan.entity.columns.keys() <= columns.keys():
         return columns
     return columns | _declared_later(columns, read_more(item), plan, tally)
+
+
+def group_of_item(item: Item, plan: EntityPlan, group: GroupEntity) -> str | None:
+    """The encoded key of the group of the row that an item holds; None for a delete marker, and for a row in no group."""
+    columns = declared_columns(item, plan)
+    return None if columns is None else keys.encode([*group.of_row(columns).values()])
 
 
 def undeclared_columns(item: Item, plan: EntityPlan) -> dict[str, Any]:

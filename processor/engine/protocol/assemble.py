@@ -14,12 +14,16 @@ from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan, 
 from processor.engine.plan.row_image import declared_columns, undeclared_columns
 from processor.engine.plan.step import Step
 from processor.language.product.document import Match, Shape
+from processor.language.product.product import GroupEntity
+from processor.values.record import Value
 from registry.model import KeyPath
 from statestore.items import entity_of_item
 from statestore.store import Item
 
 Ask = tuple[Match, TreeNode, str]
 """The row above, the node of the tree, and the key to look for."""
+Above = tuple[Match, tuple[int, ...]]
+"""A row, and the joins below it."""
 
 
 def assemble(plan: Plan, product: ProductPlan, root: str, tally: Counter[str] | None = None) -> Step[Match | None]:
@@ -32,23 +36,53 @@ def assemble(plan: Plan, product: ProductPlan, root: str, tally: Counter[str] | 
 def assemble_tree(plan: Plan, tree: RootTree, root: str, tally: Counter[str] | None = None) -> Step[Match | None]:
     """The rows of the documents whose root has the encoded key `root`, each with the rows below it by the numbers of their nodes;
     None when there is no such row. Counts in `tally` the stored values that do not fit their columns."""
+    if tree.group is not None:
+        return (yield from _assemble_group(plan, tree, tree.group, root, tally))
     entity = plan.entities[tree.root]
     (item,) = yield (entity.key(root),)
     columns = declared_columns(item, entity, tally) if item is not None else None
     if columns is None:
         return None
     top = _match(item, entity, columns)
-    level = [(top, tree.top)]
-    while asks := list(_asks(tree, level)):
-        answers = yield tuple([plan.request(node.join.join.entity, node.join.down, key) for _, node, key in asks])
-        level = []
-        for (row, node, key), answer in zip(asks, answers, strict=True):
-            join = node.join
-            found = _rows(join, plan.entities[join.join.entity], key, answer, tally)
-            row.found[node.number] += found
-            if join.below:
-                level += [(one, join.below) for one in found]
+    yield from _assemble_below(plan, tree, [(top, tree.top)], tally)
     return top
+
+
+def _assemble_group(
+    plan: Plan, tree: RootTree, group: GroupEntity, root: str, tally: Counter[str] | None
+) -> Step[Match | None]:
+    """The same for the group with this key, which is also that of all joins by the columns of the group. The first of them finds
+    its rows; no row, no group. Its columns are those that its rows have."""
+    by_key = [index for index in tree.top if tree.nodes[index].join.parent_columns == group.key]
+    columns: dict[str, Value] = {}
+    top = Match(columns, {}, {tree.nodes[index].number: [] for index in by_key})
+    below = yield from _find_rows(plan, [(top, tree.nodes[index], root) for index in by_key], tally)
+    rows = top.found[tree.nodes[by_key[0]].number]
+    if not rows:
+        return None
+    columns.update(group.of_row(rows[0].columns))
+    others = tuple(index for index in tree.top if index not in by_key)
+    yield from _assemble_below(plan, tree, [(top, others), *below], tally)
+    return top
+
+
+def _assemble_below(plan: Plan, tree: RootTree, level: list[Above], tally: Counter[str] | None) -> Step[None]:
+    """Finds the rows below those of a level, down to the last ones."""
+    while asks := list(_asks(tree, level)):
+        level = yield from _find_rows(plan, asks, tally)
+
+
+def _find_rows(plan: Plan, asks: list[Ask], tally: Counter[str] | None) -> Step[list[Above]]:
+    """Puts the rows that were asked for below the rows above them. Returns those that have joins below."""
+    answers = yield tuple([plan.request(node.join.join.entity, node.join.down, key) for _, node, key in asks])
+    level: list[Above] = []
+    for (row, node, key), answer in zip(asks, answers, strict=True):
+        join = node.join
+        found = _rows(join, plan.entities[join.join.entity], key, answer, tally)
+        row.found[node.number] += found
+        if join.below:
+            level += [(one, join.below) for one in found]
+    return level
 
 
 def shown_rows(row: Match, shape: Shape) -> Match:
@@ -57,7 +91,7 @@ def shown_rows(row: Match, shape: Shape) -> Match:
     return Match(row.columns, row.more, found)
 
 
-def _asks(tree: RootTree, level: Iterable[tuple[Match, tuple[int, ...]]]) -> Iterable[Ask]:
+def _asks(tree: RootTree, level: Iterable[Above]) -> Iterable[Ask]:
     for row, nodes in level:
         columns = row.columns
         for index in nodes:

@@ -56,11 +56,11 @@ def find_roots(touch: Touch, plan: Plan) -> Step[FoundRoots]:
 def resume(fan_out: FanOut, plan: Plan) -> Step[ResumedFanOut]:
     """The roots above the next page of a fan-out."""
     product = plan.products[fan_out.product]
-    tree = plan.trees[product.product.root]
+    tree = plan.trees[product.product.tree]
     join = product.nodes[fan_out.node]
     (page,) = yield (_page_above(plan, join, fan_out.key, fan_out.after),)
     climb = _Climb(plan)
-    rows = list(_holding(join, fan_out.key, page.items))
+    rows = list(_holding(tree, join, fan_out.key, page.items))
     parent = tree.node_of(fan_out.product, fan_out.node).join.parent
     found = yield from _above(climb, tree, parent, rows, [fan_out.product])
     roots = frozenset((fan_out.product, sk) for sk in found)
@@ -97,7 +97,7 @@ def _ascend(climb: _Climb, tree: RootTree, node: int, wanted: set[str], reading:
     else:
         pages = yield tuple([_page_above(plan, join, key) for key in order])
         for key, page in zip(order, pages, strict=True):
-            rows += _holding(join, key, page.items)
+            rows += _holding(tree, join, key, page.items)
             if page.after is not None:
                 users = tree.nodes[node].users
                 climb.fan_outs.extend(FanOut(product, users[product][0], key, page.after) for product in reading)
@@ -121,14 +121,19 @@ def _above(
     return (yield from _ascend(climb, tree, parent, wanted, reading))
 
 
-def _holding(join: JoinPlan, key: str, items: Iterable[Item]) -> Iterable[ParentRow]:
-    """The rows whose real columns hold the key: an index answer is only a hint."""
+def _holding(tree: RootTree, join: JoinPlan, key: str, items: Iterable[Item]) -> Iterable[ParentRow]:
+    """The rows whose real columns hold the key: an index answer is only a hint. Above the first joins of a group, its groups."""
+    group = tree.group if join.parent is None else None
     for item in items:
         if entity_of_item(item) != join.above:
             continue
         columns = read_columns(item)
-        if columns is not None and key in join.parent_keys(columns):
+        if columns is None or key not in join.stored_keys(columns):
+            continue
+        if group is None:
             yield key_of_item(item).sk, columns
+        elif (sk := keys.encode([*group.of_row(columns).values()])) is not None:
+            yield sk, columns
 
 
 def _own_keys(join: JoinPlan, row: ParentRow) -> list[str | None]:

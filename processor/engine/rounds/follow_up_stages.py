@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 
 from processor.counts import Count
 from processor.engine.plan.plan import Plan, root_of
-from processor.engine.plan.row_image import version_of
+from processor.engine.plan.row_image import group_of_item, version_of
 from processor.engine.plan.step import Root, Step
 from processor.engine.protocol.decode import TopicEntities, decode
 from processor.engine.protocol.find_roots import find_roots, resume
@@ -191,10 +191,13 @@ def _roots(page: WalkPage, answer: Page, plan: Plan, runner: StepRunner) -> list
     without a document counts too: its tombstone may not be acknowledged."""
     product = plan.products[page.walk[1]]
     entity = plan.entities[product.product.root]
+    if page.pk in entity.partitions() and product.group is not None:
+        groups = dict.fromkeys(group_of_item(item, entity, product.group) for item in answer.items)
+        return [group for group in groups if group is not None]
     if page.pk in entity.partitions():
         return [key_of_item(item).sk for item in answer.items if read_columns(item) is not None]
     entries = [key_of_item(item).sk for item in answer.items if read_entry(item, product.number).mark is not None]
-    if product.retracted:
+    if product.retracted or product.group is not None:  # no row of its own says whether a group is there
         return entries
     rows = runner.store.get([entity.key(sk) for sk in entries])
     return [sk for sk in entries if (row := rows.get(entity.key(sk))) is None or read_columns(row) is None]
@@ -348,7 +351,7 @@ def replay_document(letter: Rejected, plan: Plan) -> Step[ReplayReport]:
     without the product."""
     record = letter.record
     for product in plan.products.values():
-        root = root_of(plan.entities[product.product.root].entity, (record.key or b"").decode())
+        root = root_of(plan.root_entity(product), (record.key or b"").decode())
         if product.product.topic == record.topic and root is not None:
             (item,) = yield (group_key(product.ledger, root),)
             if read_entry(item, product.number).unfit:

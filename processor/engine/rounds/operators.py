@@ -121,7 +121,7 @@ class Eraser:
         product of it has not published its tombstone."""
         rounds, progress, store = self.driver.rounds, self.driver.progress, self.driver.store
         rounds.check_lease()
-        own = [product for product in progress.active.products.values() if product.product.root == entity]
+        own = [product for product in progress.active.products.values() if product.product.roots == entity]
         products = {product.number: product.product.name for product in own}
         partitions = {group_partition(product.ledger) for product in own}
         partitions |= {pk for pk in ledgers_in(store.partition(SEQUENCES)) if pk.startswith(ledgers_of(entity))}

@@ -97,7 +97,7 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
     sent: Counter[str] = Counter()
     made: Counter[str] = Counter()
     products, todo = round_.plan.products, sorted(roots, key=itemgetter(1, 0))
-    publishers = {entity: _RootPublisher(round_, entity, mark, tally, runner) for entity in _roots_of(products, todo)}
+    publishers = {tree: _RootPublisher(round_, tree, mark, tally, runner) for tree in _trees_of(products, todo)}
     while todo:
         end = _end_of_chunk(todo)
         chunk, todo = todo[:end], todo[end:]
@@ -105,9 +105,9 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
         backlog.update(set(chunk).difference(going))
         together: dict[tuple[str, str], list[str]] = {}  # products that show one root publish it together
         for name, root in going:
-            together.setdefault((products[name].product.root, root), []).append(name)
-        results = runner.run(publishers[entity].publish(root, names) for (entity, root), names in together.items())
-        for (entity, root), outcomes in zip(together, results, strict=True):
+            together.setdefault((products[name].product.tree, root), []).append(name)
+        results = runner.run(publishers[tree].publish(root, names) for (tree, root), names in together.items())
+        for (tree, root), outcomes in zip(together, results, strict=True):
             for name, outcome in outcomes.items():
                 if isinstance(outcome, Unpublishable):
                     failed.setdefault(name, outcome.reason)
@@ -122,7 +122,7 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
                 tally[outcome] += 1
                 made[name] += 1
                 if outcome == Count.CONTENDED:
-                    publishers[entity].contended.add(root)
+                    publishers[tree].contended.add(root)
                     todo.append((name, root))
                     continue
                 if (name, root) in round_.remembered.unfit:
@@ -163,12 +163,12 @@ def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter
         return EncodedDocument(key="", value=None)
     entities = plan.declared_entities
     renderer = Renderer(product=product.product, entities=entities, tally=tally)
-    return DocumentEncoder(renderer).encoded(top, root_message_key(entities[product.product.root], top.columns))
+    return DocumentEncoder(renderer).encoded(top, root_message_key(plan.root_entity(product), top.columns))
 
 
-def _roots_of(products: Mapping[str, ProductPlan], roots: Iterable[Root]) -> set[str]:
-    """The root entities of these products."""
-    return {products[name].product.root for name in {name for name, _ in roots}}
+def _trees_of(products: Mapping[str, ProductPlan], roots: Iterable[Root]) -> set[str]:
+    """The trees of these products."""
+    return {products[name].product.tree for name in {name for name, _ in roots}}
 
 
 def _encode(round_: Round, product: Product, entities: Mapping[str, Entity], runner: StepRunner) -> Encode | None:
@@ -183,21 +183,22 @@ def _encode(round_: Round, product: Product, entities: Mapping[str, Entity], run
 
 
 class _RootPublisher:
-    """Publishes the roots of one entity in a task: for each root, the documents of some of its products together. `contended`:
+    """Publishes the roots of one tree in a task: for each root, the documents of some of its products together. `contended`:
     the roots whose publication begins again."""
 
-    def __init__(self, round_: Round, entity: str, mark: Mark, tally: Counter[str], runner: StepRunner) -> None:
-        self._round, self._entity, self._tally, self._runner = round_, entity, tally, runner
+    def __init__(self, round_: Round, tree: str, mark: Mark, tally: Counter[str], runner: StepRunner) -> None:
+        self._round, self._tally, self._runner = round_, tally, runner
         self.contended: set[str] = set()
+        self._products, self._whole = round_.plan.products, round_.plan.trees[tree]
+        self._root = self._whole.group or round_.plan.entities[self._whole.root].entity
         self._task = PublishTask(
-            entity=entity,
+            entity=self._root.name,
             mark=mark,
             runs={round_.run.number: round_.run},
             erased=round_.remembered.erased,
             contended=self.contended,
             consistent=runner.store.consistent,
         )
-        self._products, self._whole = round_.plan.products, round_.plan.trees[entity]
         self._entities, self._shared = round_.plan.declared_entities, SharedLevel()
         self._contexts: dict[str, PublishContext] = {}
         self._encoders: dict[str, DocumentEncoder] = {}
@@ -226,7 +227,7 @@ class _RootPublisher:
             return gone
         if top is None:
             return gone
-        key = root_message_key(self._entities[self._entity], top.columns)
+        key = root_message_key(self._root, top.columns)
         return gone | {name: self._document(top, key, name, named) for name in shown}
 
     def _document(self, top: Match, key: str, name: str, named: str | None) -> EncodedDocument | Unpublishable:

@@ -138,7 +138,7 @@ def _shown_roots(plan: Plan, product: ProductPlan, messages: Iterable[Message | 
         if message.value is not None:
             shown[key] = sequence
     for key, number in shown.items():
-        root = root_of(plan.entities[product.product.root].entity, key)
+        root = root_of(plan.root_entity(product), key)
         if root is not None:
             yield ShownRoot(root, key, number)
 
@@ -247,7 +247,7 @@ def _shown_tails(settings: Settings, plan: Plan) -> list[_ShownTail]:
     def shown(message: Record) -> ShownMessage | None:
         product, headers = plan.products[products[message.topic]], dict(message.headers)
         sequence, key = sequence_of(headers), (message.key or b"").decode(errors="replace")
-        name, root = product.product.name, root_of(plan.entities[product.product.root].entity, key)
+        name, root = product.product.name, root_of(plan.root_entity(product), key)
         versions = (("product_version", product.version), ("registry_version", plan.version))
         if sequence is None or root is None or headers["statestore.product"] != name.encode():
             return None

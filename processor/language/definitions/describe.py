@@ -82,7 +82,7 @@ def _computed(column: ComputedColumn) -> dict[str, Any]:
 
 def describe_product(product: Product) -> dict[str, Any]:
     """The value of the product's file."""
-    heading: dict[str, Any] = {"product": product.name, "root": product.root, "topic": product.topic}
+    heading: dict[str, Any] = {"product": product.name, "root": _root(product), "topic": product.topic}
     if product.format != "json":
         heading["format"] = product.format
     if product.gated:
@@ -96,7 +96,22 @@ def describe_product(product: Product) -> dict[str, Any]:
         }
     if product.where is not None:
         heading["where"] = write_expression(product.where)
-    return heading | _selection(product.selection) | _joins(product.joins)
+    described = heading | _selection(product.selection) | _joins(product.joins)
+    if product.by:  # the root has its join
+        described["join"] = {name: join for name, join in described["join"].items() if name != product.root}
+        described = {word: value for word, value in described.items() if word != "join" or value}
+    return described
+
+
+def _root(product: Product) -> Any:
+    """The root: an entity, or a group with the words of the join that finds its rows."""
+    if not product.by:
+        return product.root
+    names = [column.name for column in product.by]
+    plain = all(column.name == column.text for column in product.by)
+    by: Any = names if plain else {column.name: column.text for column in product.by}
+    rows = _join(product.joins[0], ())
+    return {"group": product.root, "by": by} | {word: rows[word] for word in ("where", "join") if word in rows}
 
 
 _PLAIN: Final = re.compile(r"(?!(?:true|false|null)$)[A-Za-z_][\w.]*(?: [\w.]+)*", re.ASCII | re.IGNORECASE)

@@ -90,6 +90,18 @@ _ALSO_CALLED: Final = {
     "regexp_match": "regexp_replace", "regexp_matches": "regexp_replace", "get_json_object": "->>",
     "json_extract_path_text": "#>>", "jsonb_extract_path_text": "#>>", "jsonb_extract_path": "#>",
 }  # fmt: skip
+_INSTEAD: Final = {
+    "to_char": "cast it to text, `at::date::text`, or take parts of it, `extract(year from at)::text`",
+    "date_part": "write `extract(year from x)`",
+    "extract epoch": "subtract dates, `day - other_day`, or let the source write the number",
+    "hmac_sha256": "let the source write it: a definition is stored and shown, so it holds no secret. `sha256(x)` needs none",
+    "unnest": "join by the elements: `on: {id: \"ids[]\"}`",
+    **dict.fromkeys(
+        ("row_number", "rank", "dense_rank", "lag", "lead", "first_value", "last_value", "ntile"),
+        "a product has no windows: use `one` with `order_by`, or `first(x order by y)` of a `many`",
+    ),
+}  # fmt: skip
+"""Functions of PostgreSQL that no product has, with the way to say the same."""
 _KEYWORDS: Final = {"and", "case", "in", "like", "not", "or"}
 _VOLATILE: Final = frozenset([
     "now", "current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "clock_timestamp", "timeofday",
@@ -432,6 +444,8 @@ class _Reader:
             what = f"`{name}` takes {'two arguments' if count > 1 else 'one argument'}, not {len(args)}"
             form = f"`{forms[name]}`" if name in forms else f"`{name}(...)` around one expression"
             raise WrongDefinition(what, f"write {form}")
+        call = self._of_group(call)
+        args = call.args
         over, rows = self._aggregated_rows(call)
         if not over and not self.may_aggregate:
             if not rows:  # a wrong name in the argument gives a better error than the one below
@@ -441,9 +455,9 @@ class _Reader:
                     if (meant := find_many(wrong.column, self.scope)) is None:
                         raise
                     raise WrongDefinition(wrong.what, f"name the `many` too: `{name}({meant})`") from None
-            cure = (
-                f"name a joined `many` in it, e.g. `{name}(stars.column)`, or use it in `fields` or `value` of a `many`"
-            )
+            second = ", ', '" if name == "string_agg" else ", stars.value" if count > 1 else ""
+            example = f"`{name}(stars.column{second})`"
+            cure = f"name a joined `many` in it, e.g. {example}, or use it in `fields` or `value` of a `many`"
             raise WrongDefinition(f"`{name}` has no rows to aggregate here", cure)
         inner = replace(self, over=over, may_aggregate=False)
         value = inner.value_of_rows() if rows and over and (name != "count" or call.distinct) else None
@@ -495,6 +509,25 @@ class _Reader:
                 for by, down, nulls_first in order
             ),
         }
+
+    def _of_group(self, call: ParsedCall) -> ParsedCall:
+        """The aggregate over the rows of the group, where it names no `many` of the level of a group."""
+        rows = self.scope.rows
+        if not rows or self.over or any(self._path_to_many(parts) for parts in _names_of(call)):
+            return call
+
+        def named(parsed: ParsedExpression) -> ParsedExpression:
+            if isinstance(parsed, ParsedName):
+                return parsed if parsed.parts[0] in self.scope.joins else ParsedName((rows, *parsed.parts))
+            if isinstance(parsed, ParsedCall):
+                order = tuple((named(by), down, nulls_first) for by, down, nulls_first in parsed.order)
+                where = None if parsed.where is None else named(parsed.where)
+                return replace(parsed, args=tuple(map(named, parsed.args)), order=order, where=where)
+            return parsed
+
+        made = named(call)
+        assert isinstance(made, ParsedCall)
+        return made
 
     def _aggregated_rows(self, call: ParsedCall) -> tuple[Path, bool]:
         """The path of joins to the rows that the call names (empty: the level's own rows), and whether its argument names the
@@ -693,7 +726,9 @@ def _unknown_function(name: str) -> WrongDefinition:
     known = sorted(
         n for n in {*OVERLOADS, *AGGREGATES, *_ALIASES, *_BUILDERS, "date_trunc"} - _KEYWORDS if n.isidentifier()
     )
-    cure = f"did you mean '{_ALSO_CALLED[name]}'?" if name in _ALSO_CALLED else suggest(name, known)
+    cure = (
+        f"did you mean '{_ALSO_CALLED[name]}'?" if name in _ALSO_CALLED else _INSTEAD.get(name) or suggest(name, known)
+    )
     return WrongDefinition(f"there is no function `{name}`", cure)
 
 

@@ -23,14 +23,16 @@ PARENT = "parent"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameScope:
     """The names that expressions of one level can use: the columns of its entity, its joins, and the columns of the levels
-    `above`. A join with problems has None. `many`: the level has many rows, so aggregates can read them. `level`: of a recursive
-    join, else 0. `reads`: collects the computed columns that the product reads, each with its entity."""
+    `above`. A join with problems has None. `many`: the level has many rows, so aggregates can read them. `rows`: at the root,
+    the join that finds the rows of a group, which aggregates read that name no `many`. `level`: of a recursive join, else 0.
+    `reads`: collects the computed columns that the product reads, each with its entity."""
 
     entities: Mapping[str, Entity | None]
     entity: str
     joins: Mapping[str, Join | None] = field(default_factory=dict)
     above: "NameScope | None" = None
     many: bool = False
+    rows: str = ""
     level: int = 0
     reads: set[tuple[str, str]] = field(default_factory=set)
 
@@ -210,6 +212,8 @@ def _follow_join(name: str, path: Path, scope: NameScope) -> NameScope:
         what = f"`{name}` in `{dotted}` is not a join of this level"
         if name in scope.names:
             what = f"`{name}` in `{dotted}` is a column, not a join"
+            if (declared := scope.type_of(name)) is not None and declared.name == "json" and not declared.array:
+                raise WrongDefinition(what, f"write `{name} ->> '{path[-1]}'` for its text, `->` for json")
         raise WrongDefinition(what, suggest(name, scope.joins))
     join = scope.joins[name]
     if join is None:

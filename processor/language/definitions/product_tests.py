@@ -24,7 +24,7 @@ from processor.language.definitions.problems import Problems, suggest
 from processor.language.definitions.shape import PAUSE, TEST, as_map, as_text, check_keys, describe_node, read_duration
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode, read_yaml
 from processor.language.product.document import read_root_key
-from processor.language.product.product import Definitions, Product
+from processor.language.product.product import Definitions, Product, root_entity
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.envelopes.kinds import row_value
@@ -184,7 +184,7 @@ class _Reader:
         return ()
 
     def _expected(self, body: Map, word: str, product: Product) -> Iterator[ExpectedDocument]:
-        root = self._definitions.entities[product.root]
+        root = root_entity(product, self._definitions.entities)
         documents = as_map(body.get(word), f"`{word}`", _EXPECT, self._problems)
         for text, (key, node) in documents.entries.items() if documents else ():
             try:

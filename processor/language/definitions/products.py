@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Final, get_args
 
 from processor.language.definitions.entities import read_column, read_compare, with_computed
-from processor.language.definitions.joins import check_members, read_joins, read_selection, read_where
+from processor.language.definitions.groups import read_group, scope_of_group
+from processor.language.definitions.joins import read_joins
 from processor.language.definitions.names import NameScope
 from processor.language.definitions.problems import Problems, suggest
+from processor.language.definitions.selections import check_members, read_selection, read_where
 from processor.language.definitions.shape import (
     PRODUCT,
     PUBLISH,
@@ -27,6 +29,7 @@ from processor.language.product.product import (
     Compares,
     DocumentFormat,
     Gate,
+    GroupColumn,
     Product,
     compared_by_entity,
 )
@@ -65,11 +68,19 @@ def read_product(
         from processor.language.definitions.sql import read_sql  # few products need it: `check` starts sooner
 
         body = read_sql(body, entities, problems)
-    entity = _read_root(body, entities, problems) if body else None
-    if body is None or entity is None:
-        return heading, None
-    scope = NameScope(entities=entities, entity=entity)
-    reads = scope.reads
+    reads: set[tuple[str, str]] = set()
+    by: tuple[GroupColumn, ...] = ()
+    if body and isinstance(groups := body.get("root"), Map):
+        grouped = read_group(groups, body, entities, reads, problems)
+        if grouped is None:
+            return heading, None
+        entity, by, body = grouped.group.rows, grouped.by, grouped.body
+        scope = scope_of_group(grouped.group, entities, reads)
+    else:
+        named = _read_root(body, entities, problems) if body else None
+        if body is None or named is None:
+            return heading, None
+        entity, scope = named, NameScope(entities=entities, entity=named, reads=reads)
     joins = read_joins(body, scope, problems)
     scope = replace(scope, joins=joins)
     selection = read_selection(body, scope, problems)
@@ -89,6 +100,7 @@ def read_product(
         where=where,
         format=document_format,
         gate=gate,
+        by=by,
     )
     product = replace(product, compare=_compares(product, entities), computed=_computed(reads, entities))
     if gate.whole:

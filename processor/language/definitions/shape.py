@@ -240,9 +240,21 @@ PUBLISH: Final[Members] = {
         DURATION_TEXT,
     ),
 }
+GROUP: Final[Members] = {
+    "group": Word("The entity whose rows make groups.", TEXT),
+    "by": Word(
+        "The columns of a group, a list, or a mapping `name: column or expression`: one document for each of their values.",
+        {"anyOf": [{**_COLUMNS, "minItems": 1, "uniqueItems": True}, _map_of(TEXT)]},
+    ),
+    "where": Word("Which rows count. Default: all of them.", EXPRESSION),
+    "join": Word("Joins of the rows, for `where` and for aggregates.", _JOINS),
+}
 PRODUCT: Final[Members] = {
     "product": Word("The name of the product.", NAME_TEXT),
-    "root": Word("The entity at the top: one document for each of its rows.", TEXT),
+    "root": Word(
+        "The entity at the top: one document for each of its rows, or with `{group: entity, by: [column]}` one for each value.",
+        {"anyOf": [TEXT, mapping(GROUP, "group", "by")]},
+    ),
     "topic": Word("The Kafka topic of the documents. Default: the name of the product.", TOPIC_TEXT),
     "format": Word(
         "The form of the documents in the topic. Default: json.", _one_of(get_args(DocumentFormat), default="json")
@@ -421,11 +433,19 @@ def as_topic(node: YamlNode, problems: Problems, key: str = "topic") -> str | No
     return None
 
 
+ELSEWHERE: Final = {
+    "group_by": "write `root: {group: entity, by: [column]}` for a document of each group",
+    "having": "write `where` of the product, over aggregates: `count(*) > 1`",
+    "recursive": "write it in a join of a table to itself: `{many: node, on: {parent_id: id}, recursive: 8}`",
+}
+"""What to write in place of words that other tools have."""
+
+
 def check_keys(node: Map, subject: str, known: Collection[str], problems: Problems) -> None:
     """Adds a problem for each unknown key of the mapping."""
     for name, (key, _) in node.entries.items():
         if name not in known:
-            problems.add(key, f"{subject} has no key `{name}`", suggest(name, known))
+            problems.add(key, f"{subject} has no key `{name}`", ELSEWHERE.get(name) or suggest(name, known))
 
 
 def _mismatch(subject: str, node: YamlNode, expected: str) -> str:

@@ -173,7 +173,15 @@ class ExpressionConverter:
                 return self._apply("array", *node.expressions)
             case exp.Extract():
                 return self._apply(f"extract {str(node.this).lower()}", node.expression)
-        raise WrongDefinition(f"an expression cannot have `{self._sql_text(node)}`", PLAIN_SQL)
+        cures = {
+            exp.Interval: "compare with a moment, `at >= '2026-01-01'`: no document changes with time alone",
+            exp.Window: "number and total rows by a join: `first(x order by y)`, or `one` with `order_by`, or `sum` of a `many`",
+            exp.Subquery: "join its table with `join`, and name its columns",
+            exp.AtTimeZone: "times are in UTC: cast them, `at::date`, or let the source write the local time",
+            exp.Bracket: "write `data ->> 'name'` for a member of json; an array has no elements by their numbers",
+        }
+        cure = next((cure for kind, cure in cures.items() if isinstance(node, kind)), PLAIN_SQL)
+        raise WrongDefinition(f"an expression cannot have `{self._sql_text(node)}`", cure)
 
     def _call(self, node: Any) -> ParsedCall:
         """A call of a function, or of an aggregate: `string_agg(distinct x, ', ' order by x)`."""

@@ -244,14 +244,17 @@ class TablesReader:
                 and set(one.entity.key) <= {name for at, name in columns if at is one}
             ]
             if not keyed:
-                what = f"GROUP BY does not name the key of a table, as `{first.alias}.{', '.join(first.entity.key)}`"
-                raise self._error(group, what, "group by the key of the table whose rows have a document each")
+                return self._group_root(tree, tables)
             return first if first in keyed else keyed[0]
         if first.shown is not None:
             raise self._error(
                 tree.args["from_"].this, "the query begins with a subquery", "begin with the root: `from entity`"
             )
         return first
+
+    def _group_root(self, tree: Any, tables: Sequence[tuple[Source, list[Any], bool]]) -> Source:
+        """The root of a query that is grouped by columns which are no key."""
+        raise NotImplementedError
 
     def _check_group(self, group: Any, root: Source) -> None:
         for node in group.expressions:

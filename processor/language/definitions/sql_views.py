@@ -20,11 +20,11 @@ from typing import Any, Final
 
 from processor.language.definitions.names import write_path
 from processor.language.definitions.problems import suggest
+from processor.language.definitions.sql_groups import GroupReader
 from processor.language.definitions.sql_tables import (
     Path,
     Scope,
     Source,
-    TablesReader,
     conjuncts,
     is_aggregate,
     joined,
@@ -57,29 +57,35 @@ def is_view(tree: Any, exp: Any) -> bool:
     )
 
 
-class ViewReader(TablesReader):
+class ViewReader(GroupReader):
     """Reads one query."""
 
     def entries(self) -> dict[str, Any]:
         """The root, its joins, condition and members, as values of a product file."""
         exp, tree = self._exp, self._tree
+        self._distinct_groups(tree)
         self._refuse(tree, ("limit", "offset", "distinct", "locks", "windows", "qualify", "sort", "cluster"))
         for cte in tree.args["with_"].expressions if tree.args.get("with_") else ():
             if tree.args["with_"].args.get("recursive"):
-                raise self._error(
-                    cte, "a product given as SQL cannot have WITH RECURSIVE", "write the product as a tree"
-                )
+                cure = "write the product as a tree, with a `recursive` join of the table to itself"
+                raise self._error(cte, "a product given as SQL cannot have WITH RECURSIVE", cure)
             self._ctes[cte.alias] = cte.this
         tables = list(self._tables(tree))
         root = self._root(tree, tables)
         self._names |= set(root.entity.columns)
         self._scope.sources[root.alias] = (root, ())
-        wheres = [*where_of(tree, exp), *(condition for one, on, _ in tables if one is root for condition in on)]
-        wheres = self._placed(root, [one for one in tables if one[0] is not root], wheres, self._scope)
+        tops = (root, self.rows)
+        wheres = [*where_of(tree, exp), *(condition for one, on, _ in tables if one in tops for condition in on)]
+        wheres = self._placed(root, [one for one in tables if one[0] not in tops], wheres, self._scope)
         grouped = tree.args.get("group")
         if grouped:
             self._check_group(grouped, root)
         wheres = [one for one in wheres if not self._pushed(one)]
+        if self.rows is not None and wheres:
+            what = f"`{text_of(wheres[0])}` in WHERE is not over one table alone, and chooses rows of the groups"
+            raise self._error(
+                wheres[0], what, "write the product as a tree: `root: {group: entity, by: [...], where: ...}`"
+            )
         self._check_lists(wheres, grouped=bool(grouped))
         wheres += list(conjuncts(tree.args["having"].this, exp)) if tree.args.get("having") else []
         lists = self._lists()
@@ -91,13 +97,20 @@ class ViewReader(TablesReader):
                     raise self._error(term, f"the query selects two columns `{name}`", "rename one of them: `as ...`")
                 fields[name] = text
         conditions = [self._condition(one) for one in wheres]
-        joins = {one.name: self._join(one) for one in self._joins}
+        joins = {one.name: self._join(one) for one in self._joins if one is not self.rows}
         return {
-            "root": root.entity.name,
+            "root": root.entity.name if self.rows is None else self._group(self.rows),
             **({"where": joined(conditions)} if conditions else {}),
             **({"join": joins} if joins else {}),
             "fields": fields,
         }
+
+    def _group(self, rows: Source) -> dict[str, Any]:
+        """The root of groups, with what the query says of their rows."""
+        made = self._join(rows)
+        plain = all(name == text for name, text in self.by.items())
+        by = list(self.by) if plain else self.by
+        return {"group": rows.entity.name, "by": by} | {word: made[word] for word in ("where", "join") if word in made}
 
     # Expressions
 
@@ -142,7 +155,7 @@ class ViewReader(TablesReader):
         select.set(
             "where", self._exp.Where(this=self._exp.And(this=where.this, expression=equality) if where else equality)
         )
-        return f"count({self._subquery(select, node).name}) > 0"
+        return self._found(self._subquery(select, node))
 
     def _only_term(self, select: Any, node: Any) -> Any:
         if not isinstance(select, self._exp.Select) or len(select.expressions) != 1:
@@ -162,6 +175,12 @@ class ViewReader(TablesReader):
         source.name = self._unique("_".join(("sub", source.entity.name)))
         self._joins.append(source)
         return source
+
+    def _found(self, source: Source) -> str:
+        """The condition that a join of a subquery finds a row."""
+        if source.grouped or source.many:
+            return f"count({write_path(Column(name=source.name))}) > 0"
+        return f"{write_path(Column(name=source.entity.key[0], path=(source.name,)))} is not null"
 
     def _existing(self, node: Any) -> Source:
         """The join of the subquery of EXISTS."""
@@ -200,8 +219,11 @@ class ViewReader(TablesReader):
 
         def change(one: Any) -> Any:
             match one:
+                case exp.Window():
+                    cure = "join its first row, `row_number() = 1` in a subquery, or aggregate in a subquery"
+                    raise self._error(one, f"`{text_of(one)}` is a window", cure)
                 case exp.Exists():
-                    return named(f"(count({write_path(Column(name=self._existing(one).name))}) > 0)")
+                    return named(f"({self._found(self._existing(one))})")
                 case exp.Subquery() if isinstance(one.this, exp.Select):
                     return named(self._scalar(one.this, one))
                 case exp.Anonymous() if str(one.this).lower() == "array" and isinstance(
@@ -444,6 +466,8 @@ class ViewReader(TablesReader):
         rows = write_path(Column(name=target.name)) if target is not None else "*"
         star = isinstance(call.expressions[0], exp.Star | exp.Literal)
         alone = len(self._lists()) == 1
+        if self.rows not in (None, target) and target is not None and not target.inner:
+            alone = False  # each row of a group without a row of the list counts
         if star and name == "count":
             sure = target is None or target.inner or self._needs_row(node, target)
             if target is not None and not sure and (isinstance(node, exp.Filter) or not alone):
@@ -483,6 +507,8 @@ class ViewReader(TablesReader):
                     lambda one: (
                         self._column(one, scope, None)
                         if isinstance(one, exp.Column)
+                        else self._distinct(one, scope)
+                        if isinstance(one, exp.Distinct) and len(one.expressions) > 1
                         else self._rewritten(one, scope)
                         if isinstance(one, exp.Subquery | exp.Exists)
                         or (isinstance(one, exp.Anonymous) and str(one.this).lower() in _WHOLE_ROWS)
@@ -492,6 +518,10 @@ class ViewReader(TablesReader):
             )
         finally:
             self._in_aggregate -= 1
+
+    def _distinct(self, node: Any, scope: Scope) -> Any:
+        """`distinct x, ', '`, which sqlglot would write as one value."""
+        return self._exp.Var(this=f"DISTINCT {', '.join(self._inside(part, scope) for part in node.expressions)}")
 
     def _needs_row(self, node: Any, target: Source) -> bool:
         """Whether the filter of an aggregate leaves out the row of nulls of a left join."""

@@ -50,6 +50,7 @@ from processor.language.product.product import (
     gathered_paths,
     lifted,
     members_below,
+    root_entity,
 )
 from processor.values import canonical_json
 from processor.values.canonical_json import dumps
@@ -319,7 +320,7 @@ class Renderer:
     def __post_init__(self) -> None:
         product, shared = self.product, self.shared or SharedLevel()
         compiler = _Compiler(self.entities, self.tally)
-        entity = self.entities[product.root]
+        entity = root_entity(product, self.entities)
         self.level = compiler.level(entity, product.selection, product.joins, self.shape, shared)
         self.where = None if product.where is None else compile_expression(product.where, self.level)
 

@@ -41,6 +41,7 @@ from processor.language.product.product import (
     embeds,
     gathered_paths,
     join_at,
+    root_entity,
 )
 from processor.values.entity import ColumnType, Entity
 
@@ -86,7 +87,7 @@ DocumentType = ValueType | ObjectType | ListType | MapType
 
 def document_type(product: Product, entities: Mapping[str, Entity]) -> DocumentType:
     """The type of a product's documents. The null value of a tombstone is not a document."""
-    root = entities[product.root]
+    root = root_entity(product, entities)
     return _TypeReader(entities).shown(product.selection, _TypedLevel(entity=root, known=root.key, joins=product.joins))
 
 

@@ -8,7 +8,7 @@ change of other columns does not touch the product (rule 8 of docs/architecture.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple, cast
 
 from processor.language.product.expressions.expression import (
     Column,
@@ -19,9 +19,20 @@ from processor.language.product.expressions.expression import (
     node_of,
     references,
 )
-from processor.language.product.join_fields import array_of, type_of, typed_field
+from processor.language.product.join_fields import (
+    array_of,
+    convert,
+    converted_of,
+    folded_field,
+    parse_compared,
+    type_of,
+    typed_field,
+)
 from processor.values.entity import Compare, ComputedColumn, Entity
-from registry.fields import columns_of
+from processor.values.record import Value
+from processor.values.values import canonical_value
+from registry.fields import column_of, columns_of
+from statestore import keys
 
 AT_MOST: Final = 60.0
 """The default of `Gate.at_most`, in seconds: most source transactions end within a few, and a consumer that sees nothing
@@ -202,6 +213,41 @@ def embeds(joins: Sequence[Join]) -> list[tuple[Path, Join]]:
     return found
 
 
+Columns = tuple[str, ...]
+
+
+class GroupColumn(NamedTuple):
+    """A column of a group. `field`: of its rows, which holds the value; `text`: the field as its author wrote it."""
+
+    name: str
+    field: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupEntity(Entity):
+    """The roots of a product whose documents are of groups of rows: a root for each value of `columns`. No table has them: a
+    group is there while `rows` has a row of it. `fields`: column -> the field of the rows that holds its value; `converted`: what
+    has another form in the group than in the row."""
+
+    rows: str
+    fields: Mapping[str, str]
+    converted: Columns
+
+    def field_of_rows(self, field: str) -> str:
+        """The field of the rows that has the value of a field of the group."""
+        held = self.fields[column_of(field)]
+        compared = parse_compared(field)
+        if compared is None:
+            return held
+        return field if held == compared[0] else folded_field(held, cast(Compare, tuple(compared[1].split("+"))))
+
+    def of_row(self, columns: Mapping[str, Value]) -> dict[str, Value]:
+        """The columns of the group of a row with these columns."""
+        found = convert(columns, self.converted)
+        return {name: canonical_value(found.get(field), self.columns[name]) for name, field in self.fields.items()}
+
+
 DocumentFormat = Literal["json", "avro"]
 Compares = Mapping[str, Mapping[str, Compare]]
 """Entity -> column -> how its text compares. A column that is not in it compares as it is."""
@@ -211,7 +257,8 @@ Compares = Mapping[str, Mapping[str, Compare]]
 class Product:
     """The definition of a document. `where`: the condition on root rows that have a document. `format`: of the documents in the
     topic. `gate`: when they go out. `compare`: how the columns that it reads compare; `computed`: the computed columns that it
-    names, by entity. Joins and expressions have both already, and do not ask the entities."""
+    names, by entity. Joins and expressions have both already, and do not ask the entities. `by`: the columns of the groups whose
+    documents they are, instead of single rows of the root entity; the first join then finds the rows of a group."""
 
     name: str
     topic: str
@@ -223,6 +270,17 @@ class Product:
     gate: Gate = OPEN
     compare: Compares = field(default_factory=dict)
     computed: Mapping[str, Mapping[str, ComputedColumn]] = field(default_factory=dict)
+    by: tuple[GroupColumn, ...] = ()
+
+    @property
+    def roots(self) -> str:
+        """What the documents are of: the root entity, or its groups, `sale by item`. Products with equal names share a ledger."""
+        return group_name(self.root, (column.name for column in self.by)) if self.by else self.root
+
+    @property
+    def tree(self) -> str:
+        """The name of the tree that the joins of the product are in. Products of one tree find their roots alike."""
+        return group_name(self.root, (column.field for column in self.by)) if self.by else self.root
 
     @property
     def gated(self) -> bool:
@@ -260,7 +318,42 @@ class Definitions:
     product_notes: Mapping[str, Note] = field(default_factory=dict, compare=False)
 
 
-Columns = tuple[str, ...]
+def group_name(entity: str, columns: Iterable[str]) -> str:
+    """The name of the groups of an entity by these columns. No entity has such a name."""
+    return f"{entity} by {', '.join(keys.field_names((column.replace(',', '%2C'),)) for column in columns)}"
+
+
+def group_entity(rows: Entity, by: Sequence[GroupColumn]) -> GroupEntity:
+    """The groups of an entity's rows."""
+    columns = {name: type_of(field, rows) for name, field, _ in by}
+    return GroupEntity(
+        name=group_name(rows.name, columns),
+        topic=rows.topic,
+        key=tuple(columns),
+        columns=columns,
+        keep="declared",
+        transactions=rows.transactions,
+        rows=rows.name,
+        fields={name: field for name, field, _ in by},
+        converted=converted_of([field for _, field, _ in by], rows),
+    )
+
+
+def root_entity(product: Product, entities: Mapping[str, Entity]) -> Entity:
+    """The entity whose rows are the roots of the product: a table, or the groups of its rows."""
+    rows = entities[product.root]
+    return group_entity(rows, product.by) if product.by else rows
+
+
+def walk_entities(product: Product, entities: Mapping[str, Entity]) -> Iterator[tuple[Entity, Join]]:
+    """Each join with the entity above it, which may be the groups: parents first, in the order of the definition."""
+
+    def below(above: Entity, joins: tuple[Join, ...]) -> Iterator[tuple[Entity, Join]]:
+        for join in joins:
+            yield above, join
+            yield from below(entities[join.entity], join.joins)
+
+    yield from below(root_entity(product, entities), product.joins)
 
 
 def align_columns(join: Join, child: Entity, parent: Entity) -> tuple[Columns, Columns]:
@@ -331,8 +424,10 @@ def _read_columns(product: Product, *, compared: bool = False) -> tuple[Mapping[
 
 def used_by_entity(product: Product) -> Iterator[tuple[str, frozenset[str] | None]]:
     """The columns that the product reads at each level, with the level's entity. None: all columns."""
-    entities = _entities(product)
-    return ((entities[at], columns) for at, columns in used_columns(product).items())
+    entities, used = _entities(product), dict(used_columns(product))
+    if product.by:
+        used[()] = frozenset(chain.from_iterable(columns_of(column.field) for column in product.by))
+    return ((entities[at], columns) for at, columns in used.items())
 
 
 def _entities(product: Product) -> Mapping[Path, str]:

@@ -49,6 +49,7 @@ from processor.language.product.join_fields import array_of, parse_element, read
 from processor.language.product.product import (
     BareValue,
     Fields,
+    GroupEntity,
     Join,
     OrderTerm,
     Product,
@@ -58,6 +59,7 @@ from processor.language.product.product import (
     expressions,
     gathered_paths,
     members_below,
+    root_entity,
 )
 from processor.values.entity import ColumnType, Compare, Entity
 from processor.values.record import Value
@@ -508,7 +510,8 @@ class _QueryWriter:
 
     def query(self, product: Product) -> str:
         read = [*expressions(product.selection), *_optional(product.where)]
-        row, tables = self._from(product.root, product.joins, map(node_of, read), None)
+        entity = root_entity(product, self._entities)
+        row, tables = self._from(entity, product.joins, map(node_of, read), None)
         document = self._value(product.selection, row)
         if isinstance(product.selection, BareValue):
             document = f"coalesce({document}, 'null')"  # a null value is a document
@@ -532,11 +535,12 @@ class _QueryWriter:
         return write_expression(node_of(expression), names)
 
     def _from(
-        self, entity: str, joins: tuple[Join, ...], read: Iterable[ExpressionNode], above: SqlRow | None
+        self, entity: Entity, joins: tuple[Join, ...], read: Iterable[ExpressionNode], above: SqlRow | None
     ) -> tuple[SqlRow, str]:
         """FROM with the level's own row and the `one` joins that expressions name, each after the row that it joins."""
         row = self._row(entity, joins, above)
-        clauses = [f"{table_name(entity, self._schema)} AS {row.alias}"]
+        table = self._groups(entity) if isinstance(entity, GroupEntity) else table_name(entity.name, self._schema)
+        clauses = [f"{table} AS {row.alias}"]
         for path in read_paths(read):
             if not row.reaches(path):
                 continue
@@ -546,15 +550,25 @@ class _QueryWriter:
             clauses.append(f"LEFT JOIN {first} ON true")
         return row, "\n".join(clauses)
 
+    def _groups(self, group: GroupEntity) -> str:
+        """The groups of a table's rows."""
+        row = self._row(self._entities[group.rows], (), None)
+        values = {name: _column_or_expression(row, field) for name, field in group.fields.items()}
+        selected = ", ".join(f"{value} AS {quote(sql_name(name))}" for name, value in values.items())
+        present = " AND ".join(f"{value} IS NOT NULL" for value in values.values())
+        places = ", ".join(map(str, range(1, len(values) + 1)))
+        table = table_name(group.rows, self._schema)
+        return subquery(f"SELECT {selected}\nFROM {table} AS {row.alias}\nWHERE {present}\nGROUP BY {places}")
+
     def _first(self, join: Join, above: SqlRow) -> tuple[SqlRow, str]:
         """The row of a `one` join, as a table of FROM."""
         first = self._matching(join, above, ())
         rows = f"SELECT {first.row.alias}.*\n{first.text}\nORDER BY {first.order}\nLIMIT 1"
-        row = replace(self._row(join.entity, join.joins, above), optional=True)
+        row = replace(self._row(self._entities[join.entity], join.joins, above), optional=True)
         return row, f"LATERAL (\n{indent(rows, '  ')}\n) AS {row.alias}"
 
-    def _row(self, entity: str, joins: tuple[Join, ...], above: SqlRow | None) -> SqlRow:
-        return SqlRow(alias=f"t{next(self._numbers)}", entity=self._entities[entity], joins=joins, above=above)
+    def _row(self, entity: Entity, joins: tuple[Join, ...], above: SqlRow | None) -> SqlRow:
+        return SqlRow(alias=f"t{next(self._numbers)}", entity=entity, joins=joins, above=above)
 
     def _matching(self, join: Join, above: SqlRow, selected: Iterable[ExpressionNode], elements: str = "") -> _Rows:
         """The rows that a join finds for one row above. `selected`: the nodes that the caller evaluates at them. A list join
@@ -563,7 +577,7 @@ class _QueryWriter:
             *selected,
             *map(node_of, (*_optional(join.where), *_optional(join.key), *(t.by for t in join.order_by))),
         ]
-        row, tables = self._from(join.entity, join.joins, read, above)
+        row, tables = self._from(self._entities[join.entity], join.joins, read, above)
         order = [*self._terms(join.order_by, row), *_key_order(row)]
         if join.listed and not elements:
             elements = f"e{next(self._numbers)}"
@@ -668,7 +682,7 @@ class _QueryWriter:
         rows = self._matching(join, above, map(node_of, expressions(join.selection)), elements)
         value = self._value(join.selection, rows.row)
         found = subquery(f"SELECT {value} AS v,\n  row_number() OVER (ORDER BY {rows.order}) AS n\n{rows.text}")
-        nothing = replace(self._row(join.entity, join.joins, above), optional=True)
+        nothing = replace(self._row(self._entities[join.entity], join.joins, above), optional=True)
         absent = self._absent(join, above, elements, nothing)
         shown = bool(embeds(join.joins))
         no_row = f"\nLEFT JOIN {table_name(join.entity, self._schema)} AS {nothing.alias} ON false" if shown else ""
@@ -732,7 +746,7 @@ class _QueryWriter:
         aggregate always runs over exactly them."""
         wanted, join = list(dict.fromkeys(wanted)), above.join(path)
         if join.gathers:
-            row = self._row(join.entity, join.joins, above)
+            row = self._row(self._entities[join.entity], join.joins, above)
             selected = self._numbered(path, above, _aggregate_nodes, self._aggregate_columns)
         else:
             rows = self._at(path, above, [node for a in wanted for node in a.read])

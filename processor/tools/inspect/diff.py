@@ -36,11 +36,12 @@ from processor.language.product.document import GONE, CompiledLevel, Match, Rend
 from processor.language.product.expressions.expression import Scope
 from processor.language.product.product import Join, Product, WholeRow
 from processor.tools.inspect.prices import Prices
+from processor.tools.inspect.rows import roots_in
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.record import Value
 from registry.model import EdgePath, KeyPath, PlannedPath, SlotPath, Snapshot, reads
-from statestore.items import DELETED, key_of_item, slot_name
+from statestore.items import key_of_item, slot_name
 from statestore.keys import Key
 from statestore.memory import READ_BYTES
 from statestore.store import Query, Store
@@ -329,7 +330,7 @@ class DocumentMaker:
         found = yield from with_unfilled(step, self.side.unfilled)
         if found is None:
             return MadeDocument("", None, units=sum(units))
-        key = root_message_key(plan.entities[self.product.product.root].entity, found.columns)
+        key = root_message_key(plan.root_entity(self.product), found.columns)
         try:
             document = self._renderer.document(found)
             value = None if document is GONE else self._encode(document)
@@ -452,7 +453,7 @@ class DefinitionDiff:
         new, old = self.planned.plan.products[name], self.live.plan.products.get(name)
         if old is not None and old.retracted:
             old = None
-        roots = self._roots(new.product.root)
+        roots = self._roots(new)
         drawn = roots if self.sample is None or self.sample >= len(roots) else self.random.sample(roots, self.sample)
         self.progress(f"comparing {len(drawn):,} of {len(roots):,} documents of {name}")
         after = DocumentMaker(self.planned, new, counts=True)
@@ -500,13 +501,13 @@ class DefinitionDiff:
             else:
                 yield chunk, self.live.runner.run(map(before.document, chunk)), self.planned.runner.run(steps)
 
-    def _roots(self, entity: str) -> list[str]:
-        """The encoded keys of the root rows of both sides."""
+    def _roots(self, product: ProductPlan) -> list[str]:
+        """The encoded keys of the root rows, or of the groups, of both sides."""
+        entity = product.product.root
         found: dict[str, None] = {}
         sides = (self.planned,) if self.live.runner is self.planned.runner else (self.live, self.planned)
         for side in (one for one in sides if entity in one.plan.entities):
-            for partition in side.plan.entities[entity].partitions():
-                found |= dict.fromkeys(key.sk for key in side.runner.store.walk(partition, DELETED))
+            found |= dict.fromkeys(roots_in(side.runner.store, side.plan, product))
         return list(found)
 
     def _tombstones(self, old: ProductPlan | None, new: ProductPlan, roots: Sequence[str]) -> int:

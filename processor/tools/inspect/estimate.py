@@ -41,6 +41,7 @@ from registry.model import (
     EntityStatistics,
     JoinSpec,
     JoinStatistics,
+    KeyPath,
     PlannedPath,
     SlotPath,
     Statistics,
@@ -133,10 +134,12 @@ def _sides(
 ) -> Iterator[_Side]:
     sides = list(node.sides())
     directions: tuple[Direction, ...] = ("down", "up")
-    keys_of = (node.child_keys, node.parent_keys)
+    keys_of = (node.child_keys, node.stored_keys)
     for direction, (asked, access, _), (asker, *_), of, by in zip(
         directions, sides, reversed(sides), keys_of, reversed(keys_of), strict=True
     ):
+        if direction == "up" and node.above_columns and isinstance(access, KeyPath):
+            continue  # a row is in one group
         alone = replace(access, pinned=True) if isinstance(access, SlotPath) else access
         answering = [_key_requests(plan, asked, alone, of(row)) for row in rows[asked]]
         asking = [_key_requests(plan, asked, alone, by(row)) for row in rows[asker]]
@@ -202,6 +205,10 @@ class StatisticsIndex:
     def rows(self, entity: str) -> float:
         """The rows of an entity; infinite without statistics, or without rows."""
         return (self.entities[entity].rows if entity in self.entities else 0) or inf
+
+    def roots(self, entity: str, rows: JoinPlan | None) -> float:
+        """The roots of an entity: its rows, or its groups, whose rows the join `rows` finds."""
+        return self.rows(entity) / (1.0 if rows is None else max(1.0, self.mean(rows, "down")))
 
     def mean(self, node: JoinPlan, direction: Direction) -> float:
         """The mean rows that a join finds; 1 without statistics."""
@@ -275,12 +282,12 @@ class _Fan:
 def _fan(tree: RootTree, index: StatisticsIndex) -> _Fan:
     above: list[float] = []
     below: list[float] = []
-    roots = index.rows(tree.root)
+    roots = index.roots(tree.root, tree.nodes[0].join if tree.group else None)
     reads: list[tuple[Collection[str], _Reads]] = []
     for place in tree.nodes:
         node = place.join
         asked, up = (1.0, 1.0) if node.parent is None else (below[node.parent], above[node.parent])
-        mean = index.mean(node, "up")
+        mean = 1.0 if tree.group and node.parent is None and isinstance(node.up, KeyPath) else index.mean(node, "up")
         above.append(mean if node.parent is None else min(roots, mean * up))
         below.append(asked * index.mean(node, "down"))
         name = node.join.entity
@@ -335,12 +342,12 @@ def _touched(
             routes[route] = (1.0 if place is None else fans[root].above[place], times)
     for name, routes in found.items():
         product = plan.products[name]
-        roots = statistics.rows(product.product.root)
+        roots = statistics.roots(product.product.root, product.nodes[0] if product.group else None)
         yield _Touched(
             product=product,
             documents=min(roots, sum(above * times for above, times in routes.values())),
             once=max(times for _, times in routes.values()),
-            bare=(event.new or event.row is None) and product.product.root == event.entity,
+            bare=(event.new or event.row is None) and product.product.root == event.entity and product.group is None,
         )
 
 
@@ -359,13 +366,13 @@ def _estimate(
 ) -> Estimate:
     """The estimate of one event. `larger`: the write units of further kilobytes. Products of one root share its reads,
     and those of one group its ledger item."""
-    items, roots = _most(touched, lambda p: group_partition(p.ledger)), _most(touched, lambda p: p.product.root)
+    items, roots = _most(touched, lambda p: group_partition(p.ledger)), _most(touched, lambda p: p.product.tree)
     once = sum(count for _, count in roots.values())
     reads = float(cost.batch_read_units) * (sum(many for many, _ in roots.values()) / once if once else 1)
     further = sum(many for many, _ in items.values()) - min(cost.documents, sum(count for _, count in items.values()))
     joined: dict[str, set[str]] = {root: set() for root in roots}
     for one in touched:
-        joined[one.product.product.root] |= set() if one.bare else {one.product.product.name}
+        joined[one.product.product.tree] |= set() if one.bare else {one.product.product.name}
     return Estimate(
         entity=cost.entity,
         event=cost.event,

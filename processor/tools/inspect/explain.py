@@ -30,7 +30,7 @@ from processor.language.product.expressions.expression import (
     node_of,
     references,
 )
-from processor.language.product.join_fields import convert, converted_of
+from processor.language.product.join_fields import convert
 from processor.language.product.product import OPEN, Columns
 from processor.text import first_of
 from processor.tools.inspect.rows import EmptyColumn, FormerTopics, Origin, absence_text, empty_columns, origin_of
@@ -79,8 +79,9 @@ class ExplainedJoin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedProduct:
-    """A product. `used`: the root's columns whose change rebuilds the document, None for all of them; `publish`: the gate of its
-    documents, None without one; `requests`: the number of requests for one document if every join finds one row."""
+    """A product. `group`: what makes the groups whose documents they are, empty for those of rows; `used`: the root's columns
+    whose change rebuilds the document, None for all of them; `publish`: the gate of its documents, None without one; `requests`:
+    the number of requests for one document if every join finds one row."""
 
     product: str
     version: int
@@ -88,6 +89,7 @@ class ExplainedProduct:
     root: str
     where: str | None
     key: tuple[str, ...]
+    group: tuple[str, ...]
     used: tuple[str, ...] | None
     publish: dict[str, str] | None
     requests: dict[str, int]
@@ -96,15 +98,18 @@ class ExplainedProduct:
 
 def explain(plan: Plan, product: ProductPlan) -> ExplainedProduct:
     """The access paths of a product."""
-    root = plan.entities[product.product.root]
+    root = plan.root_entity(product)
     return ExplainedProduct(
         product=product.product.name,
         version=product.version,
         topic=product.product.topic,
-        root=root.name,
+        root=product.product.root,
         where=None if product.product.where is None else write_expression(product.product.where),
-        key=root.entity.key,
-        used=None if product.used is None else tuple(sorted({*product.used, *root.entity.key})),
+        key=root.key,
+        group=tuple(column.text for column in product.product.by),
+        used=None
+        if product.used is None
+        else tuple(sorted(product.used if product.group else {*product.used, *root.key})),
         publish=None if product.gate == OPEN else describe_gate(product.gate),
         requests=dict(_requests(product)),
         joins=_joins(plan, product, product.top),
@@ -143,7 +148,8 @@ def _join_lines(join: ExplainedJoin, margin: str) -> Iterator[str]:
 
 
 def _root_text(explained: ExplainedProduct) -> str:
-    return f"a document for each {explained.root}{_where_text(explained.where)}, by {'#'.join(explained.key)}"
+    root = f"group of {explained.root} by {', '.join(explained.group)}" if explained.group else explained.root
+    return f"a document for each {root}{_where_text(explained.where)}, by {'#'.join(explained.key)}"
 
 
 def _where_text(where: str | None) -> str:
@@ -171,7 +177,7 @@ def _joins(plan: Plan, product: ProductPlan, level: Sequence[int]) -> tuple[Expl
             where=None if node.join.where is None else write_expression(node.join.where),
             required=node.join.required,
             down=_access_path(plan, node.join.entity, node.down, node.above, node.parent_columns),
-            up=_path_up(plan, node),
+            up=_path_up(plan, product, node),
             together=tuple(n.join.name for n in nodes if n is not node and _request_key(n) == _request_key(node)),
             below=_joins(plan, product, [i for i in node.below if product.nodes[i].join.level < 2]),
             shared_with=shared,
@@ -185,13 +191,13 @@ def _joins(plan: Plan, product: ProductPlan, level: Sequence[int]) -> tuple[Expl
 def _users(plan: Plan, product: ProductPlan, index: int) -> tuple[str, ...]:
     """The other products that use the node of the merged tree that a product's own node became."""
     name = product.product.name
-    users = plan.trees[product.product.root].node_of(name, index).users
+    users = plan.trees[product.product.tree].node_of(name, index).users
     return tuple(sorted(users.keys() - {name}))
 
 
-def _path_up(plan: Plan, node: JoinPlan) -> AccessPath:
+def _path_up(plan: Plan, product: ProductPlan, node: JoinPlan) -> AccessPath:
     if node.parent is None and isinstance(node.up, KeyPath):
-        return AccessPath(request="", by=f"the key of the {node.above} is known")
+        return AccessPath(request="", by=f"the key of the {'group' if product.group else node.above} is known")
     return _access_path(plan, node.above, node.up, node.join.entity, node.child_columns)
 
 
@@ -226,7 +232,7 @@ def _request_key(node: JoinPlan) -> tuple[object, ...]:
 
 def _requests(product: ProductPlan) -> Counter[str]:
     """The requests of `processor.engine.protocol.assemble` if every join finds one row: level by level, equal requests once."""
-    found: Counter[str] = Counter(BatchGetItem=1)
+    found: Counter[str] = Counter(BatchGetItem=0 if product.group else 1)
     level: list[Sequence[int]] = [product.top]
     while any(level):
         distinct = {(n, _request_key(product.nodes[i])) for n, siblings in enumerate(level) for i in siblings}
@@ -244,9 +250,10 @@ _CODES: Final = str.maketrans(
 
 def mermaid_lines(plan: Plan, product: ProductPlan) -> Iterator[str]:
     """The diagram: a box for the document and for each joined entity, an arrow for each join with its columns."""
-    root = plan.entities[product.product.root]
+    root = plan.root_entity(product)
     yield "flowchart LR"
-    heading = _label(product.product.name, f"a document for each {root.name}, by {', '.join(root.entity.key)}")
+    each = f"group of {product.product.root}" if product.group else root.name
+    heading = _label(product.product.name, f"a document for each {each}, by {', '.join(root.key)}")
     yield f"    root[{heading}]"
     yield from _below(product, "root", product.top)
 
@@ -322,12 +329,12 @@ Items = Mapping[Key, Item | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRow:
-    """A row that a join found, or the root. `key`: as the table encodes it; `left_out`: why the document does not show it, else
-    empty; `empty`: the columns that the product reads and that have no value."""
+    """A row that a join found, or the root. `key`: as the table encodes it; `origin`: None for a group; `left_out`: why the
+    document does not show it, else empty; `empty`: the columns that the product reads and that have no value."""
 
     entity: str
     key: str
-    origin: Origin
+    origin: Origin | None
     left_out: str
     empty: tuple[EmptyColumn, ...]
     joins: tuple["AnsweredJoin", ...]
@@ -358,7 +365,7 @@ class Lineage:
 
     def origins(self) -> Iterator[Origin]:
         """The records of the rows, from the root down."""
-        return (row.origin for row in self.rows())
+        return (row.origin for row in self.rows() if row.origin is not None)
 
     def rows(self) -> Iterator[SourceRow]:
         """The rows, from the root down."""
@@ -370,19 +377,25 @@ class Lineage:
 
 def lineage(plan: Plan, product: ProductPlan, root: str, topics: FormerTopics) -> Step[Lineage]:
     """The lineage of the document whose root has the encoded key `root`."""
-    entity = plan.entities[product.product.root]
-    key = entity.key(root)
+    entity, group = plan.entities[product.product.root], product.group
+    key: Key | Lookup = plan.request(entity.name, product.nodes[0].down, root) if group else entity.key(root)
     top = yield from assemble(plan, product, root)
     if top is None:
-        item, erased = yield (key, erasure_key(entity.name, root))
-        return Lineage(request=_request_text(key), reason=_why_absent(item, erased, entity, root, topics), root=None)
+        if isinstance(key, Lookup):
+            reason = f"no row of {entity.name} is in this group"
+        else:
+            item, erased = yield (key, erasure_key(entity.name, root))
+            reason = _why_absent(item, erased, entity, root, topics)
+        return Lineage(request=_request_text(key), reason=reason, root=None)
     entities = plan.declared_entities
     renderer = Renderer(product=product.product, entities=entities, tally=Counter())
-    asked = list(dict.fromkeys([key, *_keys_below(plan, product, top, product.top)]))
+    own = [key] if isinstance(key, Key) else []
+    asked = list(dict.fromkeys([*own, *_keys_below(plan, product, top, product.top)]))
     answers = yield tuple(asked)
     tracer = _Tracer(plan, product, topics, dict(zip(asked, answers, strict=True)))
     refused = why_left_out(renderer.level, renderer.where, product.product.where, (top, None))
-    row = tracer.row(_Place(entity, product.used, renderer.level, product.top), (top, None), refused)
+    place = _Place(entity, product.used, renderer.level, product.top)
+    row = tracer.group(group.name, root, place, top, refused) if group else tracer.row(place, (top, None), refused)
     reason = "the product is being removed: the job replaces each document by a tombstone" if product.retracted else ""
     return Lineage(request=_request_text(key), reason=reason or _why_no_document(row, refused), root=row)
 
@@ -390,7 +403,9 @@ def lineage(plan: Plan, product: ProductPlan, root: str, topics: FormerTopics) -
 def _why_no_document(row: SourceRow | None, refused: str) -> str:
     if row is None:
         return "a change deleted the row of the root a moment ago"
-    return f"the row of the root is stored, but {refused}" if refused else ""
+    return (
+        f"{'the row of the root' if row.origin else 'a row of the group'} is stored, but {refused}" if refused else ""
+    )
 
 
 def _why_absent(item: Item | None, erased: Item | None, entity: EntityPlan, root: str, topics: FormerTopics) -> str:
@@ -446,6 +461,12 @@ class _Tracer:
             joins=tuple(self._join(self.product.nodes[index], place.level, scope) for index in place.nodes),
         )
 
+    def group(self, name: str, key: str, place: _Place, top: Match, left_out: str) -> SourceRow:
+        """The group of a document, which no record made."""
+        self.places.update(place.level.flat_places((top, None)))
+        joins = tuple(self._join(self.product.nodes[index], place.level, (top, None)) for index in place.nodes)
+        return SourceRow(entity=name, key=key, origin=None, left_out=left_out, empty=(), joins=joins)
+
     def _join(self, node: JoinPlan, above: CompiledLevel, scope: Scope) -> AnsweredJoin:
         join, match = node.join, scope[0]
         requests = [self.plan.request(join.entity, node.down, key) for key in _asked_keys(node, match)]
@@ -475,7 +496,7 @@ class _Tracer:
         """Why the join asked nothing, or what the key reads found in place of rows."""
         if not requests:
             columns = [shown_field(column_of(field)) for field in node.parent_columns]
-            read = convert(match.columns, converted_of(node.parent_columns, self.plan.entities[node.above].entity))
+            read = convert(match.columns, node.parent_converted)
             nulls = [
                 shown_field(column_of(field)) for field in node.parent_columns if read.get(column_of(field)) is None
             ]
@@ -525,8 +546,9 @@ def lost_lines(found: Lineage) -> Iterator[str]:
 
 
 def _row_lines(row: SourceRow, came: Mapping[Origin, str], margin: str, request: str = "") -> Iterator[str]:
-    time = f"; came {came[row.origin]}" if row.origin in came else ""
-    yield f"{margin}{row.entity} {row.key}; {row.origin}{time}{request}"
+    origin = f"; {row.origin}" if row.origin else ""
+    time = f"; came {came[row.origin]}" if row.origin and row.origin in came else ""
+    yield f"{margin}{row.entity} {row.key}{origin}{time}{request}"
     if row.left_out:
         yield f"{margin}  left out: {row.left_out}"
     if row.empty:

@@ -17,7 +17,7 @@ from processor.errors import OracleError
 from processor.language.product.expressions.catalogue import folded_text
 from processor.language.product.expressions.functions import of_scale
 from processor.language.product.join_fields import parse_compared
-from processor.language.product.product import Product
+from processor.language.product.product import Product, root_entity
 from processor.language.product.sql_printer import product_sql, sql_name, table_ddl
 from processor.values import canonical_json
 from processor.values.entity import ColumnType, Entity
@@ -75,7 +75,7 @@ class Oracle:
 
     def answer(self, product: Product) -> Iterator[tuple[str, str]]:
         """The message key and the document, as JSON, of each root; fetched in portions."""
-        root = self._entities[product.root]
+        root = root_entity(product, self._entities)
         with self._connection.cursor("documents", withhold=True) as cursor:
             for row in cursor.execute(product_sql(product, self._entities, self._schema).encode()):
                 yield _message_key(root, row), row[-1]

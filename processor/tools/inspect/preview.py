@@ -227,7 +227,7 @@ def _large_document(product: ProductPlan, index: StatisticsIndex) -> Iterator[st
     for number in reversed(range(len(rows))):
         node = product.nodes[number]
         rows[number] = index.bytes(node.join.entity) + embedded(node.below)
-    document = index.bytes(product.product.root) + embedded(product.top)
+    document = (0 if product.group else index.bytes(product.product.root)) + embedded(product.top)
     largest, cause = document, ""
     for number, path in enumerate(product.paths()):
         node = product.nodes[number]

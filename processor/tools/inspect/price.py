@@ -119,7 +119,7 @@ class World:
             c
             for node in self._nodes
             if node.above == entity.name
-            for field in node.parent_columns
+            for field in node.spec.parent_columns
             for c in fields_read(field)
         }
         fresh = {*entity.entity.key, *below} - child_columns
@@ -199,7 +199,7 @@ def _classes(plan: Plan, nodes: Collection[JoinPlan]) -> dict[EntityColumn, Enti
     return equal_groups(
         ((node.above, _valued(parent)), (node.join.entity, _valued(child)))
         for node in nodes
-        for child, parent in zip(node.child_columns, node.parent_columns, strict=True)
+        for child, parent in zip(node.spec.child_columns, node.spec.parent_columns, strict=True)
     )
 
 
@@ -251,7 +251,10 @@ def _read_by(plan: Plan, read_at: Callable[[Product | Join], Iterable[Expression
         for at, level in levels:
             for read in (read for expression in read_at(level) for read in references(node_of(expression))):
                 if isinstance(read, Column):
-                    yield places[at[: len(at) - read.up] + read.path], read.name
+                    place = at[: len(at) - read.up] + read.path
+                    group = None if place else product.group
+                    columns = (read.name,) if group is None else fields_read(group.fields[read.name])
+                    yield from ((places[place], column) for column in columns)
 
 
 def _paths(product: ProductPlan) -> list[Path]:
@@ -407,14 +410,19 @@ def _without_sample(trial: Trial) -> Trial:
 def _forget_published(plan: Plan, worlds: Iterable[World], store: Store) -> None:
     """Makes the ledger forget every document. A filter would change the document, but this plan has no filters."""
     roots = [
-        (name, keys.encode([world.row(root.name, number)[c] for c in root.entity.key]) or "")
+        (name, _root_key(plan, product, world.row(product.product.root, number)))
         for name, product in plan.products.items()
-        for root in (plan.entities[product.product.root],)
         for world in worlds
         for number in (OTHER, WORLD)
     ]
     mark = Mark(run=1, round=0, lane=0, attempt=0)
     StepRunner(store=store).run([invalidate(plan.products[name].ledger, root, root, mark) for name, root in roots])
+
+
+def _root_key(plan: Plan, product: ProductPlan, row: RowValues) -> str:
+    """The encoded key of the root that a row of the root entity is, or whose group it is in."""
+    values = row if product.group is None else product.group.of_row(row)
+    return keys.encode([values[column] for column in plan.root_entity(product).key]) or ""
 
 
 def _record(entity: EntityPlan, key: RowValues, row: RowValues | None, offset: int) -> Record:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan
-from processor.engine.plan.row_image import declared_columns, held_undeclared, undeclared_columns
+from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan
+from processor.engine.plan.row_image import declared_columns, group_of_item, held_undeclared, undeclared_columns
 from processor.engine.plan.step import Step
 from processor.engine.protocol.ledger import NO_DOCUMENT, message_key, read_entry
 from processor.language.product.product import Columns
@@ -19,9 +19,9 @@ from processor.values import canonical_json
 from processor.values.record import Record
 from processor.values.recorded_topics import NO_TIMESTAMP
 from registry.fields import shown_fields
-from registry.model import EpochBoundary, PlannedPath
+from registry.model import EpochBoundary, KeyPath, PlannedPath
 from statestore import keys
-from statestore.items import decode_version, entity_of_item, key_of_item, read_row, slot_name, version_of_item
+from statestore.items import DELETED, decode_version, entity_of_item, key_of_item, read_row, slot_name, version_of_item
 from statestore.keys import Key
 from statestore.store import Item, Page, Store
 
@@ -188,6 +188,20 @@ def document_keys(items: Iterable[Item], number: int) -> Iterator[str]:
             yield message_key(item)
 
 
+def roots_in(store: Store, plan: Plan, product: ProductPlan) -> Iterator[str]:
+    """The encoded keys of the roots in the table: of the stored rows, or of their groups."""
+    entity, found = plan.entities[product.product.root], set[str | None]([None])
+    for partition in entity.partitions():
+        if product.group is None:
+            yield from (key.sk for key in store.walk(partition, DELETED))
+            continue
+        for item in store.items(partition):
+            group = group_of_item(item, entity, product.group)
+            if group is not None and group not in found:
+                found.add(group)
+                yield group
+
+
 class Reference(NamedTuple):
     """The rows of `entity` whose `columns` hold a join key of the row: their primary keys, column by column."""
 
@@ -216,7 +230,7 @@ def references(plan: Plan, entity: str, columns: Mapping[str, Any]) -> Step[tupl
         answers = yield tuple(plan.request(side.entity, side.access, key) for key in side.keys)
         for key, answer in zip(side.keys, answers, strict=True):
             for row in _rows(answer, other):
-                held = side.node.child_keys(row) if side.below else side.node.parent_keys(row)
+                held = side.node.child_keys(row) if side.below else side.node.stored_keys(row)
                 if key in held and (side.entity != entity or _key_of(row, other) != _key_of(columns, other)):
                     primary = _key_of(row, other)
                     rows[tuple(primary.values())] = primary
@@ -227,11 +241,11 @@ def _sides(plan: Plan, entity: str, columns: Mapping[str, Any]) -> Iterator[_Sid
     for product in plan.products.values():
         for node in product.nodes:
             if node.above == entity:
-                keys = tuple(key for key in node.parent_keys(columns) if key is not None)
+                keys = tuple(key for key in node.stored_keys(columns) if key is not None)
                 yield _Side(node.join.entity, node.child_columns, node.down, keys, node, True)
-            if node.join.entity == entity:
+            if node.join.entity == entity and not (node.above_columns and isinstance(node.up, KeyPath)):
                 keys = tuple(key for key in node.child_keys(columns) if key is not None)
-                yield _Side(node.above, node.parent_columns, node.up, keys, node, False)
+                yield _Side(node.above, node.above_columns or node.parent_columns, node.up, keys, node, False)
 
 
 def _rows(answer: Any, entity: EntityPlan) -> Iterator[Mapping[str, Any]]:

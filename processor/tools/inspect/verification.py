@@ -46,12 +46,12 @@ from processor.language.product.avro import EncodedDocument
 from processor.language.product.document_type import Schema, document_schema
 from processor.language.product.join_fields import array_of
 from processor.language.product.product import Product
+from processor.tools.inspect.rows import roots_in
 from processor.values import canonical_json
 from processor.values.entity import ColumnType, Entity
 from processor.values.record import Record, Value
 from processor.values.values import round_to_microseconds, to_microseconds, to_timestamp
-from statestore import keys
-from statestore.items import DELETED, Row
+from statestore.items import Row
 from statestore.keys import partitions
 from statestore.store import Store
 
@@ -307,11 +307,7 @@ class Verifier:
     def _roots_without(self, product: ProductPlan, known: Iterable[str]) -> Iterator[str]:
         """The encoded keys of the stored roots whose message key is not known, without those that have no row."""
         seen = {self._root(product, key) for key in known}
-        entity = self.plan.entities[product.product.root].entity
-        for partition in keys.partitions(entity.name, entity.shards):
-            for key in self.runner.store.walk(partition, DELETED):
-                if key.sk not in seen:
-                    yield key.sk
+        return (root for root in roots_in(self.runner.store, self.plan, product) if root not in seen)
 
     def _message_keys(self, product: ProductPlan, roots: Iterable[str]) -> Iterator[str]:
         """The message keys of the roots that have a document."""
@@ -400,7 +396,7 @@ class Verifier:
             yield from zip(chunk, self.runner.run(steps), strict=True)
 
     def _root(self, product: ProductPlan, key: str) -> str | None:
-        return root_of(self.plan.entities[product.product.root].entity, key)
+        return root_of(self.plan.root_entity(product), key)
 
 
 def with_open_changes(runner: StepRunner) -> StepRunner:

@@ -249,7 +249,8 @@ class Leftovers:
     """`source_topics`: former topics of the entity. `joined`: the entities that join with it, each with its topic, empty where it
     has none. `document_topics`: (product, topic) where no product publishes any more. `ledgers`: products without a definition
     whose last document of the row is in the ledger. `versions`: the versions of the registry whose entries in the history have
-    the key's text. `landings`: those that hold documents of these topics."""
+    the key's text. `landings`: those that hold documents of these topics. `groups`: the products whose groups the row may have
+    been in, each with its columns."""
 
     source_topics: tuple[str, ...] = ()
     joined: tuple[tuple[str, str], ...] = ()
@@ -257,6 +258,7 @@ class Leftovers:
     ledgers: tuple[str, ...] = ()
     versions: tuple[int, ...] = ()
     landings: tuple[LandingState, ...] = ()
+    groups: tuple[tuple[str, str], ...] = ()
 
 
 def find_leftovers(job: Job, entity: str, key: tuple[Value, ...]) -> Leftovers:
@@ -284,6 +286,11 @@ def find_leftovers(job: Job, entity: str, key: tuple[Value, ...]) -> Leftovers:
         ledgers=tuple(name for name, entry in shown.items() if entry.hash != NO_DOCUMENT),
         versions=tuple(sorted({entry.version for entry in history if _names_key(entry, key)})),
         landings=tuple(one for one in landings if one.topic in present | {topic for _, topic in left}),
+        groups=tuple(
+            (name, ", ".join(one.group.key))
+            for name, one in plan.products.items()
+            if one.group and one.group.rows == entity
+        ),
     )
 
 
@@ -409,7 +416,7 @@ def _row_letters(job: Job, entity: str, key: tuple[Value, ...], choice: LetterCh
         entity=plan.entities[entity].entity,
         key=key,
         entities=plan.entities.keys(),
-        documents={one.product.topic for one in plan.products.values() if one.product.root == entity},
+        documents={one.product.topic for one in plan.products.values() if one.product.roots == entity},
         schemas=open_schemas(job.settings.schema_registry),
         choice=choice,
         forms=job.driver.progress.forms.get(entity, NO_FORMS),

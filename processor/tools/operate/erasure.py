@@ -171,6 +171,9 @@ def _in_table(
     for name in report.leftovers.ledgers:
         what = f"the ledger entry of {name}, a product without a definition: the key, sequences and a hash"
         yield _item(table, what, f"you define {name} again, and give this command again")
+    for name, columns in report.leftovers.groups:
+        what = f"the ledger and the topic of {name}: {columns} of the groups that the row was in, as their keys"
+        yield _item(table, what, FOR_EVER)
     yield _item(table, "the SHA-256 above with positions and sequences: it keeps older records away", FOR_EVER)
     for reference in references:
         what = f"{', '.join(reference.columns)} of {len(reference.keys)} rows, equal to a join key of the row"

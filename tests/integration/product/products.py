@@ -368,6 +368,88 @@ class ListAuthor(Author):
         ])  # fmt: skip
 
 
+GROUPED = ("int", "string", "decimal", "bool", "date", "timestamp")
+"""The types whose values make groups."""
+ROWS = "rows of a group"
+"""The name that `ENTITIES` has for the groups, while an author writes a product of them."""
+
+
+class GroupAuthor(Author):
+    """Writes one product whose documents are of groups of rows."""
+
+    def product(self) -> dict[str, Any]:
+        while True:
+            try:
+                if (written := self.written()) is not None:
+                    return written
+            except IndexError:  # no table has a column of the type of a group
+                continue
+            finally:
+                ENTITIES.pop(ROWS, None)
+
+    def written(self) -> dict[str, Any] | None:
+        entity = self.rng.choice(list(ENTITIES))
+        own = ENTITIES[entity]["columns"]
+        kinds = {name: kind for name, kind in own.items() if kind in GROUPED}
+        by = self.rng.sample([*kinds], self.rng.choice([1, 1, 1, 2]))
+        if {*ENTITIES[entity]["key"]} <= {*by}:
+            return None
+        made = {} if self.may(0.7) else {column: self.rng.choice(MADE.get(kinds[column], ["{}"])) for column in by}
+        named = {f"{column}_by": made[column].format(column) for column in by} if made else dict.fromkeys(by)
+        types = [GIVES.get(made.get(column, ""), kinds[column]) for column in by]
+        root: dict[str, Any] = {"group": entity, "by": named if made else by}
+        mine = self.own(entity, "")
+        self.rows = ["count(*)", *[f"{f}({n})" for n in mine["int"] for f in ("count", "min")]]
+        if self.may(0.4):
+            join = self.join("r0", entity, [], 0, mine)
+            join.pop("shown")
+            join.pop("total", None)
+            root["join"] = {"r0": join}
+            self.rows += ["count(r0)"] if "many" in join and "limit" not in join else []
+            self.rows += [f"max({n})" for n in mine["int"] if n.startswith("r0.")]
+        if self.may(0.4):
+            root["where"] = self.condition({k: [n for n in ns if n != "r0"] for k, ns in mine.items()})
+        ENTITIES[ROWS] = {"key": [*named], "columns": dict(zip(named, types, strict=True))}
+        level = self.level(ROWS, [], 2, grouped=False)
+        del ENTITIES[ROWS]
+        names = level.pop("names")
+        if ROWS in json.dumps([level.get("join"), level.get("embed")]):
+            return None
+        written = {"product": "p", "root": root, **level}
+        if self.may(0.4):
+            written.setdefault("embed", {})["members"] = {
+                "many": entity,
+                "on": {made[c].format(c) if made else c: n for c, n in zip(by, named, strict=True)},
+                "order_by": ["-n"],
+            }
+            written.pop("value", None)
+        if self.may(0.3):
+            written["where"] = self.condition(names)
+        return written
+
+    def own(self, entity: str, prefix: str) -> Names:
+        names = super().own(entity, prefix)
+        if entity == ROWS and not prefix:
+            names["int"] += self.rows
+        return names
+
+
+def described_group(rng: Random) -> dict[str, Any]:
+    """A product of groups. An author who names what a level does not have draws again."""
+    while True:
+        product = GroupAuthor(rng).product()
+        try:
+            load({"entities.yaml": json.dumps(ENTITIES), "p.json": json.dumps(product, ensure_ascii=False)})
+        except DefinitionError:
+            continue
+        return product
+
+
+def draw_group_definitions(rng: Random) -> Definitions:
+    """The four tables, and one product of groups."""
+    return load({"entities.yaml": json.dumps(ENTITIES), "p.json": json.dumps(described_group(rng), ensure_ascii=False)})
+
+
 class TreeAuthor(ListAuthor):
     """Writes one product with recursive joins, nested, as one list, and as one group; and with unions of joins."""
 

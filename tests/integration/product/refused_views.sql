@@ -24,7 +24,7 @@ group by u.id
 -- add `filter (where o.id is not null)`
 select u.id, json_agg(o.id) as l from users u left join orders o on o.user_id = u.id group by u.id
 
--- GROUP BY does not name the key of a table
+-- GROUP BY `status` has a group where it is null
 select o.status, count(*) as n from orders o group by o.status
 
 -- aggregates all rows of the query
@@ -45,13 +45,13 @@ select id from users union all select id from city
 -- nothing joins `o`
 select u.id, o.n from users u left join (select status, count(*) as n from orders group by status) o on o.n = u.id
 
--- RANK
+-- is a window
 select u.id, rank() over (order by u.id) as r from users u
 
 -- WITH RECURSIVE
 with recursive t as (select 1) select u.id from users u
 
--- DISTINCT
+-- GROUP BY `name` has a group where it is null
 select distinct u.name from users u
 
 -- LIMIT
@@ -77,3 +77,28 @@ select u.id, exists (select min(o.total) from orders o where o.user_id = u.id) a
 
 -- `count` has no argument
 select u.id, count(distinct ) as n from users u left join orders o on o.user_id = u.id group by u.id
+
+-- GROUP BY names columns of `o` and `l`
+select o.status, l.item, count(*) as n from orders o join line l on l.order_id = o.id where o.status is not null and
+l.item is not null group by o.status, l.item
+
+-- counts a row also where `l` has none
+select o.status, count(*) as n from orders o left join line l on l.order_id = o.id where o.status is not null group by
+o.status
+
+-- counts a row of nulls where `l` has no row
+select o.status, sum(coalesce(l.qty, 1)) as n from orders o left join line l on l.order_id = o.id where o.status is not
+null group by o.status
+
+-- in WHERE is not over one table alone
+select status, count(*) as n from orders o where status is not null and not exists (select 1 from line l where
+l.order_id = o.id) group by status
+
+-- makes groups of several kinds
+select status, count(*) as n from orders where status is not null group by rollup (status)
+
+-- has a value for each row of `orders`
+select status, total from orders where status is not null group by status
+
+-- has no name
+select count(*) as n from orders group by coalesce(status, '')

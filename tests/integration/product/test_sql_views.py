@@ -106,4 +106,4 @@ def _rows(url: str, schema: str, query: str) -> list[Any]:
 
 
 def _sorted(rows: Any) -> list[Any]:
-    return sorted(rows, key=lambda row: str(row["id"]))
+    return sorted(rows, key=lambda row: str(row.get("id", [*row.values()][:2])))

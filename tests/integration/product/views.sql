@@ -165,3 +165,34 @@ having not exists (select 1 from address a where a.user_id = u.id and a.street =
 with paid as (select user_id, sum(total) as amount from orders where status = 'paid' group by user_id)
 select u.id, coalesce(p.amount, 0) as paid, count(a.id) as addresses, max(p.amount) as most
 from users u left join paid p on p.user_id = u.id left join address a on a.user_id = u.id group by u.id, p.amount
+
+-- a group of a column
+select status, count(*) as n, count(total) as known, sum(total) as total, min(at) as first, array_agg(id order by id) as
+ids from orders where status is not null group by status
+
+-- a group of expressions
+select coalesce(o.status, 'none') as status, o.at::date as day, count(*) as n, avg(o.total) as mean from orders o where
+o.at >= '2026-01-01' group by 1, o.at::date
+
+-- a group with the row that its column names
+select l.item, i.title, sum(l.qty * l.price) as worth, count(*) filter (where l.qty > 1) as many from line l left join
+item i on i.sku = l.item where l.item is not null group by l.item, i.title having sum(l.price) > 1
+
+-- a group of rows with joined rows
+select l.item, count(*) as n, max(o.at) as last, sum(o.total) as t from line l join orders o on o.id = l.order_id where
+l.item is not null and o.status = 'open' group by l.item
+
+-- a group of rows above others
+select u.plan, count(o.id) as orders, sum(o.total) as total, count(distinct u.id) as users from users u left join orders
+o on o.user_id = u.id where u.plan is not null group by u.plan
+
+-- a group of rows with inner rows
+select u.plan, count(*) as orders, sum(o.total) as total, bool_or(o.total > 6) as big from orders o join users u on
+u.id = o.user_id where u.plan in ('pro', 'free') group by u.plan
+
+-- distinct values
+select distinct status, user_id from orders where status is not null and user_id > 0
+
+-- a group with subqueries of its columns
+select o.status, count(*) as n, (select count(*) from address a where a.street = o.status) as streets from orders o
+where o.status is not null group by o.status

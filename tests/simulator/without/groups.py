@@ -5,16 +5,19 @@ from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
+import processor.engine.protocol.assemble as assemble
 import processor.engine.protocol.publish as publish
+import processor.engine.rounds.follow_up_stages as follow_up_stages
 import processor.job.run.worker as worker
 import tests.simulator.leases as leases
 from processor.engine.plan.plan import RootTree
+from processor.engine.plan.step import Lookup
 from processor.engine.protocol.ledger import LedgerEntry, read_entries
 from registry.edits.edit import Edit
 from registry.model import Snapshot
 from statestore.keys import Key
 from statestore.store import Absent, Equals, Write
-from tests.simulator.without.switch import replacing
+from tests.simulator.without.switch import replacing, with_requests
 
 
 def _under_the_first_entry(reserve: Any) -> Any:
@@ -68,6 +71,27 @@ def _read_by_the_first(reading: Any) -> Any:
         return [name for name in found if name in readers[0][1]]
 
     return changed
+
+
+def _as_the_index_says(assemble_group: Any) -> Any:
+    """The index alone says whether a group has rows."""
+    return with_requests(
+        assemble_group, lambda request: request._replace(overlay=False) if isinstance(request, Lookup) else request
+    )
+
+
+groups_by_the_index = replacing((assemble, "_assemble_group", _as_the_index_says))
+
+
+def _of_rows_alone(roots: Any) -> Any:
+    def changed(page: Any, *args: Any) -> list[str]:
+        found: list[str] = roots(page, *args)
+        return [] if page.pk.startswith("LEDGER#") and " by " in page.pk else found
+
+    return changed
+
+
+groups_of_rows_alone = replacing((follow_up_stages, "_roots", _of_rows_alone))
 
 
 first_columns_of_a_node = replacing((RootTree, "reading", _read_by_the_first))

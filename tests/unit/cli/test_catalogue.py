@@ -101,7 +101,8 @@ def dead_links(pages: dict[str, Page]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "example", ["github", "orders", "github_products", "playlists", "timeline", "person", "shop", "categories"]
+    "example",
+    ["github", "orders", "github_products", "playlists", "timeline", "person", "shop", "sales", "masked", "categories"],
 )
 def test_each_product_and_entity_has_a_page_and_every_link_leads_to_one(example: str, tmp_path: Path) -> None:
     pages = catalogue(EXAMPLES / example, tmp_path)

@@ -32,7 +32,17 @@ from processor.language.product.expressions.expression import (
     Shown,
     node_of,
 )
-from processor.language.product.product import BareValue, Definitions, Fields, Join, Note, Product, WholeRow, embeds
+from processor.language.product.product import (
+    BareValue,
+    Definitions,
+    Fields,
+    Join,
+    Note,
+    Product,
+    WholeRow,
+    embeds,
+    root_entity,
+)
 from processor.text import shortened
 from processor.tools.inspect.board import PlannedEntry
 from registry.fields import shown_field
@@ -142,7 +152,8 @@ class _Reader:
         return self.joins[at].entity if at else self.product.root
 
     def _columns(self, at: Path) -> tuple[str, ...]:
-        return tuple(self.definitions.entities[self._entity(at)].columns)
+        entities = self.definitions.entities
+        return tuple(entities[self._entity(at)].columns if at else root_entity(self.product, entities).columns)
 
 
 def _member(name: str, text: str, at: Path, shown: DocumentType, depth: int, reads: tuple[Path, ...]) -> Member:
@@ -366,7 +377,7 @@ class _Layout:
 
 def _join_texts(product: Product, at: Path, joins: Mapping[Path, Join]) -> tuple[str, str]:
     if not at:
-        return product.name, f"a document for each {product.root}"
+        return product.name, f"a document for each {f'group of {product.root}' if product.by else product.root}"
     return at[-1], f"{'many' if joins[at].many else 'one'}, by {', '.join(map(shown_field, joins[at].child_columns))}"
 
 

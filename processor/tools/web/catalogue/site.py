@@ -20,7 +20,7 @@ from processor.engine.rounds.trial import run_trial
 from processor.environment.settings.settings import Settings
 from processor.errors import SettingError
 from processor.language.definitions.product_tests import Case
-from processor.language.product.product import Definitions, Note, Product, used_by_entity
+from processor.language.product.product import Definitions, Note, Product, root_entity, used_by_entity
 from processor.language.product.sql_printer import product_sql
 from processor.tools.inspect.explain import AccessPath, ExplainedJoin, explain
 from processor.tools.inspect.preview import Preview, ProductPrice, product_prices
@@ -165,7 +165,7 @@ class _Site:
             "../",
             product=product,
             note=definitions.product_notes.get(name, Note()),
-            root=definitions.entities[product.root],
+            root=root_entity(product, definitions.entities),
             members=members,
             picture=lineage_picture(product, members),
             joins=_joins(product, explained.joins),

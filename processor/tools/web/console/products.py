@@ -183,6 +183,7 @@ def _product(snapshot: Snapshot, name: str) -> dict[str, Any]:
         "state": state,
         "topic": entry.topic,
         "root": entry.root,
+        "by": list(entry.by),
         "entities": sorted(entry.entities()),
         "waits": f"version {waiting.version} waits for {', '.join(waits_for(snapshot, waiting))}" if waiting else "",
     }

@@ -287,15 +287,15 @@ class StateReader:
         return _entity(self.plan(), name).entity
 
     def root(self, product: str) -> Entity:
-        """The root entity of a product. Raises LookUpProblem for another name."""
+        """The entity of a product's roots. Raises LookUpProblem for another name."""
         plan = self.plan()
-        return plan.entities[_product(plan, product).product.root].entity
+        return plan.root_entity(_product(plan, product))
 
     def document(self, product: str, key: str) -> FoundDocument:
         """The document of a root. Raises LookUpProblem where there is none."""
         looked, plan, jobs = self.view.now()
         chosen = _product(plan, product)
-        root = _encoded(plan.entities[chosen.product.root], key)
+        root = _encoded(plan.root_entity(chosen), key)
         seconds = state_age(jobs, {plan.entities[name].entity.topic for name in _entities(chosen)})
         age = None if seconds is None else ceil(seconds + monotonic() - looked)
         at = group_key(chosen.ledger, root)
@@ -321,7 +321,7 @@ class StateReader:
         """A stored row, as `statestore row --json` shows it. Raises LookUpProblem where the table has none."""
         plan = self.plan()
         chosen = _entity(plan, entity)
-        return self._row(plan, chosen, _encoded(chosen, key))
+        return self._row(plan, chosen, _encoded(chosen.entity, key))
 
     def row_at(self, entity: str, sk: str) -> dict[str, Any]:
         """The same by the row's encoded key, as a lineage shows it."""
@@ -369,7 +369,7 @@ class StateReader:
         """Why a document is as it is."""
         plan = self.plan()
         chosen = _product(plan, product)
-        root = _encoded(plan.entities[chosen.product.root], key)
+        root = _encoded(plan.root_entity(chosen), key)
         topics = former_topics(self.boundaries(plan.entities))
         with self.stores.borrow() as store:
             (found,) = self._runner(store, product).run([lineage(plan, chosen, root, topics)])
@@ -422,9 +422,9 @@ def _entity(plan: Plan, name: str) -> EntityPlan:
     return plan.entities[name]
 
 
-def _encoded(entity: EntityPlan, text: str) -> str:
+def _encoded(entity: Entity, text: str) -> str:
     try:
-        return keys.encode(read_root_key(entity.entity, text)) or ""
+        return keys.encode(read_root_key(entity, text)) or ""
     except ValueError as error:
         raise LookUpProblem(400, str(error)) from None
 
@@ -435,8 +435,8 @@ def _product_object(plan: Plan, one: ProductPlan) -> dict[str, Any]:
         "version": one.version,
         "topic": one.product.topic,
         "format": one.product.format,
-        "root": one.product.root,
-        "key": list(plan.entities[one.product.root].entity.key),
+        "root": one.product.roots,
+        "key": list(plan.root_entity(one).key),
         "paused": one.paused,
     }
 

@@ -100,6 +100,17 @@ def test_a_product_that_gets_the_topic_of_another_one_goes_on_above_its_sequence
     assert [read_entry(item, 0, earlier).seq for earlier in (0, 2, 7)] == [2, 2, 7]
 
 
+def test_a_product_that_comes_back_to_a_topic_reads_it_again(topics: list[str]) -> None:
+    """Another product had the topic meanwhile, and its sequences are higher."""
+    store, plan = MemoryStore(3), plan_with(a="user 0")
+    earlier_sequences(Settings(), plan, store)
+    other = plan_with(b="user 1").products["b"]
+    other = replace(other, product=replace(other.product, topic="a"))
+    earlier_sequences(Settings(), replace(plan, products={"b": other}), store)
+    assert earlier_sequences(Settings(), plan, store) == {"a": 7}
+    assert topics == ["a", "a", "a"]
+
+
 def test_messages_that_no_job_wrote_do_not_count_and_are_reported(topics: list[str]) -> None:
     plan, lines = plan_with(a="user 0"), list[JobEvent]()
     product = plan.products["a"]

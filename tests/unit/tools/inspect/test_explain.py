@@ -333,7 +333,9 @@ def test_a_required_join_without_a_row_that_counts_is_named() -> None:
     assert "      left out: `where: at > 3` is false" in job.lines("1")
 
 
-@pytest.mark.parametrize("example", ["orders", "person", "playlists", "timeline", "github_products", "categories"])
+@pytest.mark.parametrize(
+    "example", ["orders", "person", "playlists", "timeline", "github_products", "sales", "masked", "categories"]
+)
 def test_exactly_the_roots_without_a_document_have_a_reason(example: str) -> None:
     directory = Path(__file__).parents[4] / "examples" / example
     plan = plan_alone(load(read_directory(directory)), slots=20)
