@@ -91,7 +91,8 @@ def _find_rows(
 ) -> Step[list[Above]]:
     """Puts the rows that were asked for below the rows above them. Returns those that have joins below."""
     if asked is not None:
-        asked.update([node.number for _, node, _ in asks])
+        for _, node, _ in asks:
+            asked[node.number] += 1
     answers = yield tuple([plan.request(node.join.join.entity, node.join.down, key) for _, node, key in asks])
     level: list[Above] = []
     for (row, node, key), answer in zip(asks, answers, strict=True):

@@ -164,10 +164,9 @@ class _RootLedger:
 
 @dataclass(slots=True)
 class _Group:
-    """The products of a group; the reservations; the products of these, each with the message that goes out once the ledger has
-    them; and the outcomes of the products."""
+    """The reservations of a group; their products, each with the message that goes out once the ledger has them; and the outcomes
+    of all products."""
 
-    names: tuple[str, ...]
     entries: dict[int, LedgerEntry] = field(default_factory=dict)
     reserved: list[str] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
@@ -187,9 +186,7 @@ def publish(
     )
     encoded_key = key.encode()
     outcomes: dict[str, PublishOutcome] = {}
-    groups = {pk: _Group(tuple([one.product for one in contexts if one.partition == pk])) for pk in ledger.items}
-    for group in groups.values():
-        task.work.reads[group.names] += 1
+    groups = {pk: _Group() for pk in ledger.items}
     for context in contexts:
         document, group = documents[context.product], groups[context.partition]
         if isinstance(document, Unpublishable):
@@ -231,7 +228,7 @@ def _end_groups(
             work.writes[tuple(group.reserved)] += 1
         elif group.outcomes and not ledger.sure:
             asked[pk] = Key(pk, root)
-            work.reads[group.names] += 1
+            work.reads[tuple(group.outcomes)] += 1
     answers = dict(zip(asked, (yield tuple(asked.values())) if asked else (), strict=True))
     outcomes: dict[str, PublishOutcome] = {}
     messages: list[Send] = []

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from operator import itemgetter
 from time import perf_counter
 from zlib import crc32
@@ -212,11 +213,13 @@ class _RootPublisher:
         self._contexts: dict[str, PublishContext] = {}
         self._encoders: dict[str, DocumentEncoder] = {}
         self._trees: dict[tuple[str, ...], RootTree] = {}
+        self._published: Counter[tuple[str, ...]] = Counter()
         self._asked: defaultdict[tuple[str, ...], Counter[int]] = defaultdict(Counter)
 
     def publish(self, root: str, names: Sequence[str]) -> Step[dict[str, PublishOutcome]]:
         """Publishes the documents of these products of a root."""
         contexts = [self._context(name) for name in names]
+        self._published[tuple(names)] += 1
         return publish(self._task, contexts, root, partial(self._documents, root, names))
 
     def _documents(self, root: str, names: Sequence[str]) -> Step[Documents]:
@@ -250,8 +253,11 @@ class _RootPublisher:
             self._work.seconds[name] = self._work.seconds.get(name, 0.0) + perf_counter() - began
 
     def reads(self) -> Counter[tuple[str, ...]]:
-        """The reads of the assembled rows so far, by the products that use them."""
+        """The reads of the ledger and of the assembled rows so far, by the products that use them."""
         reads: Counter[tuple[str, ...]] = Counter()
+        for names, count in self._published.items():
+            for _, group in groupby(sorted(names, key=self._partition), self._partition):
+                reads[tuple(group)] += count
         for names, asked in self._asked.items():
             users = {node.number: tuple(node.users) for node in self._trees[names].nodes} | {ROOT_ROW: names}
             for number, count in asked.items():
@@ -277,6 +283,9 @@ class _RootPublisher:
             encode = _encode(self._round, product, self._entities, self._runner)
             self._encoders[name] = DocumentEncoder(renderer, encode)
         return self._encoders[name]
+
+    def _partition(self, name: str) -> str:
+        return self._context(name).partition
 
     def _context(self, name: str) -> PublishContext:
         if name not in self._contexts:

@@ -295,13 +295,13 @@ def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
 
 
 COLUMNS: Final = {
+    "dollars": "$",
     "made": "documents made",
     "messages": "messages",
     "bytes": "bytes",
     "writes": "ledger writes",
     "reads": "reads",
     "seconds": "rendering",
-    "dollars": "$",
 }
 """What a product really did, by the words of WORK, and its dollars."""
 
