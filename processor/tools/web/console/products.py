@@ -296,7 +296,7 @@ def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
 
 COLUMNS: Final = {
     "dollars": "$",
-    "made": "documents made",
+    "made": "documents",
     "messages": "messages",
     "bytes": "bytes",
     "writes": "ledger writes",
