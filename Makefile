@@ -39,7 +39,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(shell pwd -P))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-live test test-quick test-rest test-browser test-all test-spark test-spark-start soak soak-live soak-transactions soak-outages mutants screenshots check bench bench-peers docs package clean
+.PHONY: help setup demo demo-live test test-quick test-rest test-browser test-all test-spark test-spark-start soak soak-live soak-transactions soak-outages night mutants screenshots check bench bench-peers docs package clean
 
 help: ## print this list
 	@echo "make TARGET, one of:"
@@ -136,6 +136,9 @@ soak-transactions: setup ## the same with transactions over two to five tables: 
 soak-outages: setup ## cut and restart registry, store, broker and schema registry OUTAGES=200 times, alone and together, under load, with the table in Postgres and then in DynamoDB Local, and compare the documents with SQL (four hours)
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES)
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES) --store dynamodb
+
+night: setup ## cause the events of a night on a real job, read status, health, console, Prometheus and log at each moment, and write docs/night.md (half an hour; needs prometheus and chromium)
+	@$(PY) -m tests.night.scene --page docs/night.md
 
 mutants: setup ## put small faults into the protocol, one at a time, and print those that no unit test notices (MODULES="processor/engine/protocol/settle.py" for some of it; an hour and more)
 	@$(PY) -m tests.mutation.run $(MODULES)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from processor.cli.printing.output import JobLog
 from processor.engine.plan.planning import plan_of
-from processor.engine.rounds.events import JobEvent, Report, Troubles, trouble_line
+from processor.engine.rounds.events import JobEvent, Report, Troubles, reject_lines, trouble_line
 from processor.environment.settings.settings import Settings, WatchSettings, owner_name
 from processor.errors import Stopped
 from processor.job.metrics.status import SILENT_SECONDS, JobPhase, wrong_in_report, wrong_runs
@@ -143,7 +143,7 @@ def shown_status(settings: WatchSettings, signals: StopSignals) -> Iterator[None
         age, ended = now - report["at"], signals.job is None or signals.job.phase is JobPhase.ENDED
         lost = age > SILENT_SECONDS and not ended  # one that has ended gives its lease back, or another one opens
         silent = [f"the job has reported nothing for {duration_text(age)}; see its log"] if lost else []
-        return RunState(report, (*silent, *wrong_in_report(report)), degraded)
+        return RunState(report, (*silent, *wrong_in_report(report)), (*degraded, *reject_lines(report)))
 
     with served_page(settings, signals.log, read, JOB_PAGES):
         yield

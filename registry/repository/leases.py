@@ -172,7 +172,7 @@ class Leases:
             alive = connection.execute(select(leases.c.job, leases.c.owner).where(earlier, _is_alive())).first()
             if alive is not None and not take_over:
                 raise LeaseHeld(
-                    f"job {alive.job} runs already: {alive.owner}; stop it, wait, or take over, which fences it"
+                    f"job {alive.job} runs already: {alive.owner}; stop it, wait, or give `--take-over`, which fences it"
                 )
             highest, lanes = connection.execute(select(func.max(leases.c.generation), func.max(leases.c.lanes))).one()
             connection.execute(update(leases).where(earlier).values(owner=None, generation=leases.c.generation + 1))
@@ -336,5 +336,5 @@ def _held_error(connection: Connection, job: str) -> LeaseHeld:
     return LeaseHeld(
         f"job {job} runs already: {lease.owner} (generation {lease.generation}), alive at "
         f"{lease.renewed_at:%Y-%m-%d %H:%M:%S%z}, expires {lease.expires_after:g} s after that; stop it, wait, or "
-        "take over, which fences it"
+        "give `--take-over`, which fences it"
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from processor.engine.plan.plan import Plan
 from tests.simulator.column_edits import ColumnSimulation
 from tests.simulator.erased_rows import OVERRIDES as ERASURES
 from tests.simulator.erased_rows import ErasingSimulation
@@ -20,7 +21,7 @@ from tests.simulator.seeds import at_least, share
 from tests.simulator.several_rows import OVERRIDES as SEVERAL
 from tests.simulator.several_rows import SeveralRowsSimulation
 from tests.simulator.simulate import simulate
-from tests.simulator.spark import Session
+from tests.simulator.spark import Broadcast, Session
 from tests.simulator.stray_changes import OVERRIDES as STRAYS
 from tests.simulator.stray_changes import StraySimulation
 from tests.simulator.without.switch import replacing
@@ -81,8 +82,9 @@ def test_every_history_ends_right(kind: str, conditions: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - SETTLED))
 def test_no_round_broadcasts_an_overlay(kind: str) -> None:
-    def broadcast(*_: object) -> None:
-        raise AssertionError("a round broadcast an overlay")
+    def broadcast(_: Session, value: object) -> Broadcast:
+        assert isinstance(value, Plan), "a round broadcast an overlay"
+        return Broadcast(value)
 
     with replacing((Session, "broadcast", lambda _: broadcast))():
         runs = runs_of(kind, 5, HARD)

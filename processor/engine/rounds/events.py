@@ -126,11 +126,20 @@ class Troubles:
 
 def degraded_lines(report: Mapping[str, Any]) -> list[str]:
     """The troubles in the report of a job, and its topics with too many dead letters, a line each for people."""
-    lines = [
+    return waiting_lines(report) + reject_lines(report)
+
+
+def waiting_lines(report: Mapping[str, Any]) -> list[str]:
+    """The troubles in the report of a job, a line each: it waits, and continues by itself."""
+    return [
         _line(one["part"], one["text"], report["at"], one["since"], one["cure"], one.get("gives_up"))
         for one in report.get("troubles", ())
     ]
-    return lines + [one["text"] for one in report.get("rejects", ()) if one["text"]]
+
+
+def reject_lines(report: Mapping[str, Any]) -> list[str]:
+    """The topics with too many dead letters in the report of a job, a line each: the job may stop."""
+    return [one["text"] for one in report.get("rejects", ()) if one["text"]]
 
 
 def trouble_line(trouble: Trouble, now: float) -> str:

@@ -176,14 +176,20 @@ def _deletion_text(left: float) -> str:
 
 
 def _ending_topics(report: Mapping[str, Any]) -> Iterator[str]:
-    """The topics that lose unread records soon."""
+    yield from ending_topics(report).values()
+
+
+def ending_topics(report: Mapping[str, Any]) -> dict[str, str]:
+    """The topics that lose unread records soon, each with a line about it."""
+    found = {}
     for topic, lag in report.get("topics", {}).items():
         left = seconds_kept(report, topic)
         if left is not None and lag["seconds"] > lag["retention"] * RETENTION_PERCENT / 100:
             cure = (
                 f"`statestore resume --topic {topic}`" if topic in report["paused_topics"] else "let the job catch up"
             )
-            yield f"topic {topic}: {_deletion_text(left)}: {cure}, or raise `retention.ms` of the topic"
+            found[topic] = f"topic {topic}: {_deletion_text(left)}: {cure}, or raise `retention.ms` of the topic"
+    return found
 
 
 def age_text(report: Mapping[str, Any], seconds: float) -> str:

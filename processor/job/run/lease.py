@@ -54,7 +54,8 @@ def refuse_living_run(jobs: Callable[[], Iterable[JobStatus]], job: str, owner: 
             return
         if first is not None and _lives(first, now):
             raise LeaseHeld(
-                f"job {job} runs already: {now.owner} (generation {now.generation}): stop it, or take over, which fences it"
+                f"job {job} runs already: {now.owner} (generation {now.generation}): stop it, or give `--take-over`, which "
+                "fences it"
             )
         first = now
         stopping.wait(0.5)

@@ -31,7 +31,7 @@ from processor.errors import KafkaError
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.lag import LagWatch, TopicLag, read_unread
 from processor.job.metrics.metrics import EmfWriter
-from processor.job.metrics.status import JobPhase, letters_json
+from processor.job.metrics.status import JobPhase, ending_topics, letters_json
 from processor.job.run.entity_moves import EntityMoves
 from processor.job.run.lease import LeaseRenewal
 from processor.job.run.outages import BROKER, REGISTRY, SilentParts, WorkingJob, broker_away, cure_of
@@ -201,6 +201,7 @@ class JobMonitor:
         self._pauses: tuple[int, tuple[Pause, ...]] = (-1, ())
         self._retentions: dict[str, float] = {}
         self._retentions_due = self._began
+        self._warned: set[str] = set()
         self._letters: list[dict[str, Any]] | None = None
         self._letters_changed, self._letters_due = 0, self._began
         self.report: dict[str, Any] | None = None
@@ -309,8 +310,17 @@ class JobMonitor:
         """Emits the status line, and on standard output the line for CloudWatch."""
         fields = {name: value for name, value in state.items() if name not in ("counts", "charts", *self._windows)}
         self._job.driver.report(JobEvent(what="status", fields=fields))
+        self._warn(ending_topics(state))
         if self._job.settings.cloudwatch_namespace:
             print(self._emf.line(state), flush=True)
+
+    def _warn(self, ending: Mapping[str, str]) -> None:
+        """Warns of the topics that lose unread records soon, of each once until that is over."""
+        for topic in ending.keys() - self._warned:
+            self._job.driver.report(
+                JobEvent(what="retention", text=ending[topic], fields={"topic": topic}, level="warning")
+            )
+        self._warned = {*ending}
 
     def state(self, lags: Mapping[str, TopicLag]) -> dict[str, Any]:
         """The state of the run, as JSON values. Times are in seconds since 1970."""

@@ -12,11 +12,15 @@ forgets it. Does not: note the end of a process that a signal kills, or whose re
 and `status` says that the run did not note its end.
 """
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from shutil import disk_usage
+from tempfile import gettempdir
 from threading import Event
 from time import monotonic, sleep
 
@@ -114,7 +118,24 @@ def failure_reason(job: Job, failure: Exception) -> StatestoreError:
         return failure
     if lost := _lost_records(job):
         return lost
-    return StatestoreError(f"{job.failed_work} failed: {error_line(failure)}")
+    reason = error_line(failure)
+    return StatestoreError(f"{job.failed_work} failed: {reason}{full_disk(reason, job.settings.checkpoint)}")
+
+
+NO_SPACE = "No space left on device"
+
+
+def full_disk(reason: str, checkpoint: str) -> str:
+    """Which disk of this machine is full, and the cure; empty where the reason is another one."""
+    if NO_SPACE not in reason:
+        return ""
+    spark = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or gettempdir()
+    folders = {"--checkpoint": checkpoint.removeprefix("file://"), "SPARK_LOCAL_DIRS": spark}
+    free = {name: disk_usage(folder).free for name, folder in folders.items() if Path(folder).is_dir()}
+    if not free:
+        return "; free space on the disks of the job"
+    least = min(free, key=lambda name: free[name])
+    return f"; the disk of {least}, {folders[least]}, has {free[least]:,} bytes left: free space on it"
 
 
 def _lost_records(job: Job) -> CheckpointError | None:

@@ -160,8 +160,8 @@ def drop_letters(
     StatestoreError without letters."""
     _check_some(places)
     at = datetime.now(UTC)
-    for place in places:
-        store.write(drop_at(place, who=by.who, why=by.why, at=at))
+    drops = [drop_at(place, who=by.who, why=by.why, at=at) for place in places]
+    store.write_all(list({one.key: one for one in drops}.values()))
     return registry.replays.note_drop(places, who=by.who, why=by.why, selection=str(selection))
 
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from time import monotonic, time
 from typing import Any, Final
 
+from processor.engine.rounds.events import reject_lines, waiting_lines
 from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError, SettingError
 from processor.job.kafka.lag import report_now
@@ -94,7 +95,8 @@ def show_overview(parts: ConsoleParts, visit: Visit) -> Content:
     )
     first = _First(jobs, report, wrong, degraded, stopped, letters_json(letters), products)
     return status_json(snapshot, jobs, wrong, [*degraded, *stopped]) | {
-        "waits": degraded,
+        "waits": [line for job in jobs if job.alive for line in waiting_lines(job.report or {})],
+        "poisoned": [line for job in jobs if job.alive for line in reject_lines(job.report or {})],
         "stopped": stopped,
         "first": list(first.tiles()),
         "calm": first.calm,
@@ -178,8 +180,10 @@ class _First:
         if not any(job.alive for job in self.jobs):
             note = "its topics fill" if self.stopped else ""
             return _tile("state", "does not run", "#now", "fair" if self.stopped else "", note)
-        if self.degraded:
+        if any(waiting_lines(job.report or {}) for job in self.jobs):
             return _tile("state", "waits for a part", "#now", "fair", "it continues by itself")
+        if self.degraded:
+            return _tile("state", "bad records", "#now", "fair", "above the limit the job stops")
         if self.report is None:
             return _tile("state", "starts", "#now", "fair", "it has reported nothing yet")
         if self.report["doing"] == "paused":

@@ -187,3 +187,20 @@ def test_slots_products_and_costs_are_found_by_their_words(console: ConsoleScene
     assert "No product has these words." in browser.page(at("/products", q="nothing"))
     found = browser.data(at("/costs", q="star delete"))["events"]
     assert {(one["entity"], one["event"]) for one in found} == {("star", "delete")}
+
+
+def test_bad_records_are_no_outage_that_ends_by_itself(console: ConsoleScene, working: dict[str, Any]) -> None:
+    text = "topic user: 40 of 60 records of the last 10 min are dead letters"
+    poisoned = working | {"rejects": [{"topic": "user", "read": 60, "dead": 40, "text": text}]}
+    browser = console.browser()
+    console.registry.runs.keep_report(lease_of(console.registry), poisoned)
+    page = browser.page("/")
+    assert text in page
+    assert "The job waits, and continues by itself" not in page
+    assert tiles(browser)["state"] | {"href": ""} == {
+        "name": "state",
+        "value": "bad records",
+        "href": "",
+        "look": "fair",
+        "note": "above the limit the job stops",
+    }

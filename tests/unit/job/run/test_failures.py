@@ -1,11 +1,15 @@
 """Every failure has one line for the operator."""
 
 from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from processor.errors import TopicRefused
+from processor.job.run import run_job
 from processor.job.run.outages import OUTAGES, error_line, outage_of
+from processor.job.run.run_job import full_disk
 from registry.errors import LeaseLost, RegistryMissing, RegistryUnreachable
 from statestore.store import Terminal
 
@@ -44,6 +48,18 @@ def test_the_line_is_the_last_error_of_a_chain() -> None:
     )
     text = f"{chain}Traceback (most recent call last):\n  File y\nstatestore.store.Transient: table t: try again\n"
     assert error_line(RuntimeError(text)) == "table t: try again"
+
+
+def test_a_full_disk_is_named_with_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = {"/state/checkpoint": 0, "/scratch": 9_000}
+    monkeypatch.setattr(run_job, "disk_usage", lambda folder: SimpleNamespace(free=free[folder]))
+    monkeypatch.setattr(Path, "is_dir", lambda _: True)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", "/scratch,/other")
+    reason = "java.io.IOException: No space left on device"
+    assert full_disk(reason, "file:///state/checkpoint") == (
+        "; the disk of --checkpoint, /state/checkpoint, has 0 bytes left: free space on it"
+    )
+    assert full_disk("java.io.IOException: no folder", "/state/checkpoint") == ""
 
 
 TASK = "Job aborted\nTraceback (most recent call last):\n  File x, line 1, in y\n    z()\n{}\n"

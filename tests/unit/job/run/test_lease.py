@@ -35,7 +35,9 @@ def look(*seen: JobStatus) -> None:
     ids=["it reported", "it renewed its lease"],
 )
 def test_a_run_that_shows_a_sign_of_life_is_named(later: JobStatus) -> None:
-    with pytest.raises(LeaseHeld, match=r"job job runs already: host/1 \(generation 3\): stop it, or take over"):
+    with pytest.raises(
+        LeaseHeld, match=r"job job runs already: host/1 \(generation 3\): stop it, or give `--take-over`"
+    ):
         look(RUN, replace(RUN, report_age=4.5), later)
 
 

@@ -104,6 +104,14 @@ def test_while_the_broker_is_away_the_status_lines_go_on_the_lag_is_unknown_and_
     assert (whats.count("degraded"), whats.count("recovered")) == (1, 1)
 
 
+def test_the_log_warns_once_of_a_topic_that_loses_unread_records_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    young, old = {AT: Unread(range(3), 90.0)}, {AT: Unread(range(3), 65.0)}
+    found = reported(monkeypatch, young, young, old, old, young)
+    (line,) = [line for line in found.lines if line.what == "retention"]
+    assert (line.level, line.fields) == ("warning", {"topic": "user"})
+    assert line.text.startswith("topic user: in 5 s the broker deletes what the job has not read: ")
+
+
 def test_work_that_waits_has_an_age_also_while_the_lag_is_unknown() -> None:
     job = monitored(busy_trial())
     job.driver.progress.backlog.own.add(("profile", "a root"))
