@@ -4,7 +4,7 @@ from collections import Counter
 from math import sin
 from typing import Any, Final
 
-from processor.counts import BATCH, STAGE, STAGES
+from processor.counts import ASSEMBLED_OF, BATCH, BYTES_OF, READS_OF, RENDER_OF, STAGE, STAGES, WRITES_OF
 from processor.engine.rounds.round_counts import count_ages
 from processor.job.run.monitor import MOST_SAMPLES, RANGES
 from processor.text import DAY, HOUR
@@ -14,6 +14,7 @@ from tests.unit.cli.job_state import STATE
 RUN_SECONDS: Final = 5.4 * HOUR
 EVENTS_A_SECOND: Final = {"article": 0.2, "customer": 1.1, "order": 9.4, "order_line": 24.0}
 MESSAGES_A_SECOND: Final = {"order_enriched": 31.5, "customer_orders": 12.2}
+WORK_OF_A_MESSAGE: Final = {ASSEMBLED_OF: 1.4, BYTES_OF: 640, WRITES_OF: 1_000, READS_OF: 5_200, RENDER_OF: 58}
 WRITTEN, READ = 2.46, 3.17
 """Units of an event, as in docs/costs.md."""
 
@@ -63,7 +64,8 @@ def staged_report(now: float, version: int) -> dict[str, Any]:
 def _counts(seconds: float) -> Counter[str]:
     events = sum(EVENTS_A_SECOND.values()) * seconds
     counts = Counter({f"messages of {name}": round(rate * seconds) for name, rate in MESSAGES_A_SECOND.items()})
-    counts.update({f"assembled of {name}": round(1.4 * rate * seconds) for name, rate in MESSAGES_A_SECOND.items()})
+    for prefix, each in WORK_OF_A_MESSAGE.items():
+        counts.update({f"{prefix}{name}": round(each * rate * seconds) for name, rate in MESSAGES_A_SECOND.items()})
     counts.update({f"applied in {topic}": round(rate * seconds) for topic, rate in EVENTS_A_SECOND.items()})
     for name, units in (("UpdateItem", WRITTEN), ("BatchGetItem", 0.6 * READ), ("Query", 0.4 * READ)):
         counts.update({f"half units {name}": round(2 * units * events), f"request {name}": round(units * events)})

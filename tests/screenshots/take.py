@@ -52,7 +52,7 @@ SHOTS: Final = (
     Shot("overview", "/"),
     Shot("slots", "/slots"),
     Shot(
-        "costs", at("/costs", without="customer_orders"), size=(WIDE[0], 860)
+        "costs", at("/costs", without="customer_orders"), size=(WIDE[0], 765)
     ),  # makes the prices, which the list of products shows
     Shot("products", "/products"),
     Shot("product", at("/products/product", product="order_enriched")),

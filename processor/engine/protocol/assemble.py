@@ -8,7 +8,7 @@ runner sends once. An index answer is only a hint, and so is an edge: the step c
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan, RootTree, TreeNode, merge
 from processor.engine.plan.row_image import declared_columns, undeclared_columns
@@ -24,6 +24,8 @@ Ask = tuple[Match, TreeNode, str]
 """The row above, the node of the tree, and the key to look for."""
 Above = tuple[Match, tuple[int, ...]]
 """A row, and the joins below it."""
+ROOT_ROW: Final = -1
+"""The row of the root, as the number of a node."""
 
 
 def assemble(plan: Plan, product: ProductPlan, root: str, tally: Counter[str] | None = None) -> Step[Match | None]:
@@ -33,47 +35,64 @@ def assemble(plan: Plan, product: ProductPlan, root: str, tally: Counter[str] | 
     return None if top is None else shown_rows(top, tree.shape[product.product.name])
 
 
-def assemble_tree(plan: Plan, tree: RootTree, root: str, tally: Counter[str] | None = None) -> Step[Match | None]:
+def assemble_tree(
+    plan: Plan, tree: RootTree, root: str, tally: Counter[str] | None = None, asked: Counter[int] | None = None
+) -> Step[Match | None]:
     """The rows of the documents whose root has the encoded key `root`, each with the rows below it by the numbers of their nodes;
-    None when there is no such row. Counts in `tally` the stored values that do not fit their columns."""
+    None when there is no such row. Counts in `tally` the stored values that do not fit their columns,
+    and in `asked` the reads by the numbers of the nodes."""
     if tree.group is not None:
-        return (yield from _assemble_group(plan, tree, tree.group, root, tally))
+        return (yield from _assemble_group(plan, tree, tree.group, root, tally, asked))
     entity = plan.entities[tree.root]
+    if asked is not None:
+        asked[ROOT_ROW] += 1
     (item,) = yield (entity.key(root),)
     columns = declared_columns(item, entity, tally) if item is not None else None
     if columns is None:
         return None
     top = _match(item, entity, columns)
-    yield from _assemble_below(plan, tree, [(top, tree.top)], tally)
+    yield from _assemble_below(plan, tree, [(top, tree.top)], tally, asked)
     return top
 
 
 def _assemble_group(
-    plan: Plan, tree: RootTree, group: GroupEntity, root: str, tally: Counter[str] | None
+    plan: Plan,
+    tree: RootTree,
+    group: GroupEntity,
+    root: str,
+    tally: Counter[str] | None,
+    asked: Counter[int] | None,
 ) -> Step[Match | None]:
     """The same for the group with this key, which is also that of all joins by the columns of the group. The first of them finds
     its rows; no row, no group. Its columns are those that its rows have."""
     by_key = [index for index in tree.top if tree.nodes[index].join.parent_columns == group.key]
     columns: dict[str, Value] = {}
     top = Match(columns, {}, {tree.nodes[index].number: [] for index in by_key})
-    below = yield from _find_rows(plan, [(top, tree.nodes[index], root) for index in by_key], tally)
+    below = yield from _find_rows(plan, [(top, tree.nodes[index], root) for index in by_key], tally, asked)
     rows = top.found[tree.nodes[by_key[0]].number]
     if not rows:
         return None
     columns.update(group.of_row(rows[0].columns))
     others = tuple(index for index in tree.top if index not in by_key)
-    yield from _assemble_below(plan, tree, [(top, others), *below], tally)
+    yield from _assemble_below(plan, tree, [(top, others), *below], tally, asked)
     return top
 
 
-def _assemble_below(plan: Plan, tree: RootTree, level: list[Above], tally: Counter[str] | None) -> Step[None]:
+def _assemble_below(
+    plan: Plan, tree: RootTree, level: list[Above], tally: Counter[str] | None, asked: Counter[int] | None
+) -> Step[None]:
     """Finds the rows below those of a level, down to the last ones."""
     while asks := list(_asks(tree, level)):
-        level = yield from _find_rows(plan, asks, tally)
+        level = yield from _find_rows(plan, asks, tally, asked)
 
 
-def _find_rows(plan: Plan, asks: list[Ask], tally: Counter[str] | None) -> Step[list[Above]]:
+def _find_rows(
+    plan: Plan, asks: list[Ask], tally: Counter[str] | None, asked: Counter[int] | None
+) -> Step[list[Above]]:
     """Puts the rows that were asked for below the rows above them. Returns those that have joins below."""
+    if asked is not None:
+        for _, node, _ in asks:
+            asked[node.number] += 1
     answers = yield tuple([plan.request(node.join.join.entity, node.join.down, key) for _, node, key in asks])
     level: list[Above] = []
     for (row, node, key), answer in zip(asks, answers, strict=True):

@@ -13,11 +13,13 @@ A document that does not fit its topic, because it is too large or has a value t
 way, as a dead letter: the ledger has another hash for it, so the document goes out as soon as it fits.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from zlib import crc32
 
+from processor.counts import BYTES_OF, READS_OF, RENDER_OF, WRITES_OF
 from processor.engine.plan.plan import LedgerPlace
 from processor.engine.plan.step import Request, Send, Step, WeakKey
 from processor.engine.protocol.erasures import Erased, erasure_key, may_be_erased, read_erasure
@@ -92,11 +94,36 @@ class PublishContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProductWork:
+    """What a task does for each product: the bytes of its messages, the seconds of its rendering; and by the products that share
+    them, how many writes to the ledger and reads.
+
+    A read is a key or a lookup that a step asks: an item of the ledger, the row of the root, or one key of a join. A read that
+    several products share is divided equally, and so is a write of one item. The runner sends several reads in one request, and
+    equal lookups once. A part that the documents of several products show takes time of the first one only."""
+
+    sent_bytes: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=dict)
+    writes: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    reads: Counter[tuple[str, ...]] = field(default_factory=Counter)
+
+    def tally(self) -> Counter[str]:
+        """The counters of the products."""
+        tally = Counter({f"{BYTES_OF}{name}": count for name, count in self.sent_bytes.items()})
+        tally.update({f"{RENDER_OF}{name}": round(1e6 * seconds) for name, seconds in self.seconds.items()})
+        for prefix, shared in ((WRITES_OF, self.writes), (READS_OF, self.reads)):
+            for names, count in shared.items():
+                part, rest = divmod(1_000 * count, len(names))
+                tally.update({f"{prefix}{name}": part + (n < rest) for n, name in enumerate(names)})
+        return tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PublishTask:
     """The facts that all messages of a task share. `entity`: of the roots; `mark`: of its reservations. `runs`: how far the known
     runs came, this task's own among them. `erased`: the erased rows. `contended`: roots whose ledger the task reads strongly
     consistent, because a weak read missed a write. `consistent`: whether the store has no late reads, so that it reads each
-    ledger so."""
+    ledger so. `work`: what the task counts by product."""
 
     entity: str
     mark: Mark
@@ -104,6 +131,7 @@ class PublishTask:
     erased: Erased = frozenset()
     contended: Collection[str] = ()
     consistent: bool = False
+    work: ProductWork = field(default_factory=ProductWork)
 
 
 Documents = Mapping[str, EncodedDocument | Unpublishable]
@@ -136,9 +164,11 @@ class _RootLedger:
 
 @dataclass(slots=True)
 class _Group:
-    """The reservations of a group; the messages that go out once the ledger has them; and the outcomes of the products."""
+    """The reservations of a group; their products, each with the message that goes out once the ledger has them; and the outcomes
+    of all products."""
 
     entries: dict[int, LedgerEntry] = field(default_factory=dict)
+    reserved: list[str] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
     outcomes: dict[str, PublishOutcome] = field(default_factory=dict)
 
@@ -174,6 +204,7 @@ def publish(
             continue
         topic = context.topic if digest == NO_DOCUMENT else ""
         group.entries[context.number] = reserved = LedgerEntry(seq, digest, task.mark, context.version, topic)
+        group.reserved.append(context.product)
         if unfit:
             letter = _letter(task, context, root, encoded_key, reserved, unfit)
             limits = context.dead_letter_topic, context.letter_bytes, context.refused_by
@@ -182,11 +213,11 @@ def publish(
         else:
             group.sends.append(Send(context.message(encoded_key, document.value, seq)))
             group.outcomes[context.product] = "published"
-    return outcomes | (yield from _end_groups(ledger, root, key, groups))
+    return outcomes | (yield from _end_groups(task.work, ledger, root, key, groups))
 
 
 def _end_groups(
-    ledger: _RootLedger, root: str, key: str, groups: Mapping[str, _Group]
+    work: ProductWork, ledger: _RootLedger, root: str, key: str, groups: Mapping[str, _Group]
 ) -> Step[dict[str, PublishOutcome]]:
     """Reserves the messages of each group by its write, and sends those that the ledger has. Reads the item of a group without
     messages again where the ledger is not sure."""
@@ -194,8 +225,10 @@ def _end_groups(
     for pk, group in groups.items():
         if group.entries:
             asked[pk] = reserve(Key(pk, root), ledger.items[pk], group.entries, key)
+            work.writes[tuple(group.reserved)] += 1
         elif group.outcomes and not ledger.sure:
             asked[pk] = Key(pk, root)
+            work.reads[tuple(group.outcomes)] += 1
     answers = dict(zip(asked, (yield tuple(asked.values())) if asked else (), strict=True))
     outcomes: dict[str, PublishOutcome] = {}
     messages: list[Send] = []
@@ -204,7 +237,11 @@ def _end_groups(
             current = isinstance(answers[pk], Done)
         else:
             current = pk not in asked or turn_of(answers[pk]) == turn_of(ledger.items[pk])
-        messages += group.sends if current else ()
+        if current:
+            messages += group.sends
+            for name, send in zip(group.reserved, group.sends, strict=True):
+                if group.outcomes[name] == "published":
+                    work.sent_bytes[name] += len(send.message.key or b"") + len(send.message.value or b"")
         outcomes |= group.outcomes if current else dict.fromkeys(group.outcomes, "contended")
     if messages:
         yield tuple(messages)

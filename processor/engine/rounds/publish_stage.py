@@ -9,20 +9,23 @@ A document that does not fit its topic, because it is too large or beyond its Av
 place, and its root goes to the backlog.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from operator import itemgetter
+from time import perf_counter
 from zlib import crc32
 
 from processor.counts import ASSEMBLED_OF, MESSAGES_OF, Count
 from processor.engine.plan.plan import Plan, ProductPlan, RootTree, merge, root_message_key
 from processor.engine.plan.step import Root, Step
-from processor.engine.protocol.assemble import assemble, assemble_tree
+from processor.engine.protocol.assemble import ROOT_ROW, assemble, assemble_tree
 from processor.engine.protocol.ledger import Mark, group_partition
 from processor.engine.protocol.publish import (
     Documents,
+    ProductWork,
     PublishContext,
     PublishOutcome,
     PublishTask,
@@ -96,8 +99,9 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
     kept: list[KeptLetter] = []
     sent: Counter[str] = Counter()
     made: Counter[str] = Counter()
+    work = ProductWork()
     products, todo = round_.plan.products, sorted(roots, key=itemgetter(1, 0))
-    publishers = {tree: _RootPublisher(round_, tree, mark, tally, runner) for tree in _trees_of(products, todo)}
+    publishers = {tree: _RootPublisher(round_, tree, mark, tally, runner, work) for tree in _trees_of(products, todo)}
     while todo:
         end = _end_of_chunk(todo)
         chunk, todo = todo[:end], todo[end:]
@@ -135,6 +139,9 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
     tally += Counter({Count.BACKLOG: len(backlog)})
     tally.update({f"{MESSAGES_OF}{name}": count for name, count in sent.items()})
     tally.update({f"{ASSEMBLED_OF}{name}": count for name, count in made.items()})
+    for publisher in publishers.values():
+        work.reads.update(publisher.reads())
+    tally.update(work.tally())
     return LaneResult(
         lane=lane,
         attempt=attempt,
@@ -186,8 +193,10 @@ class _RootPublisher:
     """Publishes the roots of one tree in a task: for each root, the documents of some of its products together. `contended`:
     the roots whose publication begins again."""
 
-    def __init__(self, round_: Round, tree: str, mark: Mark, tally: Counter[str], runner: StepRunner) -> None:
-        self._round, self._tally, self._runner = round_, tally, runner
+    def __init__(
+        self, round_: Round, tree: str, mark: Mark, tally: Counter[str], runner: StepRunner, work: ProductWork
+    ) -> None:
+        self._round, self._tally, self._runner, self._work = round_, tally, runner, work
         self.contended: set[str] = set()
         self._products, self._whole = round_.plan.products, round_.plan.trees[tree]
         self._root = self._whole.group or round_.plan.entities[self._whole.root].entity
@@ -198,15 +207,19 @@ class _RootPublisher:
             erased=round_.remembered.erased,
             contended=self.contended,
             consistent=runner.store.consistent,
+            work=work,
         )
         self._entities, self._shared = round_.plan.declared_entities, SharedLevel()
         self._contexts: dict[str, PublishContext] = {}
         self._encoders: dict[str, DocumentEncoder] = {}
         self._trees: dict[tuple[str, ...], RootTree] = {}
+        self._published: Counter[tuple[str, ...]] = Counter()
+        self._asked: defaultdict[tuple[str, ...], Counter[int]] = defaultdict(Counter)
 
     def publish(self, root: str, names: Sequence[str]) -> Step[dict[str, PublishOutcome]]:
         """Publishes the documents of these products of a root."""
         contexts = [self._context(name) for name in names]
+        self._published[tuple(names)] += 1
         return publish(self._task, contexts, root, partial(self._documents, root, names))
 
     def _documents(self, root: str, names: Sequence[str]) -> Step[Documents]:
@@ -218,7 +231,7 @@ class _RootPublisher:
             return gone
         named, tree = root if self._round.rules.log_values else None, self._tree(shown)
         try:
-            top = yield from assemble_tree(self._round.plan, tree, root, self._tally)
+            top = yield from assemble_tree(self._round.plan, tree, root, self._tally, self._asked[shown])
         except Exception as error:
             if len(shown) == 1:
                 return gone | {shown[0]: unpublishable(error, named)}
@@ -231,10 +244,25 @@ class _RootPublisher:
         return gone | {name: self._document(top, key, name, named) for name in shown}
 
     def _document(self, top: Match, key: str, name: str, named: str | None) -> EncodedDocument | Unpublishable:
+        began = perf_counter()
         try:
             return self._encoder(name).encoded(top, key)
         except Exception as error:
             return unpublishable(error, named)
+        finally:
+            self._work.seconds[name] = self._work.seconds.get(name, 0.0) + perf_counter() - began
+
+    def reads(self) -> Counter[tuple[str, ...]]:
+        """The reads of the ledger and of the assembled rows so far, by the products that use them."""
+        reads: Counter[tuple[str, ...]] = Counter()
+        for names, count in self._published.items():
+            for _, group in groupby(sorted(names, key=self._partition), self._partition):
+                reads[tuple(group)] += count
+        for names, asked in self._asked.items():
+            users = {node.number: tuple(node.users) for node in self._trees[names].nodes} | {ROOT_ROW: names}
+            for number, count in asked.items():
+                reads[users[number]] += count
+        return reads
 
     def _tree(self, names: tuple[str, ...]) -> RootTree:
         """The tree of these products."""
@@ -255,6 +283,9 @@ class _RootPublisher:
             encode = _encode(self._round, product, self._entities, self._runner)
             self._encoders[name] = DocumentEncoder(renderer, encode)
         return self._encoders[name]
+
+    def _partition(self, name: str) -> str:
+        return self._context(name).partition
 
     def _context(self, name: str) -> PublishContext:
         if name not in self._contexts:

@@ -20,14 +20,18 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from processor.counts import (
     BATCH,
+    BYTES_OF,
     DEAD_LETTERS_OF,
     IGNORED_AS,
     IN_TOPIC,
     NULLED_OF,
     OUTCOMES,
+    READS_OF,
+    RENDER_OF,
     REQUEST,
     STAGE,
     STAGES,
+    WRITES_OF,
     Count,
 )
 from processor.engine.rounds.round_counts import (
@@ -177,6 +181,16 @@ def _how_many(name: str) -> Read:
 
 def _by_request(prefix: str, requests: Iterable[str] = (*WRITES, *READS), each: float = 1) -> Read:
     return lambda report: {(name,): report["counts"].get(prefix + name, 0) * each for name in requests}
+
+
+def _by_product(prefix: str, each: float = 1) -> Read:
+    """A value of each product that the run published documents of."""
+
+    def read(report: Report) -> Values:
+        found = {name: count for name, count in report["counts"].items() if name.startswith(prefix)}
+        return {(name.removeprefix(prefix),): count * each for name, count in sorted(found.items())}
+
+    return read
 
 
 def _buckets(bounds: tuple[float, ...], buckets: Sequence[str], total: str) -> Read:
@@ -422,6 +436,35 @@ METRICS = (
             "From Kafka's time of the oldest record that led to a document until the broker committed it. "
             "Without follow-up work.",
             read=_buckets(AGE_BOUNDS, AGE_BUCKETS, AGE_SUM),
+        ),
+        _counter(
+            "message_bytes_total",
+            "bytes",
+            "Keys and values of the messages of a product, before the broker's compression.",
+            labels=("product",),
+            read=_by_product(BYTES_OF),
+        ),
+        _counter(
+            "render_seconds_total",
+            "seconds",
+            "Time of rendering and encoding a product's documents. A part that several products show counts for the first one.",
+            labels=("product",),
+            read=_by_product(RENDER_OF, 1e-6),
+        ),
+        _counter(
+            "ledger_writes_total",
+            "writes",
+            "Writes to the ledger. One that several products share is divided equally.",
+            labels=("product",),
+            read=_by_product(WRITES_OF, 1e-3),
+        ),
+        _counter(
+            "document_reads_total",
+            "reads",
+            "Items and joins read for the documents of a product, with the ledger. A read that several products share is "
+            "divided equally. A request may have several reads.",
+            labels=("product",),
+            read=_by_product(READS_OF, 1e-3),
         ),
     ),
     *_group(

@@ -19,7 +19,7 @@ from threading import Event, Thread
 from time import time
 from typing import Any, Final, Protocol
 
-from processor.counts import ASSEMBLED_OF, IN_TOPIC, MESSAGES_OF, REQUEST, Count
+from processor.counts import IN_TOPIC, PRODUCT_WORK, REQUEST, Count
 from processor.engine.protocol.epochs import Partition, entities_of
 from processor.engine.protocol.gates import gate_states
 from processor.engine.rounds.driver import Driver
@@ -78,7 +78,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return round(sum(known) / len(known), 1) if known else None
 
 
-KEPT: Final = (MESSAGES_OF, ASSEMBLED_OF, HALF_UNITS, REQUEST, f"{Count.APPLIED}{IN_TOPIC}")
+KEPT: Final = (*PRODUCT_WORK, HALF_UNITS, REQUEST, f"{Count.APPLIED}{IN_TOPIC}")
 """The counters of a window begin so."""
 MARKS: Final = 60
 """Marks in the length of a window: so it may be longer by a sixtieth."""

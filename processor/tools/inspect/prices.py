@@ -8,7 +8,7 @@ write = 0.705          # dollars a million write request units
 read = 0.141           # dollars a million read request units
 
 What a run spent is a line of words; and of its last hour or day (`metrics.count_window`) its messages by product, its events by
-topic, and its request units with their price.
+topic, its request units with their price, and what it did for each product.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,20 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Final
 
-from processor.counts import ASSEMBLED_OF, BATCH, IN_TOPIC, MESSAGES_OF, REQUEST, STAGE, STAGES, Count
+from processor.counts import (
+    ASSEMBLED_OF,
+    BATCH,
+    BYTES_OF,
+    IN_TOPIC,
+    MESSAGES_OF,
+    READS_OF,
+    RENDER_OF,
+    REQUEST,
+    STAGE,
+    STAGES,
+    WRITES_OF,
+    Count,
+)
 from processor.environment.settings.settings import read_toml
 from processor.errors import SettingError
 from processor.job.metrics.metrics import READS, WRITES
@@ -81,20 +94,28 @@ def read_prices(path: str) -> Prices:
 
 LAST_HOUR, LAST_DAY = "last_hour", "last_day"
 APPLIED = f"{Count.APPLIED}{IN_TOPIC}"
+WORK: Final[Mapping[str, tuple[str, float]]] = {
+    "made": (ASSEMBLED_OF, 1),
+    "messages": (MESSAGES_OF, 1),
+    "bytes": (BYTES_OF, 1),
+    "writes": (WRITES_OF, 1e-3),
+    "reads": (READS_OF, 1e-3),
+    "seconds": (RENDER_OF, 1e-6),
+}
+"""What a run did for a product: the documents made, also those equal to the last message; messages; their bytes; writes to the
+ledger; reads for documents; and seconds of rendering. Each with its counter, and the unit of the counter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunWindow:
-    """A window of a run. `seconds`: its length, of a young run the whole run; `messages`: by product; `events`: those applied, by
-    topic; `written`, `read`: units, 0 in a store without units."""
+    """A window of a run. `seconds`: its length, of a young run the whole run; `work`: by the words of WORK and product, empty
+    where no release counted it; `events`: those applied, by topic; `written`, `read`: units, 0 in a store without units."""
 
     seconds: float
-    messages: Mapping[str, int]
+    work: Mapping[str, Mapping[str, float]]
     events: Mapping[str, int]
     written: Decimal
     read: Decimal
-    assembled: Mapping[str, int] = field(default_factory=dict)
-    """Documents by product that were made, also those equal to the last message; none of an older release."""
     requests: Mapping[str, int] = field(default_factory=dict)
     """Requests to the table, by name."""
 
@@ -103,9 +124,14 @@ class RunWindow:
         return prices.dollars(self.written, self.read) / 1_000_000
 
     def share(self, product: str, prices: Prices) -> Decimal:
-        """The product's part of the price, as large as its part of the messages."""
-        all_messages = sum(self.messages.values())
-        return self.dollars(prices) * self.messages.get(product, 0) / all_messages if all_messages else Decimal(0)
+        """The product's part of the price: of all writes as large as its part of the writes to the ledger, of all reads as its
+        part of those for documents. In a report of an older release both are as large as its part of the messages."""
+        write, read = self._part("writes", product), self._part("reads", product)
+        return (write * self.written * prices.write + read * self.read * prices.read) / 1_000_000
+
+    def _part(self, work: str, product: str) -> Decimal:
+        done = self.work[work] or self.work["messages"]
+        return Decimal(done.get(product, 0)) / Decimal(sum(done.values())) if done else Decimal(0)
 
 
 def read_window(report: Mapping[str, Any], name: str) -> RunWindow | None:
@@ -115,11 +141,13 @@ def read_window(report: Mapping[str, Any], name: str) -> RunWindow | None:
     counts: Mapping[str, int] = report[name]["counts"]
     return RunWindow(
         seconds=report[name]["seconds"],
-        messages=_after(MESSAGES_OF, counts),
+        work={
+            word: {product: count * unit for product, count in _after(prefix, counts).items()}
+            for word, (prefix, unit) in WORK.items()
+        },
         events=_after(APPLIED, counts),
         written=_units(WRITES, counts),
         read=_units(READS, counts),
-        assembled=_after(ASSEMBLED_OF, counts),
         requests=_after(REQUEST, counts),
     )
 

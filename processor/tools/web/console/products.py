@@ -32,7 +32,16 @@ from processor.tools.inspect.preview import (
     savings_without,
 )
 from processor.tools.inspect.price import BATCH
-from processor.tools.inspect.prices import BILLING, LAST_DAY, LAST_HOUR, MONTH_SECONDS, Prices, RunWindow, read_window
+from processor.tools.inspect.prices import (
+    BILLING,
+    LAST_DAY,
+    LAST_HOUR,
+    MONTH_SECONDS,
+    WORK,
+    Prices,
+    RunWindow,
+    read_window,
+)
 from processor.tools.web.answers import Cached, LookUpProblem, no_such
 from processor.tools.web.catalogue.product import document_members, lineage_picture, product_versions
 from processor.tools.web.console.screen import (
@@ -197,7 +206,7 @@ def _price(price: ProductPrice | None) -> dict[str, float | None]:
 def _work(name: str, hour: RunWindow | None, day: RunWindow | None, prices: Prices) -> dict[str, float | None]:
     """The messages a second of the last hour, the dollars of the last day, and those of a month at its rate; None where no job
     says it, or its store has no request units."""
-    rate = hour.messages.get(name, 0) / hour.seconds if hour and hour.seconds else None
+    rate = hour.work["messages"].get(name, 0) / hour.seconds if hour and hour.seconds else None
     dollars = float(day.share(name, prices)) if day and day.dollars(prices) > 0 else None
     lasts = day is not None and day.seconds >= LEAST_SECONDS
     return {
@@ -252,23 +261,28 @@ def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
     """What runs have spent, what events cost, and what they would cost without a product that the address names."""
     found, prices, without = parts.event_prices(), parts.prices, visit.asked("without")
     reports = [job.report for job in parts.registry.jobs() if job.alive and job.report]
-    work = next((window for one in reports if (window := read_window(one, LAST_DAY))), None)
+    hour = next((window for one in reports if (window := read_window(one, LAST_HOUR))), None)
     runs, search = [_run(report, prices) for report in reports], visit.asked("q")
     by_server = parts.settings.store == "postgres" and not any(run["metered"] for run in runs)
     rows = [
-        {"product": one.product, "low": float(one.low), "high": float(one.high), "reads": found.reads[one.product]}
-        | _done(one.product, work, prices)
+        {"product": one.product, "low": float(one.low), "high": float(one.high), "entities": found.reads[one.product]}
+        | _done(one.product, hour, prices)
         for one in product_prices(found, prices)
     ]
+    by = _ranking(visit, rows)
     return {
         "version": found.version,
         "region": prices.region,
         "date": prices.date,
         "batch": BATCH,
         "counted_at": time_of(found),
-        "day": duration_text(work.seconds) if work else None,
+        "hour": duration_text(hour.seconds) if hour else None,
         "usage": _usage(parts) if by_server else None,
-        "products": sorted(rows, key=lambda row: (-(row["made"] or 0), -(row["messages"] or 0), row["product"])),
+        "by": by,
+        "columns": COLUMNS,
+        "products": sorted(
+            rows, key=lambda row: (-(row["done"][by] or 0), -(row["done"]["made"] or 0), row["product"])
+        ),
         "events": [
             one._asdict() | {"dollars": float(one.dollars)}
             for one in event_prices(found.costs, found.estimates, prices)
@@ -280,17 +294,39 @@ def show_costs(parts: ConsoleParts, visit: Visit) -> Content:
     }
 
 
-def _done(name: str, work: RunWindow | None, prices: Prices) -> dict[str, Any]:
-    """What a product has really done in the last day of the run: the documents that were made for it, its messages,
-    and the dollars of a month. None where no job says it, or where its store has no request units."""
-    if work is None:
-        return {"made": None, "messages": None, "month": None}
-    dollars = float(work.share(name, prices)) if work.dollars(prices) > 0 and work.seconds >= LEAST_SECONDS else None
-    return {
-        "made": work.assembled.get(name, 0) if work.assembled else None,
-        "messages": work.messages.get(name, 0),
-        "month": None if dollars is None else dollars * MONTH_SECONDS / work.seconds,
-    }
+COLUMNS: Final = {
+    "dollars": "$",
+    "made": "documents",
+    "messages": "messages",
+    "bytes": "bytes",
+    "writes": "ledger writes",
+    "reads": "reads",
+    "seconds": "rendering",
+}
+"""What a product really did, by the words of WORK, and its dollars."""
+
+
+def _done(name: str, hour: RunWindow | None, prices: Prices) -> dict[str, Any]:
+    """What a run did for a product in its last hour, and what it does in a month at this rate. None where no job says it, or its
+    release does not count it, or its store has no request units."""
+    done: dict[str, float | None] = dict.fromkeys(COLUMNS)
+    if hour is not None:
+        done |= {word: round(counts.get(name, 0), 3) for word in WORK if (counts := hour.work[word])}
+        if hour.dollars(prices) > 0:
+            done["dollars"] = float(hour.share(name, prices))
+    times = MONTH_SECONDS / hour.seconds if hour and hour.seconds >= LEAST_SECONDS else None
+    month = {word: None if count is None or times is None else count * times for word, count in done.items()}
+    return {"done": done, "month": month}
+
+
+def _ranking(visit: Visit, rows: Sequence[Mapping[str, Any]]) -> str:
+    """The column that ranks the products: that of the address, else of the dollars, the time and the documents the first that is
+    known."""
+    asked = visit.asked("by")
+    if asked and asked not in COLUMNS:
+        raise no_such("column", asked, COLUMNS)
+    known = [by for by in ("dollars", "seconds") if any(row["done"][by] for row in rows)]
+    return asked or next(iter(known), "made")
 
 
 def _usage(parts: ConsoleParts) -> dict[str, Any]:
@@ -368,7 +404,7 @@ def _month_work(window: RunWindow | None) -> dict[str, Any] | None:
     if window is None or window.seconds < LEAST_SECONDS:
         return None
     times = MONTH_SECONDS / window.seconds
-    sums = {"events": window.events, "messages": window.messages, "requests to the table": window.requests}
+    sums = {"events": window.events, "messages": window.work["messages"], "requests to the table": window.requests}
     return {
         "of": duration_text(window.seconds),
         "sums": {name: round(sum(of.values()) * times) for name, of in sums.items() if of},

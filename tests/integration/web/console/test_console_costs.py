@@ -74,17 +74,63 @@ def test_the_costs_over_postgres_are_rows_bytes_and_time_and_say_whose_dollars_t
 
 
 def test_products_are_ranked_by_what_they_did(console: ConsoleScene, run_state: dict[str, Any]) -> None:
-    day = {
-        "seconds": 7_200.0,
-        "counts": {"messages of profile": 900, "assembled of profile": 1_000, "assembled of b": 9_000},
+    """Each column ranks; without a wish the dollars do, or over Postgres the time of rendering."""
+    counts = {
+        "messages of profile": 900,
+        "assembled of profile": 1_000,
+        "assembled of b": 9_000,
+        "bytes of profile": 3_000_000,
+        "bytes of b": 0,
+        "render us of profile": 2_000_000,
+        "render us of b": 7_000_000,
+        "ledger writes/1000 of profile": 750_000,
+        "ledger writes/1000 of b": 250_000,
+        "reads/1000 of profile": 6_000_000,
+        "reads/1000 of b": 2_000_000,
     }
+    units = {"half units UpdateItem": 2_000_000, "half units Query": 800_000}
     console.registry.apply(requirements_of(more_products()), who="eve", why="a second product")
-    console.registry.runs.keep_report(lease_of(console.registry), run_state | {"last_day": day})
-    products = console.browser().data("/costs")["products"]
-    assert [(one["product"], one["made"], one["messages"]) for one in products] == [
-        ("b", 9_000, 0),
-        ("profile", 1_000, 900),
-    ]
+
+    def reported(counts: dict[str, int]) -> None:
+        hour = {"seconds": 1_800.0, "counts": counts}
+        console.registry.runs.keep_report(lease_of(console.registry), run_state | {"last_hour": hour})
+
+    def ranked(page: str = "/costs") -> list[str]:
+        return [one["product"] for one in console.browser().data(page)["products"]]
+
+    reported(counts)
+    assert ranked() == ["b", "profile"]
+    reported(counts | units)
+    assert ranked() == ["profile", "b"]
+    wished = {by: ranked(at("/costs", by=by))[0] for by in ("made", "messages", "bytes", "writes", "reads", "seconds")}
+    assert [by for by, first in wished.items() if first == "b"] == ["made", "seconds"]
+    console.browser().page(at("/costs", by="colour"), 404)
+    profile = console.browser().data("/costs")["products"][0]
+    assert profile["done"] == {
+        "made": 1_000,
+        "messages": 900,
+        "bytes": 3_000_000,
+        "writes": 750,
+        "reads": 6_000,
+        "seconds": 2,
+        "dollars": 0.50625,  # three quarters of 1,000,000 write units and of 400,000 read units
+    }
+    assert profile["month"]["reads"] == 6_000 * 730 * 2
+    page = console.browser().page("/costs")
+    assert '<th scope="col" class="number" aria-sort="descending">$ ↓</th>' in page
+    assert '<br><span class="quiet small">in a month</span></th>' in page
+    assert '750<br><span class="quiet small">1,095,000</span>' in page  # ledger writes
+    assert "divided equally" in page
+    assert "Not counted by product, because products share it: writes of rows" in page
+
+
+def test_the_report_of_an_older_release_says_what_it_does_not_count(
+    console: ConsoleScene, run_state: dict[str, Any]
+) -> None:
+    console.registry.runs.keep_report(lease_of(console.registry), run_state)
+    (product,) = console.browser().data("/costs")["products"]
+    assert (product["done"]["messages"], product["done"]["reads"], product["done"]["dollars"]) == (900, None, 0.625)
+    assert '<span class="quiet">unknown</span>' in console.browser().page("/costs")
 
 
 def more_products() -> Any:

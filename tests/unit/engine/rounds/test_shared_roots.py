@@ -175,3 +175,38 @@ def documents(plan: Plan, records: list[Record]) -> dict[str, dict[bytes | None,
     for message in trial.published.messages:
         last.setdefault(message.topic, {})[message.key] = message.value
     return last
+
+
+def test_the_work_of_two_products_of_a_root_adds_up_to_what_the_task_asked_and_sent() -> None:
+    """Both read the ledger, the user and the stars, and share the write; the forks are of one product alone."""
+    trial, store = started(plan_of_products({"stars": STARS}, {"stars": STARS, "forks": FORKS}))
+    rows = [row("star", 0, id=7, name="ada", note="n"), row("fork", 0, id=3, name="ada")]
+    trial.batch([row("user", 0, id=1, name="ada"), *rows])
+    tally = trial.tally
+    reads = [tally[f"reads/1000 of {name}"] for name in ("p00", "p01")]
+    writes = [tally[f"ledger writes/1000 of {name}"] for name in ("p00", "p01")]
+    assert reads == [1_500, 2_500]
+    assert writes == [500, 500]
+    assert sum(writes) == 1_000 * store.counted["write LEDGER#user#0"]
+    sizes = {one.topic: len(one.key or b"") + len(one.value or b"") for one in trial.published.messages}
+    assert {name: tally[f"bytes of {name}"] for name in sizes} == sizes
+    assert min(tally[f"render us of {name}"] for name in sizes) > 0
+
+
+def test_a_part_of_a_read_that_three_products_share_is_not_lost() -> None:
+    trial, _ = started(plan_of_products(*[{"stars": STARS}] * 3))
+    trial.batch([row("user", 0, id=1, name="ada")])
+    assert [trial.tally[f"ledger writes/1000 of p{n:02}"] for n in range(3)] == [334, 333, 333]
+    assert sum(trial.tally[f"reads/1000 of p{n:02}"] for n in range(3)) == 3_000
+
+
+def test_a_change_that_one_product_reads_is_the_work_of_this_product_alone() -> None:
+    trial, _ = started(plan_of_products({"stars": {**STARS, "fields": ["id"]}}, {"stars": STARS}))
+    trial.batch([row("user", 0, id=1, name="ada"), row("star", 0, id=7, name="ada", note="old")])
+    trial.finish()
+    before = Counter(trial.tally)
+    trial.batch([row("star", 1, id=7, name="ada", note="new")])
+    more = Counter(trial.tally) - before
+    assert {name for name in more if name.endswith(" of p00")} == set()
+    assert more["ledger writes/1000 of p01"] == 1_000
+    assert more["reads/1000 of p01"] == 3_000  # the ledger, the user and the stars

@@ -130,6 +130,15 @@ def test_a_report_counts_the_messages_of_each_product() -> None:
     assert report["last_day"]["counts"] == counts
 
 
+def test_a_report_counts_the_work_of_each_product_and_the_parts_add_up_to_whole_writes() -> None:
+    report = JobMonitor(monitored(busy_trial()), clock=lambda: 100.0).state({})
+    counts = report["last_hour"]["counts"]
+    for work in ("bytes", "ledger writes/1000", "reads/1000", "render us"):
+        assert min(counts[f"{work} of {name}"] for name in ("profile", "badge")) > 0
+    for work in ("ledger writes/1000", "reads/1000"):
+        assert sum(count for name, count in counts.items() if name.startswith(f"{work} of ")) % 1_000 == 0
+
+
 def restarted(past: PastRuns, **of_job: Any) -> JobMonitor:
     """The monitor of a run after others, at second 100."""
     job = monitored(busy_trial())
