@@ -25,7 +25,7 @@ def test_a_second_job_is_refused_while_the_first_lives(scene: Scene) -> None:
     with scene.opened(owner="first", lease_seconds=5) as first:
         running = Thread(target=run_job, args=[first], kwargs={"once": False})
         running.start()
-        with pytest.raises(LeaseHeld, match=r"runs already: first .* take over"), scene.opened(owner="second"):
+        with pytest.raises(LeaseHeld, match=r"runs already: first .*--take-over"), scene.opened(owner="second"):
             pass
         first.stopping.set()
         running.join()
