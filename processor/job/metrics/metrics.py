@@ -585,10 +585,24 @@ METRICS = (
             read=lambda report: _one(report["past"]["restarts"]),
             alarm=_alarm(
                 "restarts",
+                "warning",
+                "Runs of the job fail, although some of them work: `statestore status` says why the last one failed.",
+                limit=5,
+                limit_name="restarts",
+                lasting=True,
+            ),
+        ),
+        _gauge(
+            "failed_runs",
+            "runs",
+            "Runs that failed or died one after the other, by the registry; 0 once a run works.",
+            read=lambda report: _one(report["past"]["failed"]),
+            alarm=_alarm(
+                "failed_runs",
                 "critical",
                 "The job fails and starts again, over and over: `statestore status` says why.",
                 limit=2,
-                limit_name="restarts",
+                limit_name="failed_runs",
                 lasting=True,
             ),
         ),
@@ -723,7 +737,7 @@ LANDING_METRICS = _group(
 )
 
 _ORDER = (
-    *("restarts", "stalled", "retention", "lag", "unpublished", "degraded"),
+    *("failed_runs", "restarts", "stalled", "retention", "lag", "unpublished", "degraded"),
     *("stopped_product", "stopped_walk", "refused_version", "unfit_documents", "lease"),
     *("dead_letters", "absent_columns", "released_incomplete", "throttles"),
 )

@@ -145,7 +145,8 @@ RUNS = range(10)
 @pytest.mark.parametrize(
     ("name", "values", "fires"),
     [
-        ("restarts", f"7+0x11 {_of_runs([7 + n for n in RUNS])} 17+0x90", {5: False, 6: True, 13: True, 25: False}),
+        ("failed_runs", f"0+0x11 {_of_runs([*RUNS])} 0+0x90", {5: False, 6: True, 13: True, 14: False}),
+        ("restarts", f"7+0x11 {_of_runs([7 + n for n in RUNS])} 17+0x90", {8: False, 10: True, 13: True, 25: False}),
         ("stalled", f"0+0x11 {_of_runs([70 * n for n in RUNS])} 0+0x90", {12: False, 13: True, 14: False}),
     ],
 )

@@ -12,7 +12,7 @@ REPORT = run_report()
 VALUES = read_metrics(REPORT)
 AT_REST = {
     *("statestore_open_changes", "statestore_settle_due", "statestore_fan_outs", "statestore_backlog_documents"),
-    *("statestore_walks", "statestore_paused", "statestore_unfit_documents"),
+    *("statestore_walks", "statestore_paused", "statestore_unfit_documents", "statestore_failed_runs"),
     *("statestore_stopped_products", "statestore_stopped_walks", "statestore_refused_version"),
 }
 """Gauges that are 0 once a run has done its work."""
