@@ -227,8 +227,8 @@ def table_restored(night: Night) -> Moments:
     schema = f"state_{night.name}"
     tables = ("items", "fences")
     night.execute(*(f'CREATE TABLE "{schema}"."{name}_before" AS TABLE "{schema}"."{name}"' for name in tables))
-    before = len(night.job.lines)
-    wait_until(lambda: len(night.job.lines) > before + 20, START_SECONDS, "the job does not work")
+    before = _batches(night)
+    wait_until(lambda: _batches(night) > before + 3, START_SECONDS, "the job does not work")
     night.job.stop()
     night.execute(
         *(f'TRUNCATE "{schema}"."{name}"' for name in tables),
@@ -240,6 +240,11 @@ def table_restored(night: Night) -> Moments:
     night.job.kill()
     night.start_again("--adopt", "--checkpoint", str(night.folder / "checkpoint-after-restore"))
     yield WELL
+
+
+def _batches(night: Night) -> int:
+    """How many batches the checkpoints of the job have committed, less those that Spark has cleaned up."""
+    return max((int(one.name) for one in night.folder.rglob("commits/*") if one.name.isdigit()), default=0)
 
 
 def second_job(night: Night) -> Moments:

@@ -112,7 +112,8 @@ class RunState(NamedTuple):
     @property
     def health(self) -> tuple[HTTPStatus, str]:
         """The answer to a probe. A job that waits is well: a probe that ends it would only make its work begin again."""
-        lines = [*self.wrong, *(f"degraded: {line}" for line in self.degraded)] or ["ok"]
+        well = "starts" if self.report is None else "ok"
+        lines = [*self.wrong, *(f"degraded: {line}" for line in self.degraded)] or [well]
         if self.report is not None and (letters := self.report.get("letters_waiting")):
             lines.append(letters_text(letters, self.report["at"]))
         return HTTPStatus.SERVICE_UNAVAILABLE if self.wrong else HTTPStatus.OK, "\n".join(lines)
