@@ -102,7 +102,7 @@ def test_a_table_that_was_restored_under_its_own_name_is_noticed(scene: Scene, r
     scene.run()
     restore(scene, before, scene.settings.table)
 
-    with pytest.raises(OwnedByAnother, match=r"table .* is foreign: it was restored, .* `statestore run --adopt`"):
+    with pytest.raises(OwnedByAnother, match=r"table .* went back to an earlier moment: .* `statestore run --adopt`"):
         scene.run()
     with pytest.raises(OwnedByAnother, match=r"checkpoint .* is foreign"):
         scene.run(adopt=True)
