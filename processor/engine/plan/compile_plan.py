@@ -275,15 +275,14 @@ def _compile(
     )
     root = root_entity(product, entities)
     top = compiler.level(root, None, (), product.joins)
-    group = root if isinstance(root, GroupEntity) else None
     return ProductPlan(
         product=product,
         version=1,
         number=0,
         nodes=tuple(compiler.nodes),
         top=top,
-        used=used[()] if group is None else frozenset(chain.from_iterable(map(columns_of, group.fields.values()))),
-        group=group,
+        used=used[()],
+        group=root if isinstance(root, GroupEntity) else None,
     )
 
 

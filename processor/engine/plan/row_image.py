@@ -23,7 +23,6 @@ from processor.language.product.product import GroupEntity
 from processor.values.entity import ColumnType
 from processor.values.record import UNAVAILABLE, Change, Truncated, Value
 from processor.values.values import DEBEZIUM, canonical_value
-from statestore import keys
 from statestore.items import (
     Image,
     Row,
@@ -58,7 +57,7 @@ def declared_columns(item: Item, plan: EntityPlan, tally: Counter[str] | None = 
 def group_of_item(item: Item, plan: EntityPlan, group: GroupEntity) -> str | None:
     """The encoded key of the group of the row that an item holds; None for a delete marker, and for a row in no group."""
     columns = declared_columns(item, plan)
-    return None if columns is None else keys.encode([*group.of_row(columns).values()])
+    return None if columns is None else group.key_of_row(columns)
 
 
 def undeclared_columns(item: Item, plan: EntityPlan) -> dict[str, Any]:

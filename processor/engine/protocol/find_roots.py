@@ -132,7 +132,7 @@ def _holding(tree: RootTree, join: JoinPlan, key: str, items: Iterable[Item]) ->
             continue
         if group is None:
             yield key_of_item(item).sk, columns
-        elif (sk := keys.encode([*group.of_row(columns).values()])) is not None:
+        elif (sk := group.key_of_row(columns)) is not None:
             yield sk, columns
 
 

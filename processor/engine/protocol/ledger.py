@@ -123,7 +123,7 @@ def run_key(number: int) -> Key:
 def read_entry(item: Item | None, number: int, earlier: int = 0) -> LedgerEntry:
     """The entry of a product in a ledger item. `earlier`: the highest sequence that the product's topic had before the product
     published there. A root without an entry has no document, acknowledged; but where the topic had messages, its
-    document is unknown. The sequences of each root go on above `earlier`."""
+    document is unknown. The sequences of each root continue above `earlier`."""
     packed = None if item is None else item.get(f"e{number}")
     if packed is None:
         return LedgerEntry(seq=earlier, hash=INVALIDATED) if earlier else LedgerEntry()

@@ -70,7 +70,7 @@ BYTES_PER_ITEM = 390_000
 """The most bytes of an item before its compression, so that it never exceeds the 400 KB of an item."""
 
 SAMPLE = 100
-"""Of this many changes, settling takes one in full although nothing asks for it, so that corrections go on watching the overlay.
+"""Of this many changes, settling takes one in full although nothing asks for it, so that corrections still watch the overlay.
 The change itself chooses, so a retried task chooses the same."""
 
 IndexKey = tuple[str, str]

@@ -59,12 +59,9 @@ def describe_entity(entity: Entity) -> dict[str, Any]:
             | ({"truncates": list(flag.truncates)} if flag.truncates else {})
             for flag in entity.deleted
         ]
-    decimals = dict(entity.decimals) if isinstance(entity.decimals, Mapping) else entity.decimals
-    absent = dict(entity.absent) if isinstance(entity.absent, Mapping) else entity.absent
-    misfit = entity.unrepresentable
-    misfit = dict(misfit) if isinstance(misfit, Mapping) else misfit
-    choices = {"format": entity.format, "decimals": decimals, "absent": absent, "unrepresentable": misfit}
-    return described | {name: choice for name, choice in choices.items() if choice is not None}
+    by_column = {"decimals": entity.decimals, "absent": entity.absent, "unrepresentable": entity.unrepresentable}
+    choices = {name: dict(one) if isinstance(one, Mapping) else one for name, one in by_column.items()}
+    return described | {name: one for name, one in {"format": entity.format, **choices}.items() if one is not None}
 
 
 def _column(name: str, entity: Entity) -> Any:

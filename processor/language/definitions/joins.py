@@ -4,16 +4,8 @@ and parent columns that the join sets equal; one side may be the elements of an 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from processor.language.definitions.expressions import (
-    read_row_expression,
-)
-from processor.language.definitions.names import (
-    NameScope,
-    expression_type,
-    parse_path,
-    scope_at_path,
-    write_path,
-)
+from processor.language.definitions.expressions import read_row_expression
+from processor.language.definitions.names import NameScope, expression_type, parse_path, scope_at_path, write_path
 from processor.language.definitions.problems import AlreadyReported, Problems, suggest
 from processor.language.definitions.selections import check_members, read_key, read_order, read_selection, read_where
 from processor.language.definitions.shape import (
@@ -42,14 +34,7 @@ from processor.language.product.expressions.expression import (
 )
 from processor.language.product.expressions.json_values import read_path
 from processor.language.product.join_fields import array_of, parse_element, type_of, write_computed
-from processor.language.product.product import (
-    BareValue,
-    Fields,
-    GroupEntity,
-    Join,
-    expressions,
-    members_below,
-)
+from processor.language.product.product import BareValue, Fields, GroupEntity, Join, expressions, members_below
 from processor.values.entity import ColumnType, Compare, Entity, united
 from registry.fields import column_of
 

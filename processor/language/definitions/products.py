@@ -85,11 +85,12 @@ def read_product(
     reads: set[tuple[str, str]] = set()
     by: tuple[GroupColumn, ...] = ()
     if body and isinstance(groups := body.get("root"), Map):
-        grouped = read_group(groups, body, entities, reads, problems)
+        grouped = _read_group(groups, body, entities, reads, problems)
         if grouped is None:
             return heading, None
-        entity, by, body = grouped.group.rows, grouped.by, grouped.body
-        scope = scope_of_group(grouped.group, entities, reads)
+        group, by, body = grouped
+        entity, with_group = group.rows, {**entities, group.name: group}
+        scope = NameScope(entities=with_group, entity=group.name, rows=entity, reads=reads)
     else:
         named = _read_root(body, entities, problems) if body else None
         if body is None or named is None:
@@ -315,19 +316,11 @@ _CURES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadGroup:
-    """The root of a product of groups. `body`: the product's, with the join that finds the rows."""
-
-    group: GroupEntity
-    by: tuple[GroupColumn, ...]
-    body: Map
-
-
-def read_group(
+def _read_group(
     root: Map, body: Map, entities: Mapping[str, Entity | None], reads: set[tuple[str, str]], problems: Problems
-) -> ReadGroup | None:
-    """The group that `root` of a product means. `reads`: collects the computed columns that it names. None: it has problems."""
+) -> tuple[GroupEntity, tuple[GroupColumn, ...], Map] | None:
+    """The group that `root` of a product means, its columns, and the product's mapping with the join that finds its rows.
+    `reads`: collects the computed columns that the group names. None: `root` has problems."""
     before = len(problems)
     check_keys(root, "`root`", GROUP, problems)
     for word in ("group", "by"):
@@ -352,7 +345,7 @@ def read_group(
     joined = _with_rows(root, body, rows.name, by, problems)
     if len(problems) > before:
         return None
-    return ReadGroup(group=group_entity(rows, by), by=by, body=joined)
+    return group_entity(rows, by), by, joined
 
 
 def _group_columns(root: Map, rows: Entity, scope: NameScope, problems: Problems) -> Iterator[GroupColumn]:
@@ -428,8 +421,3 @@ def _with_rows(root: Map, body: Map, rows: str, by: tuple[GroupColumn, ...], pro
     joined = {rows: entry(rows, Map(file=at.file, line=at.line, entries=words)), **named}
     entries = {**body.entries, "join": entry("join", Map(file=at.file, line=at.line, entries=joined))}
     return replace(body, entries=entries)
-
-
-def scope_of_group(group: GroupEntity, entities: Mapping[str, Entity | None], reads: set[tuple[str, str]]) -> NameScope:
-    """The names at the level of the group: its columns, and in aggregates those of its rows."""
-    return NameScope(entities={**entities, group.name: group}, entity=group.name, rows=group.rows, reads=reads)

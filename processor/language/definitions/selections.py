@@ -10,35 +10,12 @@ from processor.language.definitions.expressions import (
     folded,
     read_expression,
 )
-from processor.language.definitions.names import (
-    NameScope,
-    read_own_column,
-    write_path,
-)
+from processor.language.definitions.names import NameScope, read_own_column, write_path
 from processor.language.definitions.problems import Location, Problems, WrongDefinition, suggest
-from processor.language.definitions.shape import (
-    as_text,
-    as_texts,
-    describe_node,
-)
+from processor.language.definitions.shape import as_text, as_texts, describe_node
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
-from processor.language.product.expressions.expression import (
-    Call,
-    Column,
-    Computed,
-    Expression,
-    aggregates,
-    node_of,
-)
-from processor.language.product.product import (
-    BareValue,
-    Fields,
-    Join,
-    OrderTerm,
-    Selection,
-    WholeRow,
-    expressions,
-)
+from processor.language.product.expressions.expression import Call, Column, Computed, Expression, aggregates, node_of
+from processor.language.product.product import BareValue, Fields, Join, OrderTerm, Selection, WholeRow, expressions
 
 _EXPRESSION = "name a column, e.g. `title`, or write an expression, e.g. `upper(title)`"
 _DIRECTION = re.compile(

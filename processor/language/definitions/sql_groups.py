@@ -1,4 +1,6 @@
-"""Reads GROUP BY (and DISTINCT) of columns that are no key of a table: each group is a document.
+"""Finds the root of a query: the table, or the groups, whose rows are the documents.
+
+Reads GROUP BY (and DISTINCT) of columns that are no key of a table: each group is a document.
 
     select item, count(*) as sales from sale where item is not null group by item      root: {group: sale, by: [item]}
 
@@ -36,8 +38,8 @@ _DATES: Final = ("date", "timestamp", "timestamptz", "text", "varchar")
 
 
 class GroupReader(TablesReader):
-    """Reads the groups of a query. `rows`: the table whose rows make them; None where the root is a table. `by`: the text of each
-    column of the groups."""
+    """Reads the root of a query, and its groups. `rows`: the table whose rows make the groups; None where the root is a table.
+    `by`: the text of each column of the groups."""
 
     rows: Source | None = None
     by: dict[str, str]
@@ -52,6 +54,49 @@ class GroupReader(TablesReader):
             return
         tree.set("distinct", None)
         tree.set("group", self._exp.Group(expressions=[one.copy() for one in terms]))
+
+    def _root(self, tree: Any, tables: Tables) -> Source:
+        """The table of which each row is a document: the first one, or that whose key the query groups by."""
+        first, group = tables[0][0], tree.args.get("group")
+        if group:
+            scope = Scope(sources={one.alias: (one, ()) for one, _, _ in tables})
+            terms = {one.alias: one.unalias() for one in tree.expressions if one.alias}
+            for node in list(group.expressions):
+                if isinstance(node, self._exp.Literal) and str(node.this).isdecimal():
+                    place = int(str(node.this)) - 1
+                    meant = tree.expressions[place].unalias() if place < len(tree.expressions) else node
+                elif isinstance(node, self._exp.Column) and not node.table and self._maybe(node, scope) is None:
+                    meant = terms.get(node.name, node)
+                else:
+                    continue
+                node.replace(meant.copy())
+            columns = [self._resolved(c, scope) for c in group.expressions if isinstance(c, self._exp.Column)]
+            keyed = [
+                one
+                for one, _, inner in tables
+                if one.shown is None
+                and (inner or one is first)
+                and set(one.entity.key) <= {name for at, name in columns if at is one}
+            ]
+            if not keyed:
+                return self._group_root(tree, tables)
+            return first if first in keyed else keyed[0]
+        if first.shown is not None:
+            raise self._error(
+                tree.args["from_"].this, "the query begins with a subquery", "begin with the root: `from entity`"
+            )
+        return first
+
+    def _check_group(self, group: Any, root: Source) -> None:
+        for node in group.expressions:
+            if not isinstance(node, self._exp.Column):
+                continue
+            source, _ = self._resolved(node, self._scope)
+            while source is not root and (not source.many or source.grouped):
+                source = source.parent or root
+            if source is not root:
+                what = f"GROUP BY `{text_of(node)}` makes a row for each row of `{source.alias}`"
+                raise self._error(node, what, f"group by columns of `{root.alias}` alone")
 
     def _group_root(self, tree: Any, tables: Tables) -> Source:
         """The root of a query whose GROUP BY names no key. The columns of the groups become columns of the root, in the whole

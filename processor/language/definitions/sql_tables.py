@@ -1,8 +1,8 @@
 """The tables of a query whose rows are the documents, each with its place: the table above it, by the equalities that join them.
 
 A table is a `Source`: the name of an entity, a subquery, LATERAL or a name of WITH. `Scope` has the tables that a part of the
-query can name. `TablesReader` finds the root, and puts each table below the one that its ON or WHERE names. sql_views.py
-writes the tree.
+query can name. `TablesReader` puts each table below the one that its ON or WHERE names. sql_groups.py finds the root, and
+sql_views.py writes the tree.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -219,53 +219,6 @@ class TablesReader:
         return str(node.name)
 
     # The place of each table
-
-    def _root(self, tree: Any, tables: Sequence[tuple[Source, list[Any], bool]]) -> Source:
-        """The table of which each row is a document: the first one, or that whose key the query groups by."""
-        first, group = tables[0][0], tree.args.get("group")
-        if group:
-            scope = Scope(sources={one.alias: (one, ()) for one, _, _ in tables})
-            terms = {one.alias: one.unalias() for one in tree.expressions if one.alias}
-            for node in list(group.expressions):
-                if isinstance(node, self._exp.Literal) and str(node.this).isdecimal():
-                    place = int(str(node.this)) - 1
-                    meant = tree.expressions[place].unalias() if place < len(tree.expressions) else node
-                elif isinstance(node, self._exp.Column) and not node.table and self._maybe(node, scope) is None:
-                    meant = terms.get(node.name, node)
-                else:
-                    continue
-                node.replace(meant.copy())
-            columns = [self._resolved(c, scope) for c in group.expressions if isinstance(c, self._exp.Column)]
-            keyed = [
-                one
-                for one, _, inner in tables
-                if one.shown is None
-                and (inner or one is first)
-                and set(one.entity.key) <= {name for at, name in columns if at is one}
-            ]
-            if not keyed:
-                return self._group_root(tree, tables)
-            return first if first in keyed else keyed[0]
-        if first.shown is not None:
-            raise self._error(
-                tree.args["from_"].this, "the query begins with a subquery", "begin with the root: `from entity`"
-            )
-        return first
-
-    def _group_root(self, tree: Any, tables: Sequence[tuple[Source, list[Any], bool]]) -> Source:
-        """The root of a query that is grouped by columns which are no key."""
-        raise NotImplementedError
-
-    def _check_group(self, group: Any, root: Source) -> None:
-        for node in group.expressions:
-            if not isinstance(node, self._exp.Column):
-                continue
-            source, _ = self._resolved(node, self._scope)
-            while source is not root and (not source.many or source.grouped):
-                source = source.parent or root
-            if source is not root:
-                what = f"GROUP BY `{text_of(node)}` makes a row for each row of `{source.alias}`"
-                raise self._error(node, what, f"group by columns of `{root.alias}` alone")
 
     def _placed(self, top: Source, tables: list[Any], wheres: list[Any], scope: Scope) -> list[Any]:
         """Puts each table below one that has a place. Returns the conditions of WHERE that no table took."""

@@ -431,12 +431,9 @@ class CompiledLevel:
         return self.joins[path[0]].rows.of if len(path) == 1 else self.scopes(path)
 
     def _joined(self, path: Path) -> "CompiledJoin":
-        level = self
-        for name in path[:-1]:
-            level = level.joins[name].level
-        joined = level.joins[path[-1]]
         if path in self._gathered:
             return CompiledGathering([(self._at(one), self.scopes(one)) for one in self._gathered[path]])
+        joined = self._at(path)
         return joined if len(path) == 1 else CompiledFlatJoin(joined, self.scopes(path), len(path) - 1)
 
     def _at(self, path: Path) -> "CompiledJoin":
@@ -509,7 +506,7 @@ def _comparable(value: Value) -> Any:
 class CompiledJoin:
     """A compiled join below a level. `names`: of its members. One JSON text of them serves all products that show it alike."""
 
-    __slots__ = ("_aggregated", "_form", "_key", "_special", "join", "level", "names", "rows")
+    __slots__ = ("_aggregated", "_form", "_key", "join", "level", "names", "rows")
 
     def __init__(self, join: Join, rows: CountedRows, level: CompiledLevel) -> None:
         self.join, self.rows, self.level = join, rows, level
@@ -517,7 +514,6 @@ class CompiledJoin:
         self.names = (join.name, f"{join.name}_total") if join.total else (join.name,)
         self._form = members_form(self.names)
         self._key = None if join.key is None else compile_expression(join.key, level)
-        self._special = join.distinct or self._key is not None
 
     def members(self, scope: Scope) -> dict[str, Value]:
         """The embed's members."""
@@ -536,20 +532,21 @@ class CompiledJoin:
         return self._made(scope, _VALUE)
 
     def _made(self, scope: Scope, form: _Form) -> Any:
-        join, rows, render = self.join, self.rows.of(scope), form.render(self.level)
+        found = self._found(scope)
         if self._aggregated:
-            return render((Match(columns={}, more={}, found={GROUP: [(row, scope) for row in rows]}), scope))
-        if not join.many:
-            return render((rows[0], scope)) if rows else form.write(None)
-        if self._special:
-            return self._collected([(row, scope) for row in rows], form)
-        if join.limit is not None and len(rows) > join.limit:
-            self.rows.tally[Count.CUT] += 1
-            rows = rows[: join.limit]
-        return form.array([render((row, scope)) for row in rows])
+            group = Match(columns={}, more={}, found={GROUP: found})
+            return form.render(self.level)((group, self._above_group(scope)))
+        if not self.join.many:
+            return form.render(self.level)(found[0]) if found else form.write(None)
+        return self._collected(found, form)
 
     def _found(self, scope: Scope) -> list[Scope]:
+        """The rows of the embed, each with the rows above it."""
         return [(row, scope) for row in self.rows.of(scope)]
+
+    def _above_group(self, scope: Scope) -> Scope:
+        """The rows that `parent` names in an aggregate. `scope`: of the row of the embed."""
+        return scope
 
     def _with_total(self, scope: Scope, shown: Any) -> tuple[Any, ...]:
         return (shown, len(self._once(self._found(scope)))) if self.join.total else (shown,)
@@ -559,8 +556,9 @@ class CompiledJoin:
         if not self.join.distinct:
             return scopes
         first: dict[Any, Scope] = {}
+        render = self._renderer(_VALUE)
         for one in scopes:
-            first.setdefault(_comparable(self._of_level(one).level.render(one)), one)
+            first.setdefault(_comparable(render(one)), one)
         return list(first.values())
 
     def _collected(self, scopes: list[Scope], form: _Form) -> Any:
@@ -569,18 +567,20 @@ class CompiledJoin:
         if self.join.limit is not None and len(scopes) > self.join.limit:
             self.rows.tally[Count.CUT] += 1
             scopes = scopes[: self.join.limit]
+        render = self._renderer(form)
         if self._key is None:
-            return form.array([self._rendered(one, form) for one in scopes])
+            return form.array([render(one) for one in scopes])
         first: dict[Any, Scope] = {}
         for one in scopes:
-            if key := self._of_level(one)._key:
+            if key := self._of_row(one)._key:
                 first.setdefault(key(one), one)
-        return form.object({name: self._rendered(one, form) for name, one in first.items() if name is not None})
+        return form.object({name: render(one) for name, one in first.items() if name is not None})
 
-    def _rendered(self, scope: Scope, form: _Form) -> Any:
-        return form.render(self._of_level(scope).level)(scope)
+    def _renderer(self, form: _Form) -> Callable[[Scope], Any]:
+        """Makes the element of a row of the list."""
+        return form.render(self.level)
 
-    def _of_level(self, scope: Scope) -> "CompiledJoin":
+    def _of_row(self, scope: Scope) -> "CompiledJoin":
         """The join that found a row of the list."""
         return self
 
@@ -594,18 +594,13 @@ class CompiledFlatJoin(CompiledJoin):
         super().__init__(joined.join, joined.rows, joined.level)
         self._scopes, self._depth = scopes, depth
 
-    def _made(self, scope: Scope, form: _Form) -> Any:
-        join, scopes, render = self.join, self._scopes(scope), form.render(self.level)
-        if self._aggregated:
-            for _ in range(self._depth):  # `parent` counts the rows between
-                scope = (Match(columns={}, more={}), scope)
-            return render((Match(columns={}, more={}, found={GROUP: scopes}), scope))
-        if not join.many:
-            return render(scopes[0]) if scopes else form.write(None)
-        return self._collected(scopes, form)
-
     def _found(self, scope: Scope) -> list[Scope]:
         return self._scopes(scope)
+
+    def _above_group(self, scope: Scope) -> Scope:
+        for _ in range(self._depth):  # `parent` counts the rows between
+            scope = (Match(columns={}, more={}), scope)
+        return scope
 
 
 class CompiledGathering(CompiledJoin):
@@ -619,13 +614,12 @@ class CompiledGathering(CompiledJoin):
         super().__init__(first.join, first.rows, first.level)
         self._parts = parts
 
-    def _of_level(self, scope: Scope) -> CompiledJoin:
-        return self._parts[scope[0].depth - 1][0]
+    def _renderer(self, form: _Form) -> Callable[[Scope], Any]:
+        renderers = [form.render(joined.level) for joined, _ in self._parts]
+        return lambda scope: renderers[scope[0].depth - 1](scope)
 
-    def _made(self, scope: Scope, form: _Form) -> Any:
-        if not self._aggregated:
-            return self._collected(self._found(scope), form)
-        return form.render(self.level)((Match(columns={}, more={}, found={GROUP: self._found(scope)}), scope))
+    def _of_row(self, scope: Scope) -> CompiledJoin:
+        return self._parts[scope[0].depth - 1][0]
 
     def _found(self, scope: Scope) -> list[Scope]:
         found: list[Gathered] = []

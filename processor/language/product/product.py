@@ -247,6 +247,10 @@ class GroupEntity(Entity):
         found = convert(columns, self.converted)
         return {name: canonical_value(found.get(field), self.columns[name]) for name, field in self.fields.items()}
 
+    def key_of_row(self, columns: Mapping[str, Value]) -> str | None:
+        """The encoded key of the group of a row with these columns; None for a row in no group."""
+        return keys.encode([*self.of_row(columns).values()])
+
 
 DocumentFormat = Literal["json", "avro"]
 Compares = Mapping[str, Mapping[str, Compare]]
@@ -289,13 +293,8 @@ class Product:
 
     def walk(self) -> Iterator[tuple[str, Join]]:
         """Each join with the entity above it: parents first, in the order of the definition."""
-
-        def below(entity: str, joins: tuple[Join, ...]) -> Iterator[tuple[str, Join]]:
-            for join in joins:
-                yield entity, join
-                yield from below(join.entity, join.joins)
-
-        yield from below(self.root, self.joins)
+        above = _entities(self)
+        return ((above[at[:-1]], join) for at, join in _paths((), self.joins))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,13 +346,8 @@ def root_entity(product: Product, entities: Mapping[str, Entity]) -> Entity:
 
 def walk_entities(product: Product, entities: Mapping[str, Entity]) -> Iterator[tuple[Entity, Join]]:
     """Each join with the entity above it, which may be the groups: parents first, in the order of the definition."""
-
-    def below(above: Entity, joins: tuple[Join, ...]) -> Iterator[tuple[Entity, Join]]:
-        for join in joins:
-            yield above, join
-            yield from below(entities[join.entity], join.joins)
-
-    yield from below(root_entity(product, entities), product.joins)
+    above = {at: entities[name] for at, name in _entities(product).items()} | {(): root_entity(product, entities)}
+    return ((above[at[:-1]], join) for at, join in _paths((), product.joins))
 
 
 def align_columns(join: Join, child: Entity, parent: Entity) -> tuple[Columns, Columns]:
@@ -375,9 +369,12 @@ def align_columns(join: Join, child: Entity, parent: Entity) -> tuple[Columns, C
 
 def used_columns(product: Product) -> Mapping[Path, frozenset[str] | None]:
     """Path of a level -> the columns that joins and expressions of any level read there. None: all columns. The root's path is
-    (), a join's path the names of the joins from the root to it."""
+    (), a join's path the names of the joins from the root to it. At a root of groups: the columns of the rows that make them."""
     found, whole = _read_columns(product)
-    return {at: None if at in whole else frozenset(columns) for at, columns in found.items()}
+    used = {at: None if at in whole else frozenset(columns) for at, columns in found.items()}
+    if product.by:
+        used[()] = frozenset(chain.from_iterable(columns_of(column.field) for column in product.by))
+    return used
 
 
 def compared_by_entity(product: Product) -> Mapping[str, frozenset[str]]:
@@ -424,10 +421,8 @@ def _read_columns(product: Product, *, compared: bool = False) -> tuple[Mapping[
 
 def used_by_entity(product: Product) -> Iterator[tuple[str, frozenset[str] | None]]:
     """The columns that the product reads at each level, with the level's entity. None: all columns."""
-    entities, used = _entities(product), dict(used_columns(product))
-    if product.by:
-        used[()] = frozenset(chain.from_iterable(columns_of(column.field) for column in product.by))
-    return ((entities[at], columns) for at, columns in used.items())
+    entities = _entities(product)
+    return ((entities[at], columns) for at, columns in used_columns(product).items())
 
 
 def _entities(product: Product) -> Mapping[Path, str]:

@@ -636,7 +636,7 @@ class _QueryWriter:
             if join.key is not None:
                 yield f"{self._sql(join.key, _RowNames(writer=self, row=rows.row))} AS k"
 
-        below = self._numbered(path, above, lambda one: map(node_of, expressions(one.selection)), columns)
+        below = self._numbered(path, above, _selected_nodes, columns)
         if join.distinct:
             below = f"SELECT DISTINCT ON (d.v::jsonb) d.v, d.n\nFROM {subquery(below)} AS d\nORDER BY d.v::jsonb, d.n"
             below = f"SELECT o.v, o.n\nFROM {subquery(below)} AS o"
@@ -679,7 +679,7 @@ class _QueryWriter:
     def _list_join(self, join: Join, above: SqlRow) -> str:
         """A list join as json: for each element of the array above, in its order, the rows found, or the value without a row."""
         elements = f"e{next(self._numbers)}"
-        rows = self._matching(join, above, map(node_of, expressions(join.selection)), elements)
+        rows = self._matching(join, above, _selected_nodes(join), elements)
         value = self._value(join.selection, rows.row)
         found = subquery(f"SELECT {value} AS v,\n  row_number() OVER (ORDER BY {rows.order}) AS n\n{rows.text}")
         nothing = replace(self._row(self._entities[join.entity], join.joins, above), optional=True)
@@ -725,7 +725,7 @@ class _QueryWriter:
         elements = self._numbered(
             path,
             row,
-            lambda one: map(node_of, expressions(one.selection)),
+            _selected_nodes,
             lambda one, rows: [f"{self._value(one.selection, rows.row)} AS v"],
         )
         counted = "count(DISTINCT r.v::jsonb)" if join.distinct else "count(*)"
@@ -835,6 +835,10 @@ class _QueryWriter:
 def _null_without_row(above: SqlRow, path: Path, value: str) -> str:
     """The value of a join below a `one`. If the `one` found no row, the value is null, and not the 0 of a count."""
     return f"CASE WHEN {above.column(above.entity.key[0])} IS NOT NULL THEN {value} END" if path[1:] else value
+
+
+def _selected_nodes(join: Join) -> Iterator[ExpressionNode]:
+    return map(node_of, expressions(join.selection))
 
 
 def _aggregates_of(join: Join) -> list[Aggregate]:

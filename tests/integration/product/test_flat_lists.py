@@ -146,7 +146,7 @@ PRODUCTS = [
       home: {one: city, on: {id: city}, join: {land: {one: country, on: {code: country}}}}
       follows: {many: follow, on: {follower: id}, join: {posts: {many: post, on: {author: followed}}}}
     embed:
-      mixed: {many: user, on: {city: home.id}, fields: {n: max(id), above: max(parent.parent.name)}}
+      mixed: {many: user, on: {city: home.id}, fields: {n: max(id), above: max(parent.parent.name), of: parent.parent.name}}
       pairs:
         many: post
         through: {many: follow, on: {followed: id}, through: {one: city, on: {id: city}}}

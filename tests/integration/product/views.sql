@@ -196,3 +196,7 @@ select distinct status, user_id from orders where status is not null and user_id
 -- a group with subqueries of its columns
 select o.status, count(*) as n, (select count(*) from address a where a.street = o.status) as streets from orders o
 where o.status is not null group by o.status
+
+-- a group whose conditions leave no null
+select status, count(*) as n, sum(total) as total from orders where status not in ('gone', 'lost') and not (status like
+'x%') group by status

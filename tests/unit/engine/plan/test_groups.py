@@ -10,6 +10,7 @@ from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.describe import describe_product
 from processor.language.definitions.load import load
+from processor.language.product.product import group_name
 from processor.values import canonical_json
 from processor.values.record import Record, Value
 from registry.edits.apply import apply
@@ -30,12 +31,12 @@ join: {of: {one: item, on: {sku: item}}}
 """
 BY_SHOP = """
 product: shops
-root: {group: sale, by: {shop: shop, day: "at::date"}, where: qty > 0}
+root: {group: sale, by: {store: shop, day: "at::date"}, where: qty > 0}
 where: count(*) < 10
-fields: [shop, day]
+fields: [store, day]
 embed:
-  sales: {many: sale, on: {shop: shop, "at::date": day}, fields: [id, item]}
-  notes: {many: note, on: {shop: shop}, value: text}
+  sales: {many: sale, on: {shop: store, "at::date": day}, fields: [id, item]}
+  notes: {many: note, on: {shop: store}, value: text}
 """
 
 
@@ -83,9 +84,9 @@ def test_a_group_of_expressions_with_joins_of_some_of_its_columns() -> None:
     changed(trial, 0, "note", {"id": 1}, {"shop": 7, "text": "closed"})
     trial.finish()
     found = shown(trial)
-    assert found.keys() == {'{"shop":7,"day":"2026-01-01"}', '{"shop":7,"day":"2026-01-02"}'}
-    assert found['{"shop":7,"day":"2026-01-01"}'] == {
-        "shop": 7,
+    assert found.keys() == {'{"store":7,"day":"2026-01-01"}', '{"store":7,"day":"2026-01-02"}'}
+    assert found['{"store":7,"day":"2026-01-01"}'] == {
+        "store": 7,
         "day": "2026-01-01",
         "sales": [{"id": 0, "item": "pen"}, {"id": 1, "item": "pen"}],
         "notes": ["closed"],
@@ -110,6 +111,25 @@ def test_products_of_one_group_share_its_rows() -> None:
     assert plan.trees["sale by item"].products == ("items", "more")
     assert len(plan.trees["sale by item"].nodes) == 2
     assert ("sale", None) not in plan.places["sale"]
+
+
+def test_groups_by_other_columns_of_one_name_have_trees_of_their_own() -> None:
+    by_shop = BY_ITEM.replace("product: items", "product: more").replace("by: [item]", "by: {item: shop::text}")
+    plan = plan_with(items=BY_ITEM, more=by_shop)
+    assert [tree.products for tree in plan.trees.values()] == [("items",), ("more",)]
+    assert {one.ledger for one in plan.products.values()} == {("sale by item", 0), ("sale by item", 1)}
+
+
+def test_a_column_with_a_comma_in_its_name_is_not_two_columns() -> None:
+    assert group_name("sale", ["a, b"]) != group_name("sale", ["a", "b"])
+
+
+def test_a_plan_reads_the_columns_of_rows_that_make_a_group_and_not_those_of_the_group() -> None:
+    plan = plan_with(shops=BY_SHOP, whole="product: whole\nroot: {group: sale, by: {kind: item}}\n")
+    assert plan.products["whole"].used == frozenset({"item"})
+    assert plan.products["shops"].used == frozenset({"shop", "at"})
+    sale = plan.entities["sale"]
+    assert sale.used == sale.indexed == frozenset({"id", "item", "shop", "qty", "at"})
 
 
 def test_a_group_comes_back_from_the_registry() -> None:

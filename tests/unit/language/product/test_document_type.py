@@ -15,8 +15,16 @@ from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
 from processor.language.definitions.load import load
-from processor.language.product.document_type import document_schema, index_mapping
+from processor.language.product.document_type import (
+    ListType,
+    ObjectType,
+    ValueType,
+    document_schema,
+    document_type,
+    index_mapping,
+)
 from processor.values import canonical_json
+from processor.values.entity import ColumnType
 from processor.values.record import Record
 from tests.unit.language.product.example_documents import EXAMPLES, example_documents, published_documents
 
@@ -216,6 +224,41 @@ embed:
   first: {one: c, on: {a: i}}
   n: {many: c, on: {a: i}, value: count(*)}
 """
+
+
+def test_a_member_of_a_union_has_the_types_of_all_parts() -> None:
+    definitions = load(
+        {
+            "entities.yaml": dedent("""
+                thing: {key: [id], columns: {id: int, of: int, price: "decimal(12,2)"}}
+                bag: {key: [id], columns: {id: int, of: int, price: "decimal(9,4)"}}
+                """),
+            "p.yaml": dedent("""
+                product: p
+                root: bag
+                fields: [id]
+                embed:
+                  all:
+                    union:
+                      thing: {many: thing, on: {of: id}, fields: {id: id, price: price, more: "null"}}
+                      bag: {many: bag, on: {of: id}, fields: {id: "null", price: price, more: id}}
+                  below: {many: bag, on: {of: id}, recursive: 2, fields: {depth: depth()}}
+                """),
+        }
+    )
+    found = document_type(definitions.products["p"], definitions.entities)
+    assert isinstance(found, ObjectType)
+    members = dict(found.members)
+    assert isinstance(members["all"], ListType)
+    assert isinstance(members["all"].items, ObjectType)
+    assert dict(members["all"].items.members) == {
+        "id": ValueType(column=ColumnType(name="int"), nullable=True),
+        "price": ValueType(column=ColumnType(name="decimal"), nullable=True),
+        "more": ValueType(column=ColumnType(name="int"), nullable=True),
+    }
+    assert isinstance(members["below"], ListType)
+    assert isinstance(members["below"].items, ObjectType)
+    assert dict(members["below"].items.members)["depth"] == ValueType(column=ColumnType(name="int"))
 
 
 def test_a_product_whose_documents_are_no_objects() -> None:
