@@ -283,8 +283,11 @@ class Product:
 
     @property
     def tree(self) -> str:
-        """The name of the tree that the joins of the product are in. Products of one tree find their roots alike."""
-        return group_name(self.root, (column.field for column in self.by)) if self.by else self.root
+        """The name of the tree that the joins of the product are in. Products of one tree find their roots alike, and call the
+        columns of their groups alike."""
+        if not self.by:
+            return self.root
+        return group_name(self.root, (name if field == name else f"{name}={field}" for name, field, _ in self.by))
 
     @property
     def gated(self) -> bool:

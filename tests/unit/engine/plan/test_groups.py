@@ -120,6 +120,14 @@ def test_groups_by_other_columns_of_one_name_have_trees_of_their_own() -> None:
     assert {one.ledger for one in plan.products.values()} == {("sale by item", 0), ("sale by item", 1)}
 
 
+def test_products_that_call_the_column_of_one_group_otherwise_each_have_their_documents() -> None:
+    other = "product: other\nroot: {group: sale, by: {article: item}}\nfields: {article: article, n: count(*)}\n"
+    trial = Trial(plan=plan_with(items=BY_ITEM, other=other), settings=Settings())
+    changed(trial, 0, "sale", {"id": 1}, {"item": "pen", "qty": 2})
+    trial.finish()
+    assert shown(trial).keys() == {'{"item":"pen"}', '{"article":"pen"}'}
+
+
 def test_a_column_with_a_comma_in_its_name_is_not_two_columns() -> None:
     assert group_name("sale", ["a, b"]) != group_name("sale", ["a", "b"])
 
