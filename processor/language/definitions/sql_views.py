@@ -530,14 +530,14 @@ class ViewReader(GroupReader):
             return False
         for one in conjuncts(node.expression.this, exp):
             test = one.unnest()
-            if isinstance(test, exp.Is) and isinstance(test.expression, exp.Null) and test.args.get("negate"):
-                if self._strict(test.this, target):
+            inner = test.this.unnest() if isinstance(test, exp.Not) else test
+            if isinstance(
+                inner, exp.Is
+            ):  # `is not null` and `is true` leave out nulls, `is null` and `is not true` take them
+                negated = isinstance(test, exp.Not) is not bool(inner.args.get("negate"))
+                if negated is isinstance(inner.expression, exp.Null) and self._strict(inner.this, target):
                     return True
-            elif (
-                isinstance(test, exp.Not)
-                and isinstance(test.this.unnest(), exp.Is)
-                and self._strict(test.this.unnest().this, target)
-            ) or self._strict(test, target):
+            elif self._strict(test, target):
                 return True
         return False
 

@@ -102,3 +102,11 @@ select status, total from orders where status is not null group by status
 
 -- has no name
 select count(*) as n from orders group by coalesce(status, '')
+
+-- add `filter (where o.id is not null)` (again, 2)
+select u.id, sum(coalesce(o.total, 1)) filter (where (o.status = 'open') is not true) as t from users u left join orders o
+on o.user_id = u.id group by u.id
+
+-- add `filter (where o.id is not null)` (again, 3)
+select u.id, sum(coalesce(o.total, 1)) filter (where not (o.status is not null)) as t from users u left join orders o
+on o.user_id = u.id group by u.id
