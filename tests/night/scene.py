@@ -112,7 +112,7 @@ def _log_since(moment: Moment, night: Night, began: float) -> float:
     """From when on a person reads the log: from the event's begin; where nothing is to be done, from the last start on."""
     if moment.act == "well":
         return time() - RECENT_SECONDS
-    starts = [line.at for line in list(night.job.lines) if line.what == "open"]
+    starts = [line.at for line in list(night.job.lines) if line.event == "open"]
     return max(began, *starts) if moment.act == "no" and starts else began
 
 
