@@ -8,7 +8,7 @@ import os
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,10 +174,16 @@ def _started_after_poison(night: Night) -> Moments:
 
 
 def _dropped(night: Night) -> Moments:
-    """The end of an event with dead letters: a person gives them up, once the job has read its topics."""
-    wait_until(night.up_to_date, START_SECONDS, "the job does not catch up")
+    """The end of an event with dead letters: a person gives them up, once the job has read all bad records."""
+    sent = night.ends()
+    wait_until(lambda: _has_read(night, sent), START_SECONDS, "the job does not catch up")
     night.give("dead-letters", "drop", "--why", "the producer was wrong")
     yield WELL
+
+
+def _has_read(night: Night, ends: Mapping[str, int]) -> bool:
+    positions = night.positions()
+    return all(positions.get(partition, 0) >= end for partition, end in ends.items())
 
 
 # Pauses

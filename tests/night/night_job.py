@@ -36,8 +36,6 @@ END_SECONDS = 60.0
 START_AGAIN_SECONDS = 5.0
 RATE = 4.0
 """Records a second."""
-FEW = 40
-"""A lag of fewer records is none: they came in the last seconds."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -205,15 +203,21 @@ class Night:
         self.job.start(*more)
         wait_until(lambda: self.job.said("open", began), START_SECONDS, "the job does not run again")
 
-    def up_to_date(self) -> bool:
-        """Whether the job has read its topics but for a few records, by its page."""
+    def ends(self) -> dict[str, int]:
+        """Where each partition of the topics ends now: behind all records so far."""
+        self.source.outbox.flush()
+        admin = Admin(self.broker.endpoint, {})
+        topics = [self.topic("user"), self.topic("star")]
+        return {f"{topic}/{partition}": end for topic in topics for partition, end in admin.ends(topic).items()}
+
+    def positions(self) -> dict[str, int]:
+        """Where the job reads on in each partition, by its page; of batches that it has committed."""
         try:
             with urllib.request.urlopen(f"http://{LOOPBACK}:{self.job.port}/status.json", timeout=5) as answer:
                 report = json.load(answer)
         except OSError:
-            return False
-        lags = [lag["records"] for lag in report["topics"].values()] if report and report["looked"] else [None]
-        return all(lag is not None and lag < FEW for lag in lags)
+            return {}
+        return dict(report["positions"]) if report else {}
 
     def end(self) -> None:
         """Ends the records and the job."""
