@@ -264,8 +264,8 @@ SHOWN = """(names) => {
 }"""
 
 
-def shown_to_people(visited: Reading, open_page: Reading | None) -> Reading:
+def shown_to_people(visited: Reading, open_page: Reading) -> Reading:
     """The console's reading: that of a new visit, unless a page that is open since before still calms or alarms."""
-    if open_page is None or open_page.colour in ("silent", "amber", visited.colour):
+    if open_page.colour in ("silent", "amber", visited.colour):
         return visited
     return Reading(colour=open_page.colour, words=f"a page that is open: {open_page.words}", text=visited.whole)
