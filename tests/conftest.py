@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -19,13 +19,13 @@ EXAMPLES = int(os.environ.get("STATESTORE_EXAMPLES", "100"))
 settings.register_profile("statestore", deadline=None, max_examples=EXAMPLES)  # no test checks a duration
 settings.load_profile("statestore")
 
-MAY_SKIP = ("moto_lies", "older_postgres", "docker_compose")
-"""Markers of tests that a double makes impossible, and of those over an older Postgres or by Docker's plugin `compose`, which
-neither pip nor Debian has. No other missing part of the machine is a reason for a skip."""
-
+MAY_SKIP = {"moto_lies": "moto lies: ", "docker_compose": ""}
+"""Markers of tests that may skip, each with the begin of the reason: tests that a double makes impossible, and those by Docker's
+plugin `compose`, which neither pip nor Debian 12 has. No other missing part of the machine is a reason for a skip."""
 
 RECORDER = Path(__file__).parent / "recorder" / "start"
 """What Python imports at the start of each process, so that a moto server records its calls."""
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 DIFFERENCES = pytest.StashKey[list[str]]()
 
 
@@ -107,8 +107,23 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """With CI=true a skip is a failure: the build machine has Java, the jars and Postgres."""
     report = yield
-    excused = hasattr(report, "wasxfail") or any(item.get_closest_marker(name) for name in MAY_SKIP)
-    if report.skipped and not excused and os.environ.get("CI") == "true":
+    reason = str(call.excinfo.value) if call.excinfo else ""
+    excused = hasattr(report, "wasxfail") or any(
+        item.get_closest_marker(name) and reason.startswith(begin) for name, begin in MAY_SKIP.items()
+    )
+    return report if excused else _failed_in_ci(report)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for a whole module, which skips where it is imported."""
+    return _failed_in_ci((yield))
+
+
+def _failed_in_ci(report: Report) -> Report:
+    if report.skipped and os.environ.get("CI") == "true":
         report.outcome = "failed"
         report.longrepr = f"skipped, although CI=true: {report.longrepr}"
     return report
@@ -150,7 +165,7 @@ def moto() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def dynamodb_local() -> Iterator[str]:
-    """The endpoint of DynamoDB Local. If it cannot start, its tests are skipped; on the build machine they fail."""
+    """The endpoint of DynamoDB Local. If it cannot start, its tests are skipped."""
     from processor.environment.programs.servers import start_dynamodb_local
     from processor.errors import PartError
     from tests.recorder.tap import tap
@@ -158,8 +173,6 @@ def dynamodb_local() -> Iterator[str]:
     try:
         part = start_dynamodb_local(Path(__file__).parents[1] / ".statestore")
     except PartError as error:
-        if os.environ.get("CI") == "true":
-            raise
         pytest.skip(f"no DynamoDB Local: {error}")
     with tap(part.endpoint) as endpoint:
         yield endpoint

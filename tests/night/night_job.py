@@ -27,7 +27,7 @@ from processor.language.definitions.load import load
 from processor.values.record import Message
 from tests.integration.job.profile_definitions import profile_definitions
 from tests.outages.outage_parts import Server
-from tests.outages.watched_job import STATESTORE
+from tests.outages.watched_job import STATESTORE, Line, follow_log, start_job
 
 LEASE_SECONDS = 6
 START_SECONDS = 180.0
@@ -36,29 +36,6 @@ END_SECONDS = 60.0
 START_AGAIN_SECONDS = 5.0
 RATE = 4.0
 """Records a second."""
-FEW = 40
-"""A lag of fewer records is none: they came in the last seconds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLine:
-    """A line of the job's log. `what`: its event; "text" is a line that is no event."""
-
-    at: float
-    level: str
-    what: str
-    text: str
-    part: str = ""
-
-
-def read_line(text: str) -> LogLine:
-    """Reads a line of `--log json`."""
-    try:
-        found: dict[str, Any] = json.loads(text)
-        part = found.get("fields", {}).get("part", "")
-        return LogLine(at=time(), level=found["level"], what=found["event"], text=found["text"], part=part)
-    except (ValueError, KeyError, TypeError):
-        return LogLine(at=time(), level="text", what="text", text=text)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,25 +49,16 @@ class JobProcess:
     environment: dict[str, str] = field(default_factory=lambda: {"STATESTORE_REJECT_WINDOW_SECONDS": "60"})
     again: bool = False
     asked: bool = False
-    lines: list[LogLine] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
     _process: "subprocess.Popen[str] | None" = None
     _lock: Lock = field(default_factory=Lock)
 
     def start(self, *more: str) -> None:
         """Starts the job, and reads its log in a thread."""
-        words = [STATESTORE, "run", *self.arguments, *more, "--log", "json", "--status-port", str(self.port)]
         with self._lock:
             self.asked = False
-            self._process = process = subprocess.Popen(
-                words,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                start_new_session=True,
-                env={**os.environ, **self.environment},
-            )
+            self._process = process = start_job([*self.arguments, *more], self.port, self.environment)
         Thread(target=self._follow, args=(process, more), daemon=True).start()
 
     def alive(self) -> bool:
@@ -117,20 +85,16 @@ class JobProcess:
         finally:
             self.kill()
 
-    def said(self, what: str, since: float = 0.0) -> bool:
+    def said(self, event: str, since: float = 0.0) -> bool:
         """Whether the job has said this event since then."""
-        return any(line.what == what and line.at >= since for line in list(self.lines))
+        return any(line.event == event and line.at >= since for line in list(self.lines))
 
     def ended_with_error(self) -> bool:
         return not self.again and not self.alive() and any(self.statuses)
 
     def _follow(self, process: "subprocess.Popen[str]", more: tuple[str, ...]) -> None:
         assert process.stderr is not None
-        with self.file.open("a") as log:
-            for text in process.stderr:
-                log.write(f"{time():.3f} {text}")
-                log.flush()
-                self.lines.append(read_line(text.rstrip("\n")))
+        follow_log(process.stderr, self.file, self.lines)
         self.statuses.append(process.wait())
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -239,15 +203,21 @@ class Night:
         self.job.start(*more)
         wait_until(lambda: self.job.said("open", began), START_SECONDS, "the job does not run again")
 
-    def up_to_date(self) -> bool:
-        """Whether the job has read its topics but for a few records, by its page."""
+    def ends(self) -> dict[str, int]:
+        """Where each partition of the topics ends now: behind all records so far."""
+        self.source.outbox.flush()
+        admin = Admin(self.broker.endpoint, {})
+        topics = [self.topic("user"), self.topic("star")]
+        return {f"{topic}/{partition}": end for topic in topics for partition, end in admin.ends(topic).items()}
+
+    def positions(self) -> dict[str, int]:
+        """Where the job reads on in each partition, by its page; of batches that it has committed."""
         try:
             with urllib.request.urlopen(f"http://{LOOPBACK}:{self.job.port}/status.json", timeout=5) as answer:
                 report = json.load(answer)
         except OSError:
-            return False
-        lags = [lag["records"] for lag in report["topics"].values()] if report and report["looked"] else [None]
-        return all(lag is not None and lag < FEW for lag in lags)
+            return {}
+        return dict(report["positions"]) if report else {}
 
     def end(self) -> None:
         """Ends the records and the job."""

@@ -20,6 +20,8 @@ from pathlib import Path
 from time import monotonic, sleep, time
 from typing import Any
 
+import pytest
+
 from processor.cli.options import set_embedded_credentials
 from processor.environment.embedded import owned_home
 from tests.night.events import EVENTS, Lacking, Moment
@@ -39,6 +41,7 @@ from tests.night.voices import (
     shown_to_people,
 )
 from tests.outages.outage_parts import REGISTRY, Server, kafka, postgres
+from tests.support.required import required_browser, required_program
 
 PAUSE = 1.0
 """Seconds between two looks at the voices."""
@@ -53,16 +56,15 @@ class Ears:
     night: Night
     console: str
     alerts: Prometheus
-    page: OpenPage | None
+    page: OpenPage
 
     def read(self, since: float) -> dict[str, Reading]:
         """Reads all of them. `since`: of the log."""
         self.alerts.aim(self.night.job.port)
-        page = self.page.read() if self.page else None
         readings = (
             read_status(self.night),
             read_health(self.night),
-            shown_to_people(read_console(self.console), page),
+            shown_to_people(read_console(self.console), self.page.read()),
             self.alerts.read(),
             read_log(self.night, since),
         )
@@ -112,7 +114,7 @@ def _log_since(moment: Moment, night: Night, began: float) -> float:
     """From when on a person reads the log: from the event's begin; where nothing is to be done, from the last start on."""
     if moment.act == "well":
         return time() - RECENT_SECONDS
-    starts = [line.at for line in list(night.job.lines) if line.what == "open"]
+    starts = [line.at for line in list(night.job.lines) if line.event == "open"]
     return max(began, *starts) if moment.act == "no" and starts else began
 
 
@@ -124,11 +126,8 @@ def play(name: str, night: Night, ears: Ears) -> Iterator[Seen]:
 
 
 @contextmanager
-def browser(path: str | None) -> Iterator[Any]:
-    """Chromium, or None without one."""
-    if path is None:
-        yield None
-        return
+def browser(path: str) -> Iterator[Any]:
+    """Chromium."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -149,12 +148,9 @@ def run_event(name: str, number: int, home: Path, servers: Sequence[Server], pro
             night.start()
             alerts = stack.enter_context(prometheus(program, night.folder / "prometheus"))
             address = stack.enter_context(console(night))
-            page = None
-            if chromium is not None:
-                context = chromium.new_context()
-                stack.callback(context.close)
-                page = OpenPage(context.new_page(), address)
-            ears = Ears(night=night, console=address, alerts=alerts, page=page)
+            context = chromium.new_context()
+            stack.callback(context.close)
+            ears = Ears(night=night, console=address, alerts=alerts, page=OpenPage(context.new_page(), address))
             before = look(ears, name, Moment(name="before", act="well", within=180), time())
             if before.faults:
                 seen.append(before)
@@ -179,13 +175,6 @@ def text_of(seen: Seen) -> str:
     return "\n".join([*lines, *(f"   WRONG {fault[:400]}" for fault in seen.faults)])
 
 
-def required(name: str, cure: str) -> str:
-    """The path of a program."""
-    if (found := shutil.which(name)) is None:
-        raise SystemExit(f"no program `{name}` on the path: {cure}")
-    return found
-
-
 def write_page(page: Path, seen: Sequence[Seen], private: Sequence[str]) -> None:
     """Puts these moments into the page."""
     before = page.read_text(encoding="utf-8") if page.exists() else ""
@@ -199,8 +188,10 @@ def main() -> int:
     options.add_argument("--only", action="append", choices=sorted(EVENTS), metavar="NAME", help=", ".join(EVENTS))
     options.add_argument("--page", type=Path, help="the file that gets the table")
     given = options.parse_args()
-    program = required("prometheus", "`apt-get install prometheus`")
-    chromium = required("chromium", "`apt-get install chromium`")
+    try:
+        program, chromium = required_program("prometheus", "`apt-get install prometheus`"), required_browser()
+    except pytest.skip.Exception as missing:
+        sys.exit(str(missing))
     set_embedded_credentials()
     seen: list[Seen] = []
     with owned_home() as (home, _), ExitStack() as stack:

@@ -116,7 +116,7 @@ def read_log(night: Night, since: float) -> Reading:
     """Reads the log since this moment. A failure is red, a warning is amber, and so is a part that is away since before."""
     lines = [line for line in list(night.job.lines) if line.at >= since]
     text = "\n".join(line.text for line in lines)
-    last = next((line for line in reversed(lines) if line.what not in ("status", "batch")), None)
+    last = next((line for line in reversed(lines) if line.event not in ("status", "batch")), None)
     if not night.job.alive():
         if last and (last.level == "error" or (night.job.statuses and night.job.statuses[-1] > 0)):
             said = [line.text for line in lines if line.level in ("error", "text")]
@@ -124,14 +124,14 @@ def read_log(night: Night, since: float) -> Reading:
         return Reading(colour="silent", words=f"its last line: {last.text}" if last else "no line", text=text)
     open_: dict[str, str] = {}
     for line in list(night.job.lines):
-        if line.what == "start":
+        if line.event == "start":
             open_ = {name: said for name, said in open_.items() if not name.startswith("degraded")}
-        elif line.what == "recovered":
+        elif line.event == "recovered":
             open_.pop(f"degraded {line.part}", None)
-        elif line.what == "degraded":
+        elif line.event == "degraded":
             open_[f"degraded {line.part}"] = line.text
         elif line.level in ("error", "warning") and line.at >= since:
-            open_["error" if line.level == "error" else line.what] = line.text
+            open_["error" if line.level == "error" else line.event] = line.text
     if open_:
         return Reading(colour="red" if "error" in open_ else "amber", words="; ".join(open_.values()), text=text)
     return Reading(colour="green", words=lines[-1].text if lines else "no line", text=text)
@@ -264,8 +264,8 @@ SHOWN = """(names) => {
 }"""
 
 
-def shown_to_people(visited: Reading, open_page: Reading | None) -> Reading:
+def shown_to_people(visited: Reading, open_page: Reading) -> Reading:
     """The console's reading: that of a new visit, unless a page that is open since before still calms or alarms."""
-    if open_page is None or open_page.colour in ("silent", "amber", visited.colour):
+    if open_page.colour in ("silent", "amber", visited.colour):
         return visited
     return Reading(colour=open_page.colour, words=f"a page that is open: {open_page.words}", text=visited.whole)

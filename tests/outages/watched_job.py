@@ -11,7 +11,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +34,7 @@ class Line:
     at: float
     event: str
     text: str
+    level: str = "text"
     part: str = ""
 
 
@@ -76,7 +77,7 @@ class WatchedJob:
         while not self.stopped.is_set():
             process = self._start()
             assert process.stderr is not None
-            reader = Thread(target=self._read, args=(process.stderr,), daemon=True)
+            reader = Thread(target=follow_log, args=(process.stderr, self.log, self.lines), daemon=True)
             reader.start()
             status = process.wait()
             with suppress(ProcessLookupError):  # what is left of it keeps its log open
@@ -113,26 +114,10 @@ class WatchedJob:
         return sum(line.event == "batch" for line in self.lines)
 
     def _start(self) -> "subprocess.Popen[str]":
-        words = [STATESTORE, "run", *self.settings, "--log", "json", "--status-port", str(self.port)]
         with self._lock:
             self.starts += 1
-            self._process = subprocess.Popen(
-                words,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                start_new_session=True,
-                env={**os.environ, **self.environment},
-            )
+            self._process = start_job(self.settings, self.port, self.environment)
             return self._process
-
-    def _read(self, stream: IO[str]) -> None:
-        with self.log.open("a") as log:
-            for text in stream:
-                log.write(f"{time():.3f} {text}")
-                log.flush()
-                self.lines.append(_line(text.rstrip("\n")))
 
     def _ask(self) -> Health:
         began = time()
@@ -145,11 +130,34 @@ class WatchedJob:
             return Health(at=began, status=0, text=str(error))
 
 
+def start_job(arguments: Sequence[str], port: int, environment: Mapping[str, str]) -> "subprocess.Popen[str]":
+    """Starts `statestore run` as the leader of a process group. Its log comes as JSON lines on the standard error."""
+    return subprocess.Popen(
+        [STATESTORE, "run", *arguments, "--log", "json", "--status-port", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        env={**os.environ, **environment},
+    )
+
+
+def follow_log(stream: IO[str], file: Path, lines: list[Line]) -> None:
+    """Reads the log of a job until its end, into the file and the list."""
+    with file.open("a") as log:
+        for text in stream:
+            log.write(f"{time():.3f} {text}")
+            log.flush()
+            lines.append(_line(text.rstrip("\n")))
+
+
 def _line(text: str) -> Line:
-    """A line of the log; a text that is no JSON has the event `text`."""
+    """A line of the log; a text that is no JSON has the event and the level `text`."""
     try:
         found: dict[str, Any] = json.loads(text)
-        return Line(at=time(), event=found["event"], text=found["text"], part=found.get("fields", {}).get("part", ""))
+        part = found.get("fields", {}).get("part", "")
+        return Line(at=time(), event=found["event"], text=found["text"], level=found["level"], part=part)
     except (ValueError, KeyError, TypeError, AttributeError):
         return Line(at=time(), event="text", text=text)
 

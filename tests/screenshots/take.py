@@ -51,9 +51,8 @@ GROUP = at("/letters/group", topic="order_line", code="column-type", column="qua
 SHOTS: Final = (
     Shot("overview", "/"),
     Shot("slots", "/slots"),
-    Shot(
-        "costs", at("/costs", without="customer_orders"), size=(WIDE[0], 765)
-    ),  # makes the prices, which the list of products shows
+    # makes the prices, which the list of products shows
+    Shot("costs", at("/costs", without="customer_orders"), size=(WIDE[0], 765)),
     Shot("products", "/products"),
     Shot("product", at("/products/product", product="order_enriched")),
     Shot("documents", at("/documents", product="customer_orders", key=7)),

@@ -56,10 +56,9 @@ class SharedTopicSimulation(Simulation):
 
 def _merged(rng: Random, logs: list[list[Record]]) -> Iterator[Record]:
     """The records of all logs, those of each log in their order."""
-    turns = {id(log): iter(log) for log in logs}
-    owners = [id(log) for log in logs for _ in log]
-    rng.shuffle(owners)
-    return (next(turns[owner]) for owner in owners)
+    turns = [turn for log in logs for turn in [iter(log)] * len(log)]
+    rng.shuffle(turns)
+    return map(next, turns)
 
 
 def _records(rng: Random, record: Record) -> Iterator[Record]:
@@ -77,12 +76,9 @@ def _records(rng: Random, record: Record) -> Iterator[Record]:
         yield record
     else:
         found = json.loads(record.value)
-        envelope = (
-            {**found, "source": source}
-            if record.key is None
-            else {"op": "c", "before": None, "after": found, "source": source}
-        )
-        yield replace(record, value=json.dumps(envelope).encode())
+        if record.key is not None:  # a truncate has the envelope
+            found = {"op": "c", "before": None, "after": found}
+        yield replace(record, value=json.dumps({**found, "source": source}).encode())
 
 
 class SharedSourceSimulation(SourceSimulation):

@@ -10,6 +10,7 @@ from tests.simulator.worlds import QUIET
 
 SEEDS: dict[Kind, int] = {
     "topics": share(5),
+    "shared topics": share(20),
     "mixed": share(10),
     "mixed edits": share(20),
     "drawn edits": share(100),
@@ -17,6 +18,7 @@ SEEDS: dict[Kind, int] = {
 }
 FACTS: dict[Kind, tuple[str, ...]] = {
     "topics": ("grow", "create again", "cut", "retain"),
+    "shared topics": ("grow", "create again"),
     "mixed": ("grow", "erased", "replays"),
     "mixed edits": ("grow", "erased", "replays", "edits"),
     "drawn edits": ("grow", "edits"),

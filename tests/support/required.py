@@ -29,7 +29,7 @@ def required_older_postgres() -> Path:
     """The folder of the programs of a PostgreSQL from 14 to 17."""
     found = sorted(Path("/usr/lib/postgresql").glob("1[4-7]/bin/postgres"))
     if not found:
-        pytest.skip("no PostgreSQL 14 to 17 in /usr/lib/postgresql: `apt-get install postgresql-15`")
+        pytest.skip("no PostgreSQL 14 to 17 in /usr/lib/postgresql: `apt-get install postgresql`")
     return found[0].parent
 
 

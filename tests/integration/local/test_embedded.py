@@ -120,7 +120,6 @@ def test_a_killed_owner_whose_fork_lives_leaves_no_process(tmp_path: Path, proce
 
 
 @pytest.mark.rest
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells a child that its parent died")
 def test_killed_reapers_leave_no_process(tmp_path: Path, owner: subprocess.Popen[str], processes: Processes) -> None:
     listing = subprocess.run(["ps", "-o", "pid=", "--ppid", str(owner.pid)], capture_output=True, text=True, check=True)
     for pid in listing.stdout.split():

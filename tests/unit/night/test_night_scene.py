@@ -2,6 +2,8 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -59,3 +61,27 @@ def test_the_page_has_each_moment_and_nothing_of_this_machine() -> None:
     assert night_page(page, [], "another day", []) == page
     assert shown_words("at /tmp/folder: `a` | b", ["/tmp/folder"]) == r"at : 'a' \| b"
     assert shown_words(f"{'a ' * 60}start it again", cure=["start it again"]).endswith("a … start it again …")
+
+
+def test_a_person_gives_letters_up_only_after_the_job_has_read_all_bad_records() -> None:
+    done: list[Any] = []
+    reports = iter([{}, {"user/0": 3, "user/1": 8}, {"user/0": 9, "user/1": 8}])
+
+    def ends() -> dict[str, int]:
+        assert night.source.bad == 0
+        return {"user/0": 9, "user/1": 7, "star/0": 0}
+
+    def positions() -> dict[str, int]:
+        done.append(next(reports))
+        return dict(done[-1])
+
+    night: Any = SimpleNamespace(
+        name="night0",
+        source=SimpleNamespace(),
+        job=SimpleNamespace(alive=lambda: True),
+        ends=ends,
+        positions=positions,
+        give=lambda *words: done.append(words[:2]),
+    )
+    assert [moment.act for moment in EVENTS["poison at 1 %"].play(night)] == ["no", "well"]
+    assert done == [{}, {"user/0": 3, "user/1": 8}, {"user/0": 9, "user/1": 8}, ("dead-letters", "drop")]
