@@ -93,7 +93,7 @@ def test_dead_letters_that_are_older_than_the_window_do_not_count() -> None:
     for _ in range(5):
         assert until_it_stops(trial, 2, poison) == (2, "")
         trial.clock.sleep(61)
-    assert not RejectWindow(settings=settings).topics(0.0)
+    assert not trial.driver.rounds.rejects.topics(trial.clock.now())
 
 
 def test_a_job_that_stopped_for_this_reason_stops_at_once_until_somebody_corrects_the_cause() -> None:
