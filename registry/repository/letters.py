@@ -33,7 +33,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from registry.model import (
+    DROPPED,
     GONE,
+    REFUSED,
     KeptLetter,
     Lease,
     LetterFilter,
@@ -48,6 +50,8 @@ from registry.repository.leases import check_held
 from registry.repository.rows import begin_edit
 from registry.tables import dead_letters, replay_letters, replay_requests
 
+SURE_SECONDS = 600.0
+"""A letter is in its topic after this time: clocks differ, and a transaction may be open."""
 _PLACE = tuple(replay_letters.c[name] for name in LetterPosition._fields)
 _WAITS = replay_letters.c.outcome.is_(None)
 
@@ -180,10 +184,6 @@ def _end_in_account(connection: Connection, outcomes: Collection[LetterOutcome])
         connection.execute(letter.values(outcome=bindparam("of_outcome")), ended)
 
 
-REFUSED = "refused"
-DROPPED = "dropped"
-SURE_SECONDS = 600.0
-"""A letter is in its topic after this time: clocks differ, and a transaction may be open."""
 _ACCOUNT_PLACE = tuple(dead_letters.c[name] for name in LetterPosition._fields)
 _ACCOUNT_KEY = ("topic", "partition", "offset", "mark")
 
