@@ -496,8 +496,8 @@ class EntityMoves:
         return outdated
 
     def make(self, positions: Mapping[Partition, int]) -> Plan | None:
-        """Makes the moves that are due; returns the plan to go on by, None where nothing moved. `positions`: where the next batch
-        begins, by the checkpoint. No stream may run."""
+        """Makes the moves that are due; returns the plan to continue with, None where nothing moved. `positions`: where the next
+        batch begins, by the checkpoint. No stream may run."""
         if self.plan is None or not self.former:
             return None
         topics = _entity_topics(self.plan)
