@@ -1,4 +1,4 @@
-"""Dead letters in the registry: the requests of operators to replay them, and the account of those that wait. Each method is one
+"""Dead letters in the registry: the requests of operators to replay them, and the account of all letters. Each method is one
 transaction.
 
 A replay request names the dead letters that the running job is to replay. It is done when each of its letters has an outcome; the
@@ -172,7 +172,7 @@ def _end_letters(connection: Connection, request: int, outcomes: Collection[Lett
 
 
 def _end_in_account(connection: Connection, outcomes: Collection[LetterOutcome]) -> None:
-    """Ends letters in the account. One that was refused again waits, unless its topic has it no more."""
+    """Ends letters in the account. A letter that was refused again waits, unless its topic has lost it."""
     ended = [
         {f"of_{name}": value for name, value in {**place._asdict(), "outcome": outcome}.items()}
         for place, outcome, reason in outcomes

@@ -182,8 +182,8 @@ class WindowMark(NamedTuple):
 @dataclass(slots=True, kw_only=True)
 class RejectWindow:
     """The dead letters of the last minutes, by topic: small batches may each be below the limit of a batch. `strict`: the run
-    before stopped for this reason, so this one has fewer free dead letters, and stops at once where nobody corrected the cause.
-    Only the thread of the rounds adds; others may read."""
+    before stopped for this reason, so fewer dead letters are free, and the job stops at once while the cause remains. Only the
+    thread of the rounds adds; other threads may read."""
 
     settings: "BatchSettings"
     strict: bool = False

@@ -173,8 +173,8 @@ def _check_registry(settings: Settings, registry: Registry, store: Store) -> Non
 
 
 def _lost_message(settings: Settings, plan: Plan, store: Store, report: Report) -> str:
-    """The first message in the topics of the plan's products that proves a loss. Reports those that the table lacks, and that no
-    job wrote: it writes within transactions alone."""
+    """The reason of the first message in the topics of the plan's products that proves a loss; empty without such a message.
+    Reports messages outside of transactions that the table lacks: no job wrote them."""
     written, loose = _shown_messages(settings, plan)
     if lost := next(_lost_in(written, plan, store), None):
         return lost[1]

@@ -392,7 +392,7 @@ def earlier_sequences(settings: Settings, plan: Plan, store: Store, report: Repo
             above = _highest_sequence(settings, topic, report)
             former = ledgers_in([items[name]] if name in items else [])
             store.write(write_sequence(name, above, topic, ledger, product.number, former))
-            for other, item in items.items():  # one that comes back to this topic has to read it again
+            for other, item in items.items():  # a product that comes back to this topic has to read it again
                 if other != name and item.get("topic") == topic:
                     place = (item["ledger"], item["number"], item["former"])
                     store.write(write_sequence(other, item["above"], "", *place))
