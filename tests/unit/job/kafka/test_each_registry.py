@@ -115,10 +115,11 @@ def test_references_are_read_also_those_of_references(style: Style) -> None:
     with registry_scene(style) as scene:
         scene.add({"type": "enum", "name": "Unit", "symbols": ["EUR"]}, name="Unit")
         money = {"type": "record", "name": "Money", "fields": [{"name": "unit", "type": "Unit"}]}
-        scene.add(money, name="Money", references=["Unit"])
+        scene.add(money, name="Money", references=["Unit"])  # also of the row: asked for once
         fields = [{"name": "id", "type": "int"}, {"name": "a", "type": "Money"}]
-        number = scene.add({"type": "record", "name": "Row", "fields": fields}, references=["Money"])
+        number = scene.add({"type": "record", "name": "Row", "fields": fields}, references=["Money", "Unit"])
         found = row(scene.record(number, b"\x0e\x00"), scene.schemas(), entity("t", "id", "id int, a json"))
+        assert sorted(set(scene.asked)) == sorted(scene.asked)
         assert found == {"id": 7, "a": {"unit": "EUR"}}
 
 
@@ -282,6 +283,18 @@ def test_the_json_of_another_server_is_a_wrong_address_of_apicurio() -> None:
         for ask in (client.probe, partial(client.schema, 1)):
             with pytest.raises(SettingError, match="answers, but not as an Apicurio registry"):
                 ask()
+
+
+def test_a_kind_of_which_an_old_registry_of_apicurio_is_not_sure_is_a_dead_letter() -> None:
+    """It ignores the id in a search, and shows all artifacts."""
+    with registry_scene(STYLES[2]) as scene:
+        number = scene.add(ROW)
+        scene.add("{}", "JSON", name="other")
+        stub: Any = scene.stub
+        answer = stub.answer
+        stub.answer = lambda path, query, user: answer(path, {}, user)
+        found = rejected(scene.record(number, BODY), scene.schemas())
+        assert f"does not say the kind of schema {number}" in found.reason
 
 
 def test_a_value_whose_placeholder_is_compressed_is_still_refused(scene: RegistryScene) -> None:
