@@ -87,7 +87,7 @@ class ColumnUsed(RegistryError):
 
 
 class MovedToShared(RegistryError):
-    """An entity would leave its topic for one that several entities share."""
+    """An entity would leave its topic for a topic that several entities share."""
 
     def __init__(self, entry: str, topic: str) -> None:
         super().__init__(

@@ -485,6 +485,9 @@ class LetterPosition(NamedTuple):
     epoch: int
 
 
+REFUSED: Final = "refused"
+DROPPED: Final = "dropped"
+"""The outcome of a letter that the replay refused, and of a letter that a person dropped."""
 GONE: Final = "the topic of dead letters has this letter no more"
 """The reason of a replay that found no letter."""
 
@@ -567,12 +570,6 @@ class LetterFilter(NamedTuple):
             f"{name} {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC" for name, at in times if at is not None
         ]
         return ", ".join(words) or "all that wait"
-
-
-class LetterAccount(Protocol):
-    """The account of dead letters in the registry, as the job uses it."""
-
-    def keep(self, letters: Collection[KeptLetter], lease: Lease | None = None) -> None: ...
 
 
 class WaitingLetters(NamedTuple):

@@ -18,7 +18,7 @@ from processor.cli.printing.output import warn
 from processor.cli.stored_letters import follow, is_at, living_job, positions, read_stored_letters, withdraw
 from processor.cli.verb import OPERATORS, WHY, FlagGroup, flag, natural, verb_with_actions
 from processor.counts import Count
-from processor.engine.protocol.replays import DROPPED, ReplayReport, letter_position
+from processor.engine.protocol.replays import ReplayReport, letter_position
 from processor.environment.settings.resolve import open_registry
 from processor.errors import KafkaError, StatestoreError
 from processor.job.metrics.status import request_lines, result_lines
@@ -29,6 +29,7 @@ from processor.values.reasons import REASONS
 from processor.values.record import Rejected
 from registry.edits.edit import Signature
 from registry.errors import RegistryError
+from registry.model import DROPPED
 
 if TYPE_CHECKING:
     from processor.engine.plan.plan import Plan

@@ -38,8 +38,8 @@ _LEAST: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placeholder:
-    """texts: the forms that are text. plain: those that also tell of a value that holds them inside. lists: the forms that are
-    arrays. maps: those that are objects."""
+    """texts: the forms that are text. plain: the texts that count inside a value, too. lists: the forms that are arrays. maps:
+    the forms that are objects."""
 
     texts: frozenset[str]
     plain: frozenset[str]

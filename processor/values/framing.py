@@ -9,7 +9,7 @@
 A body is Avro, JSON or Protobuf. No JSON text begins with byte 0 or 3. Before a message of Protobuf, Confluent writes the indexes
 of its type in the file, AWS Glue the place of its full name among the sorted ones, and Apicurio a small message with its name.
 
-Two framings have no kind: nobody reads Confluent's ids in headers (`__value_schema_id`), nor those of Azure (`content-type`).
+Two framings have no kind, and no job reads them: Confluent's ids in headers (`__value_schema_id`), and Azure's (`content-type`).
 
 Sources, read on 2026-11-27: github.com/Apicurio/apicurio-registry (serdes: DefaultHeadersHandler, OptimisticFallbackIdHandler,
 ProtobufSerializer), github.com/awslabs/aws-glue-schema-registry (MessageIndexFinder, ProtobufWireFormatEncoder),
@@ -42,6 +42,8 @@ class SchemedValue(NamedTuple):
 
 Part = Literal["key", "value"]
 """A part of a record."""
+MessageForm = Literal["path", "place", "name"]
+"""How the body of Protobuf names its message."""
 SchemaId = int | str
 """Of a schema in its registry: a number, `globalId 13`, `contentId 13`, or a UUID."""
 Headers = Sequence[tuple[str, bytes | None]]
@@ -49,8 +51,8 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 class Framed(NamedTuple):
     """The framing of one part of a record. `id`: None where the data ends before it; `head`: bytes before the body; `zipped`:
-    whether zlib compressed the body; `header`: the header that names the schema; `json`: whether a header says that
-    the body is Avro in its JSON encoding."""
+    whether zlib compressed the body; `header`: the header that names the schema; `json`: whether a header says that the body is
+    Avro in its JSON encoding."""
 
     id: SchemaId | None
     head: int
@@ -69,13 +71,13 @@ class Framed(NamedTuple):
 
 class Framing(NamedTuple):
     """How a registry's clients frame records. `kind`: the word of `kind` in [schema_registry] that reads them, empty where no job
-    does. `message`: how the body of Protobuf names its message."""
+    does."""
 
     kind: str
     registry: str
     in_bytes: Callable[[bytes], Framed | None]
     in_headers: Callable[[Headers, Part], Framed | None] | None = None
-    message: Literal["path", "place", "name"] = "path"
+    message: MessageForm = "path"
 
     def find(self, data: bytes, headers: Headers, part: Part) -> Framed | None:
         """The framing of this part of a record; None where it has another one, or none."""
@@ -165,7 +167,7 @@ _UNREAD: Final = (
 
 
 class FramedReader(Protocol):
-    """Reads the framed parts of records by schemas that it holds. `framing`: that of its registry."""
+    """Reads the framed parts of records by schemas that it holds. `framing`: how the clients of its registry frame records."""
 
     @property
     def framing(self) -> Framing: ...
@@ -175,13 +177,13 @@ class FramedReader(Protocol):
         registry does not answer, and SettingError when it refuses the settings."""
 
     def read(self, record: Record, part: Part) -> SchemedValue:
-        """The value of a framed part whose schema was fetched. Asks nobody. Raises ValueError with the reason why there is
-        none."""
+        """The value of a framed part whose schema was fetched. Sends no request. Raises ValueError with the reason why there is
+        no value."""
 
 
 class NoSchemas:
-    """The reader of a job without a schema registry: it refuses framed data. `framing`: of the registry that the settings name,
-    if nobody asks it."""
+    """The reader of a job without a schema registry, or of a command that does not ask it: refuses framed data. `framing`: of the
+    registry that the settings name."""
 
     def __init__(self, framing: Framing = CONFLUENT) -> None:
         self.framing = framing
@@ -191,7 +193,7 @@ class NoSchemas:
 
     def read(self, record: Record, part: Part) -> SchemedValue:
         refuse_headers(record, part, self.framing)
-        framed = self.framing.find(_data(record, part), record.headers, part)
+        framed = self.framing.find(part_bytes(record, part), record.headers, part)
         schema = "without a whole schema id" if framed is None or framed.id is None else f"with schema {framed.id}"
         raise Mismatch(
             f"framed for a schema registry, {schema}, and the settings name no registry: give [schema_registry] in the "
@@ -208,7 +210,8 @@ def is_framed(data: bytes | None) -> bool:
     return data is not None and data[:1] in (b"\0", b"\3")
 
 
-def _data(record: Record, part: Part) -> bytes:
+def part_bytes(record: Record, part: Part) -> bytes:
+    """The bytes of a part of a record; empty without it."""
     return (record.key if part == "key" else record.value) or b""
 
 
@@ -227,14 +230,14 @@ def body_of(data: bytes, framed: Framed) -> bytes:
 
 
 def any_framing(record: Record, part: Part) -> Framed | None:
-    """The framing of a part of a record, whatever registry its schema has. None where it shows none."""
-    found = (framing.find(_data(record, part), record.headers, part) for framing in FRAMINGS.values())
+    """The framing of a part of a record, of any kind of registry. None where the part has no framing."""
+    found = (framing.find(part_bytes(record, part), record.headers, part) for framing in FRAMINGS.values())
     return next((framed for framed in found if framed is not None), None)
 
 
 def bare_body(record: Record, part: Part) -> bytes:
     """The body of a part behind any framing; the whole part where it has none, or cannot be decompressed."""
-    data, framed = _data(record, part), any_framing(record, part)
+    data, framed = part_bytes(record, part), any_framing(record, part)
     try:
         return data if framed is None else body_of(data, framed)
     except ValueError:
@@ -254,7 +257,7 @@ def refuse_other_registry(record: Record, part: Part, own: Framing) -> None:
     """Raises Mismatch for a part of a record that another registry frames than that of `own`. For parts that are no JSON."""
     refuse_headers(record, part, own)
     for framing in FRAMINGS.values():
-        if framing.kind != own.kind and (framed := framing.in_bytes(_data(record, part))) is not None:
+        if framing.kind != own.kind and (framed := framing.in_bytes(part_bytes(record, part))) is not None:
             raise _other_registry(framing, framed, own)
 
 
@@ -265,10 +268,8 @@ def _other_registry(framing: Framing, framed: Framed, own: Framing) -> Mismatch:
         cure = (
             f'write kind = "{framing.kind}" in [schema_registry] of the settings file, or let the producer write JSON'
         )
-    plain = f"framed for {framing.registry}, and the job reads the framing of {own.registry}: {cure}"
-    return Mismatch(
-        f"framed for {framing.registry}: {framed.says}; {plain.partition(', and ')[2]}", "other-registry", plain
-    )
+    found, end = f"framed for {framing.registry}", f"the job reads the framing of {own.registry}: {cure}"
+    return Mismatch(f"{found}: {framed.says}; {end}", "other-registry", f"{found}, and {end}")
 
 
 def framed(number: int, body: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Dead letters in the registry: the requests of operators to replay them, and the account of those that wait. Each method is one
+"""Dead letters in the registry: the requests of operators to replay them, and the account of all letters. Each method is one
 transaction.
 
 A replay request names the dead letters that the running job is to replay. It is done when each of its letters has an outcome; the
@@ -33,7 +33,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from registry.model import (
+    DROPPED,
     GONE,
+    REFUSED,
     KeptLetter,
     Lease,
     LetterFilter,
@@ -48,6 +50,8 @@ from registry.repository.leases import check_held
 from registry.repository.rows import begin_edit
 from registry.tables import dead_letters, replay_letters, replay_requests
 
+SURE_SECONDS = 600.0
+"""A letter is in its topic after this time: clocks differ, and a transaction may be open."""
 _PLACE = tuple(replay_letters.c[name] for name in LetterPosition._fields)
 _WAITS = replay_letters.c.outcome.is_(None)
 
@@ -168,7 +172,7 @@ def _end_letters(connection: Connection, request: int, outcomes: Collection[Lett
 
 
 def _end_in_account(connection: Connection, outcomes: Collection[LetterOutcome]) -> None:
-    """Ends letters in the account. One that was refused again waits, unless its topic has it no more."""
+    """Ends letters in the account. A letter that was refused again waits, unless its topic has lost it."""
     ended = [
         {f"of_{name}": value for name, value in {**place._asdict(), "outcome": outcome}.items()}
         for place, outcome, reason in outcomes
@@ -180,10 +184,6 @@ def _end_in_account(connection: Connection, outcomes: Collection[LetterOutcome])
         connection.execute(letter.values(outcome=bindparam("of_outcome")), ended)
 
 
-REFUSED = "refused"
-DROPPED = "dropped"
-SURE_SECONDS = 600.0
-"""A letter is in its topic after this time: clocks differ, and a transaction may be open."""
 _ACCOUNT_PLACE = tuple(dead_letters.c[name] for name in LetterPosition._fields)
 _ACCOUNT_KEY = ("topic", "partition", "offset", "mark")
 

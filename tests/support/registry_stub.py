@@ -1,10 +1,12 @@
 """Schema registries that answer over HTTP: the requests that readers and writers send, by Confluent's API, and by Apicurio's own.
-They count them. That of Confluent takes any schema of the writers, and knows no compatibility: a test says what it refuses."""
+A stub notes its requests. The stub of Confluent's API takes each schema of a writer, and does not check its compatibility: a test
+says which subjects it refuses."""
 
 import base64
 import json
 import ssl
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,9 +17,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 Schema = dict[str, Any]
 
 
-class HttpStub:
-    """What both have. `user`: the `user:password` that it wants; `fails`: the status of its next answers; `waits`: until when it
-    answers nobody."""
+class HttpStub(ABC):
+    """A registry of any kind. `user`: the `user:password` that a client must send; `fails`: the status of the next answers;
+    `waits`: the stub sends no answer before this event."""
 
     def __init__(self) -> None:
         self.requests: list[str] = []
@@ -26,10 +28,12 @@ class HttpStub:
         self.url = ""
         self.waits: threading.Event | None = None
 
+    @abstractmethod
     def answer(self, path: str, query: dict[str, list[str]], authorization: str | None) -> tuple[Any, ...]:
-        raise NotImplementedError
+        """The status and the body of a GET request, perhaps with headers."""
 
     def take(self, path: str, body: Schema, authorization: str | None) -> tuple[Any, ...]:
+        """The status and the body of a POST request."""
         return 405, {"error_code": 405, "message": "HTTP 405 Method Not Allowed"}
 
     def _failure(self, authorization: str | None) -> tuple[int, Any] | None:

@@ -34,7 +34,7 @@ from processor.engine.plan.step import OVERSIZED, RowKeys, Step
 from processor.engine.protocol.segments import OpenChange, open_change, read_changes, write_changes
 from processor.values.dead_letters import column_of, mark_of
 from processor.values.record import Change, Record, Rejected
-from registry.model import KeptLetter, LetterPosition
+from registry.model import DROPPED, KeptLetter, LetterPosition
 from statestore import keys
 from statestore.items import Image, JoinKey, Row, key_of_item, written_row
 from statestore.keys import Key
@@ -43,7 +43,6 @@ from statestore.table import TTL
 from statestore.writes import leaves_room, merge_image, write_note
 
 PARTITION = keys.progress_partition("REPLAYS")
-DROPPED = "dropped"
 ReplayOutcome = Literal["applied", "superseded", "ignored", "refused"]
 
 

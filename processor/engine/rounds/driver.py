@@ -291,8 +291,8 @@ def make_driver(
     keep_letters: KeepLetters = keep_no_letters,
     strict: bool = False,
 ) -> Driver:
-    """The driver of a run, which begins by this plan. `check_lease`: raises Fenced when another run took over; `strict`: as
-    `RejectWindow` has it."""
+    """The driver of a run, which begins by this plan. `check_lease`: raises Fenced when another run took over; `strict`: of
+    `RejectWindow`."""
     progress = RunProgress(
         settings=settings,
         plan=plan,

@@ -78,7 +78,17 @@ from processor.language.definitions.problems import DefinitionError
 from processor.values.dead_letters import DeadLetter
 from registry.edits.operations import advance
 from registry.errors import RegistryRefused, SnapshotOutdated
-from registry.model import GONE, Applied, Lease, LetterOutcome, LetterPosition, Progress, ReplayRequests, Snapshot
+from registry.model import (
+    GONE,
+    REFUSED,
+    Applied,
+    Lease,
+    LetterOutcome,
+    LetterPosition,
+    Progress,
+    ReplayRequests,
+    Snapshot,
+)
 from statestore.items import DELETED, JoinKey, key_of_item
 from statestore.keys import Key
 
@@ -236,7 +246,7 @@ class LiveReplays:
         self.request, self.waiting, self.incarnations = found.request, tuple(letters.portions), letters.incarnations
         if gone or not found.places:
             ended = self._ended(gone)
-            outcomes = [ended.get(place, LetterOutcome(place, "refused", GONE)) for place in gone]
+            outcomes = [ended.get(place, LetterOutcome(place, REFUSED, GONE)) for place in gone]
             self.requests.note(self.lease, self.request, outcomes)
         text = f"request {self.request}: replays {len(there)} dead letters, in turn with batches"
         self.driver.report(JobEvent(what="replay", text=text))

@@ -89,13 +89,13 @@ def check_account(
         raise AccountError(f"{read} records were read, but {shown}; the batch is not committed: please report this")
     if dead > settings.max_reject_free and dead > read * settings.max_reject_share:
         whose = f"{dead} of {read} records of a batch are dead letters"
-        raise too_many(whose, _topic_rejects(tally, groups, letters), settings)
+        raise too_many(whose, _topic_rejects(_read_by_topic(tally), groups, letters), settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRejects:
-    """The dead letters of a topic among the records that the job read of it. `groups`: how many of each; `letters`: `PLACE:
-    REASON` of one of each. `warns`: their share is large, and `text` says so."""
+    """The dead letters of a topic. `read`: how many records the job read of it; `groups`: how many dead letters of each group;
+    `letters`: `PLACE: REASON` of one of each. `warns`: their share is large, and `text` says so."""
 
     topic: str
     read: int
@@ -129,21 +129,27 @@ class TopicRejects:
 
 
 def _topic_rejects(
-    tally: Mapping[str, int], groups: Mapping[LetterGroup, int], letters: Mapping[LetterGroup, str]
+    read: Mapping[str, int], groups: Mapping[LetterGroup, int], letters: Mapping[LetterGroup, str]
 ) -> list[TopicRejects]:
-    """The topics with dead letters, that with the most first."""
+    """The topics with dead letters, the topic with the most first. `read`: records by topic."""
     by_topic: dict[str, dict[LetterGroup, int]] = {}
     for group, count in groups.items():
         by_topic.setdefault(group.topic, {})[group] = count
     found = [
-        TopicRejects(topic=topic, read=_read_of(tally, topic), groups=own, letters=letters)
+        TopicRejects(topic=topic, read=read.get(topic, 0), groups=own, letters=letters)
         for topic, own in by_topic.items()
     ]
     return sorted(found, key=lambda one: (-one.dead, one.topic))
 
 
-def _read_of(tally: Mapping[str, int], topic: str) -> int:
-    return sum(tally.get(f"{outcome}{IN_TOPIC}{topic}", 0) for outcome in OUTCOMES)
+def _read_by_topic(tally: Mapping[str, int]) -> Counter[str]:
+    """The records that a batch read of each topic."""
+    read = Counter[str]()
+    for name, count in tally.items():
+        outcome, _, topic = name.partition(IN_TOPIC)
+        if topic and outcome in OUTCOMES:
+            read[topic] += count
+    return read
 
 
 def too_many(whose: str, topics: Sequence[TopicRejects], settings: "BatchSettings") -> TooManyRejects:
@@ -166,7 +172,7 @@ MARKS: Final = 30
 
 
 class WindowMark(NamedTuple):
-    """What a part of the window counted. `read`: records by topic."""
+    """The counts of a part of the window, which begins at `at`. `read`: records by topic."""
 
     at: float
     read: Mapping[str, int]
@@ -176,8 +182,8 @@ class WindowMark(NamedTuple):
 @dataclass(slots=True, kw_only=True)
 class RejectWindow:
     """The dead letters of the last minutes, by topic: small batches may each be below the limit of a batch. `strict`: the run
-    before stopped for this reason, so this one has fewer free dead letters, and stops at once where nobody corrected the cause.
-    Only the thread of the rounds adds; others may read."""
+    before stopped for this reason, so fewer dead letters are free, and the job stops at once while the cause remains. Only the
+    thread of the rounds adds; other threads may read."""
 
     settings: "BatchSettings"
     strict: bool = False
@@ -197,8 +203,7 @@ class RejectWindow:
         letters: Mapping[LetterGroup, str],
     ) -> None:
         """Adds a batch that ended at `at`, on the job's clock."""
-        topics = {name.partition(IN_TOPIC)[2] for name in tally if IN_TOPIC in name}
-        read = Counter({topic: _read_of(tally, topic) for topic in topics})
+        read = _read_by_topic(tally)
         kept = [mark for mark in self.marks if mark.at > at - self.seconds]
         if kept and at - kept[-1].at < self.seconds / MARKS:
             last = kept.pop()
@@ -209,14 +214,13 @@ class RejectWindow:
         self.marks = tuple(kept)
 
     def topics(self, now: float) -> list[TopicRejects]:
-        """The topics with dead letters in the window, that with the most first."""
+        """The topics with dead letters in the window, the topic with the most first."""
         read, groups = Counter[str](), Counter[LetterGroup]()
         for mark in self.marks:
             if mark.at > now - self.seconds:
                 read.update(mark.read)
                 groups.update(mark.groups)
-        counts = {f"{Count.APPLIED}{IN_TOPIC}{topic}": count for topic, count in read.items()}
-        return [self._judged(one) for one in _topic_rejects(counts, groups, self.letters)]
+        return [self._judged(one) for one in _topic_rejects(read, groups, self.letters)]
 
     def check(self, now: float, topics: Collection[str]) -> None:
         """Raises TooManyRejects where a topic is above the limit, and is one of these: the last batch had dead letters of it."""

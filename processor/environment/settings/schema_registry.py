@@ -28,7 +28,7 @@ _LOGIN = {
     "ssl.key.pem": "ssl.certificate.pem",
     "ssl.key.password": "ssl.key.pem",
 }
-"""A setting -> the other one that it needs."""
+"""A setting -> another setting that it needs."""
 _HTTP = ("username", "password", *TLS)
 IDS = ("contentId", "globalId")
 """The two numbers that a schema of Apicurio has."""

@@ -8,14 +8,14 @@ Source: github.com/Apicurio/apicurio-registry (rest/v2, rest/v3: IdsResourceImpl
 Nobody has run statestore against an Apicurio registry yet. Its API for Confluent's clients (/apis/ccompat/v7) is a registry of
 kind `confluent`.
 
-Promises and limits as those of `registry_client`. Knows no OAuth.
+The promises and limits are those of `registry_client`. The client authenticates by a user and a password, or by a certificate;
+OAuth is not supported.
 """
 
 import ssl
-from collections.abc import Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from time import sleep
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import urllib3
@@ -27,6 +27,7 @@ from processor.job.kafka.registry_client import CURE, SchemaMissing, WriterSchem
 from processor.values import canonical_json
 from processor.values.framing import SchemaId
 
+T = TypeVar("T")
 _TYPE_HEADER: Final = "X-Registry-ArtifactType"
 _AGAIN: Final = {408, 429}
 """Answers that may pass, as all from 500."""
@@ -64,41 +65,31 @@ class ApicurioClient:
 
     def probe(self) -> str:
         """The number of artifacts."""
-        what = "its artifacts"
-        return f"{self._url} has {self._json('/search/artifacts', what, {'limit': '1'})['count']} artifacts"
+        count = self._json("/search/artifacts", "its artifacts", {"limit": "1"}, lambda found: int(found["count"]))
+        return f"{self._url} has {count} artifacts"
 
     def close(self) -> None:
         """Ends the connection."""
         self._client.clear()
 
     def _kind(self, what: str, kind_of_id: str, digits: str) -> str:
-        found = self._json("/search/artifacts", what, {kind_of_id: digits, "limit": "20"})["artifacts"]
-        kinds = {str(one.get("artifactType") or one.get("type")) for one in found}
+        kinds = self._json("/search/artifacts", what, {kind_of_id: digits, "limit": "20"}, _kinds_in)
         if len(kinds) != 1:  # an old registry ignores the filter
             raise SchemaMissing(f"the registry {self._url} does not say the kind of {what}")
         return kinds.pop()
 
     def _add_references(self, place: str, what: str, found: dict[str, str]) -> None:
-        for reference in self._json(f"{place}/references", what, {}):
-            name = str(reference["name"])
+        for name, inner in self._json(f"{place}/references", what, {}, _places_in):
             if name not in found:
-                parts = (reference.get("groupId") or "default", reference["artifactId"], reference["version"])
-                group, artifact, version = (quote(str(part), safe="") for part in parts)
-                inner = f"/groups/{group}/artifacts/{artifact}/versions/{version}"
                 found[name] = self._get(f"{inner}/content" if self._newer else inner, what, {}).data.decode()
                 self._add_references(inner, what, found)
 
-    def _json(self, place: str, what: str, query: Mapping[str, str]) -> Any:
-        with self._own_form(what):
-            return canonical_json.loads(self._get(place, what, query).data)
-
-    @contextmanager
-    def _own_form(self, what: str) -> Any:
+    def _json(self, place: str, what: str, query: Mapping[str, str], read: Callable[[Any], T]) -> T:
+        """What `read` takes from the JSON of an answer."""
+        data = self._get(place, what, query).data
         try:
-            yield
-        except (SchemaMissing, SchemaRegistryAway, SettingError):
-            raise
-        except ValueError:
+            return read(canonical_json.loads(data))
+        except (ValueError, LookupError, TypeError, AttributeError):
             raise SettingError(f"{self._url} answers, but not as an Apicurio registry, for {what}: {CURE}") from None
 
     def _get(self, place: str, what: str, query: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
@@ -125,6 +116,21 @@ class ApicurioClient:
         if answer.status == 404 and "NotFoundException" in answer.data.decode(errors="replace"):
             raise SchemaMissing(f"the schema registry has no {what}, or lacks a reference of it")
         raise SettingError(f"the schema registry {self._url} refuses to give {what}: HTTP {answer.status}; {CURE}")
+
+
+def _kinds_in(found: Any) -> set[str]:
+    """The kinds of the artifacts that a search found."""
+    return {str(one.get("artifactType") or one.get("type")) for one in found["artifacts"]}
+
+
+def _places_in(references: Any) -> list[tuple[str, str]]:
+    """The name and the place of each reference."""
+    found = []
+    for one in references:
+        parts = (one.get("groupId") or "default", one["artifactId"], one["version"])
+        group, artifact, version = (quote(str(part), safe="") for part in parts)
+        found.append((str(one["name"]), f"/groups/{group}/artifacts/{artifact}/versions/{version}"))
+    return found
 
 
 def _compiled(what: str, name: str, text: str) -> str:

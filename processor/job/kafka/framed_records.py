@@ -33,6 +33,7 @@ from processor.values.framing import (
     SchemaId,
     SchemedValue,
     body_of,
+    part_bytes,
     refuse_headers,
 )
 from processor.values.reasons import Mismatch
@@ -56,7 +57,7 @@ def avro_writer(schema: str) -> Callable[[Any], bytes]:
 ReadFramed = Callable[[bytes], SchemedValue]
 """Reads a body of one schema. Raises any error for data that does not fit."""
 MISSING_SECONDS: Final = 30.0
-"""So long a missing schema counts as missing, before the next record asks again."""
+"""A missing schema counts as missing for this time. Then the next record asks again."""
 MOST_MISSING: Final = 10_000
 
 
@@ -86,7 +87,7 @@ class RegistrySchemas:
 
     def read(self, record: Record, part: Part) -> SchemedValue:
         refuse_headers(record, part, self.framing)
-        data = (record.key if part == "key" else record.value) or b""
+        data = part_bytes(record, part)
         framed = self.framing.find(data, record.headers, part)
         if framed is None or framed.id is None:
             raise Mismatch(_without_id(data, framed), "schema-missing")
@@ -138,7 +139,7 @@ CLIENTS: Final[Mapping[str, Callable[[Mapping[str, str]], SchemaSource]]] = {
     "apicurio": _apicurio,
     "glue": _glue,
 }
-"""What opens a client, by the kind of the registry. A kind imports its client only then."""
+"""Opens a client, by the kind of the registry. Each kind imports its client when it opens one."""
 
 
 _JSON_ENCODING: Final = "Avro in its JSON encoding: set the producer's `apicurio.registry.avro.encoding` to BINARY"
@@ -189,7 +190,7 @@ class _OneSchema:
 
 
 _ANY_FRAME: Final = bytes(6)
-"""The deserialiser refuses less; it gets the body otherwise."""
+"""The deserialiser refuses a shorter one. `_take_body` gives it the body."""
 
 
 class _AvroReader:

@@ -1,7 +1,7 @@
 """How far a job is behind its topics: the records that it has yet to read, and since when the oldest of them waits."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -101,7 +101,8 @@ def read_unread(
 def report_now(bootstrap: str, extra: Mapping[str, str], report: Mapping[str, Any], at: float) -> dict[str, Any]:
     """The last report of a job that does not run, with the lag of its topics at `at`: what the broker has behind the positions
     that the job reported last. Raises KafkaError as `read_unread` does."""
-    positions = {(topic, int(partition)): end for topic, partition, end in _places(report)}
+    places = ((*place.rpartition("/"), end) for place, end in report.get("positions", {}).items())
+    positions = {(topic, int(partition)): end for topic, _, partition, end in places}
     unread = read_unread(bootstrap, extra, report["topics"], positions)
     watch = LagWatch()
     watch.keep(unread, at)
@@ -110,12 +111,6 @@ def report_now(bootstrap: str, extra: Mapping[str, str], report: Mapping[str, An
         for topic, lag in watch.lags(report["topics"], positions).items()
     }
     return {**report, "topics": topics, "at": at}
-
-
-def _places(report: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
-    for place, end in report.get("positions", {}).items():
-        topic, _, partition = place.rpartition("/")
-        yield topic, partition, end
 
 
 def _unread(consumer: Consumer, topic: str, read: Mapping[Partition, int], until: float) -> dict[Partition, range]:

@@ -11,7 +11,7 @@ Source: protobuf.dev/reference/protobuf/proto3-spec and proto2-spec, read on 202
 import base64
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from google.protobuf import descriptor_pb2
@@ -66,7 +66,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
 class _Parser:
     tokens: list[tuple[str, str, int]]
     at: int = 0
-    newer: bool = field(default=False)
+    newer: bool = False
     """Whether the syntax is proto3."""
 
     def file(self, file: descriptor_pb2.FileDescriptorProto) -> None:
@@ -189,7 +189,8 @@ class _Parser:
         self._expect("{")
         while (word := self._next()) != "}":
             if word in ("option", "reserved") and self._peek() != "=":
-                self._skip(allow_alias=enum)
+                if self._skip()[:3] == ["allow_alias", "=", "true"]:
+                    enum.options.allow_alias = True
             elif word != ";":
                 self._expect("=")
                 enum.value.add(name=word, number=self._number())
@@ -197,23 +198,16 @@ class _Parser:
                     self._bracket()
                 self._expect(";")
 
-    def _skip(self, allow_alias: descriptor_pb2.EnumDescriptorProto | None = None) -> None:
-        """Skips a statement: up to its semicolon, or over its block."""
+    def _skip(self) -> list[str]:
+        """Skips a statement after its first word: up to its semicolon, or over its block. Returns what it skipped."""
         start = self.at
         while (word := self._next()) != ";":
-            if word == "{" and self.tokens[start - 1][1] != "option":
-                self.at -= 1
-                self._bracket()
-                return
             if word in _CLOSES:
                 self.at -= 1
                 self._bracket()
-        if allow_alias is not None and [one[1] for one in self.tokens[start : start + 3]] == [
-            "allow_alias",
-            "=",
-            "true",
-        ]:
-            allow_alias.options.allow_alias = True
+            if word == "{" and self.tokens[start - 1][1] != "option":
+                break
+        return [text for _, text, _ in self.tokens[start : self.at]]
 
     def _bracket(self) -> None:
         """Skips a bracket with all that is in it."""

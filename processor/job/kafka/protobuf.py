@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from io import BytesIO
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from confluent_kafka.schema_registry.confluent import meta_pb2
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
-from confluent_kafka.schema_registry.serde import SchemaId as Framing
+from confluent_kafka.schema_registry.serde import SchemaId
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -40,7 +40,7 @@ from processor.values.connect_schema import (
     shortest_float,
     unscaled_text,
 )
-from processor.values.framing import SchemedValue
+from processor.values.framing import MessageForm, SchemedValue
 from processor.values.record import Value
 
 
@@ -124,10 +124,10 @@ def _opened_entries(messages: Iterable[descriptor_pb2.DescriptorProto], outer: s
 
 
 _FRAME: Final = b"\0\0\0\0\1"
-"""Of an id that nobody reads: the deserialiser wants one."""
+"""The deserialiser needs a frame, and does not use its id."""
 
 
-def _with_path(body: bytes, paths: Mapping[str, tuple[int, ...]], message: Literal["place", "name"]) -> bytes:
+def _with_path(body: bytes, paths: Mapping[str, tuple[int, ...]], message: MessageForm) -> bytes:
     """A body that begins with the indexes of its message, in place of what another registry's clients write."""
     number, rest = _varint(body)
     if message == "place":  # among the full names, in order
@@ -184,17 +184,17 @@ _MOST_SCALES: Final = 1000
 
 
 def protobuf_reader(
-    text: str, references: Mapping[str, str], message: Literal["path", "place", "name"] = "path"
+    text: str, references: Mapping[str, str], message: MessageForm = "path"
 ) -> Callable[[bytes], SchemedValue]:
     """The reader of a file's messages. `text`, `references`: base64 of the compiled file, and of those that it imports by these
-    names; `message`: how a body names its message (processor/values/framing.py)."""
+    names."""
     schema = compiled_schema(text, references)
     paths = schema.paths()
     readers: dict[tuple[int, ...], tuple[ProtobufDeserializer, ToJson, dict[str, Any]]] = {}
 
     def read(body: bytes) -> SchemedValue:
         data = _FRAME + (body if message == "path" else _with_path(body, paths, message))
-        framing = Framing("PROTOBUF")
+        framing = SchemaId("PROTOBUF")
         framing.from_bytes(BytesIO(data))
         path = tuple(framing.message_indexes or ())
         if path not in readers:

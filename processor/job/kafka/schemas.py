@@ -1,7 +1,7 @@
 """Opens the readers and writers of framed records that the settings ask for; registers the schemas of Avro documents, and reads
 published documents back. The packages of the formats load only when the settings name a schema registry.
 
-A product whose schema the registry does not take is refused, with the registry's reason. The other products go on.
+A product whose schema the registry does not take is refused, with the registry's reason. The other products continue.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,7 +27,7 @@ SchemaAccess = tuple[tuple[str, str], ...]
 
 
 def open_schemas(access: SchemaAccess) -> FramedReader:
-    """This process's reader; that of no schema without settings. Asks the registry for nothing yet. Raises SettingError."""
+    """This process's reader; `NO_SCHEMAS` without settings. Sends no request yet. Raises SettingError."""
     if not access:
         return NO_SCHEMAS
     try:
@@ -76,7 +76,7 @@ NO_REGISTRY = (
 
 
 def has_subjects(access: SchemaAccess) -> bool:
-    """Whether the registry has Confluent's API, with subjects. Others only give schemas by their ids."""
+    """Whether the registry has Confluent's API, with subjects. Other registries only give schemas by their ids."""
     return bool(access) and registry_kind(dict(access)) == "confluent"
 
 

@@ -18,7 +18,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 from typing import NamedTuple
 
 from processor.engine.plan.plan import Plan, ProductPlan, root_of
@@ -173,16 +173,15 @@ def _check_registry(settings: Settings, registry: Registry, store: Store) -> Non
 
 
 def _lost_message(settings: Settings, plan: Plan, store: Store, report: Report) -> str:
-    """The first message in the topics of the plan's products that proves a loss. Reports those that the table lacks, and that no
-    job wrote: it writes within transactions alone."""
-    tails = _shown_tails(settings, plan)
-    written = _lost_in(chain.from_iterable(tail.written for tail in tails), plan, store)
-    if lost := next(written, None):
+    """The reason of the first message in the topics of the plan's products that proves a loss; empty without such a message.
+    Reports messages outside of transactions that the table lacks: no job wrote them."""
+    written, loose = _shown_messages(settings, plan)
+    if lost := next(_lost_in(written, plan, store), None):
         return lost[1]
-    loose = list(_lost_in(chain.from_iterable(tail.loose for tail in tails), plan, store))
-    proven = _own_topics(settings, plan, store) if loose else frozenset[str]()
+    unknown = list(_lost_in(loose, plan, store)) if loose else []
+    proven = _own_topics(settings, plan, store) if unknown else frozenset[str]()
     forged: dict[str, list[ShownMessage]] = {}
-    for one, why in loose:
+    for one, why in unknown:
         if one.product not in proven:
             return why
         forged.setdefault(one.product, []).append(one)
@@ -221,7 +220,7 @@ def _lost_in(messages: Iterable[ShownMessage], plan: Plan, store: Store) -> Iter
 
 def _own_topics(settings: Settings, plan: Plan, store: Store) -> frozenset[str]:
     """The products whose topic is the one to which the table's job published, and no copy of it. A copy in another cluster has
-    the job's own messages, and none of its transactions."""
+    the messages of the job without its transactions."""
     noted = read_published_topics(store.partition(TOPICS))
     topics = {name: product.product.topic for name, product in plan.products.items()}
     present = Admin(settings.bootstrap_servers, dict(settings.kafka)).topics([*topics.values()])
@@ -232,16 +231,9 @@ def _own_topics(settings: Settings, plan: Plan, store: Store) -> frozenset[str]:
     )
 
 
-class _ShownTail(NamedTuple):
-    """The last messages of a partition. `written`: the one that a transaction may have written; `loose`: those of none."""
-
-    written: list[ShownMessage]
-    loose: list[ShownMessage]
-
-
-def _shown_tails(settings: Settings, plan: Plan) -> list[_ShownTail]:
-    """The last messages of each partition of the topics of the plan's products. A message that the product's job cannot have
-    written is no evidence."""
+def _shown_messages(settings: Settings, plan: Plan) -> tuple[list[ShownMessage], list[ShownMessage]]:
+    """The last messages of each partition of the topics of the plan's products: those that a transaction may have written, and
+    those outside of transactions. A message that the product's job cannot have written is no evidence."""
     products = {product.product.topic: name for name, product in plan.products.items()}
 
     def shown(message: Record) -> ShownMessage | None:
@@ -257,13 +249,10 @@ def _shown_tails(settings: Settings, plan: Plan) -> list[_ShownTail]:
         return ShownMessage(name, root, sequence, at)
 
     servers, kafka = settings.bootstrap_servers, dict(settings.kafka)
-    return [
-        _ShownTail(
-            [one for record in (tail.last,) if record and (one := shown(record))],
-            [one for record in tail.loose if (one := shown(record))],
-        )
-        for tail in read_tails(servers, kafka, products, lambda record: bool(shown(record)))
-    ]
+    tails = read_tails(servers, kafka, products, lambda record: bool(shown(record)))
+    written = (shown(tail.last) for tail in tails if tail.last)
+    loose = (shown(record) for tail in tails for record in tail.loose)
+    return [one for one in written if one], [one for one in loose if one]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

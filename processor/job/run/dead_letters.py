@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from processor.engine.protocol.epochs import read_epochs
 from processor.engine.protocol.replays import (
-    DROPPED,
     PARTITION,
     ended_replays,
     kept_letter,
@@ -23,7 +22,7 @@ from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError
 from processor.values.dead_letters import SMALLEST_LIMIT, DeadLetter, read_dead_letters, record_hash, rejected_record
 from processor.values.record import MAX_MESSAGE_BYTES, Message, Record
-from registry.model import LetterPosition
+from registry.model import DROPPED, LetterPosition
 from statestore.keys import Key
 from statestore.store import Item, Store
 

@@ -166,8 +166,8 @@ class KafkaTransactionFeed:
             self._drop(topic)
 
     def _place(self, topic: str, at: float) -> TimedReader:
-        """The reader of the topic, which has begun at this time or before. It begins again where nobody asked for a while: nobody
-        needs the ends between."""
+        """The reader of the topic, which has begun at this time or before. It begins again where the driver did not ask for a
+        while: the driver does not need the ends between."""
         now, known = self.now(), self._topics.get(topic)
         if known is None:
             reader = self.open_reader(topic)

@@ -140,8 +140,7 @@ class SparkExecutor:
                 self.sent[number] = self.spark.sparkContext.broadcast(group)
 
     def _send_plan(self, plan: Plan) -> Any:
-        """The broadcast of a plan; drops that of another one. An edit makes another plan; the rounds between two edits share
-        one."""
+        """The broadcast of a plan. Drops the broadcast of another plan: the rounds between two edits have the same plan."""
         if not self.plans or self.plans[0][0] is not plan:
             for _, earlier in self.plans:
                 earlier.destroy()

@@ -392,7 +392,7 @@ def earlier_sequences(settings: Settings, plan: Plan, store: Store, report: Repo
             above = _highest_sequence(settings, topic, report)
             former = ledgers_in([items[name]] if name in items else [])
             store.write(write_sequence(name, above, topic, ledger, product.number, former))
-            for other, item in items.items():  # one that comes back to this topic has to read it again
+            for other, item in items.items():  # a product that comes back to this topic has to read it again
                 if other != name and item.get("topic") == topic:
                     place = (item["ledger"], item["number"], item["former"])
                     store.write(write_sequence(other, item["above"], "", *place))
@@ -496,8 +496,8 @@ class EntityMoves:
         return outdated
 
     def make(self, positions: Mapping[Partition, int]) -> Plan | None:
-        """Makes the moves that are due; returns the plan to go on by, None where nothing moved. `positions`: where the next batch
-        begins, by the checkpoint. No stream may run."""
+        """Makes the moves that are due; returns the plan to continue with, None where nothing moved. `positions`: where the next
+        batch begins, by the checkpoint. No stream may run."""
         if self.plan is None or not self.former:
             return None
         topics = _entity_topics(self.plan)

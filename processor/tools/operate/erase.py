@@ -55,7 +55,7 @@ from processor.values import canonical_json
 from processor.values.dead_letters import rejected_record
 from processor.values.decimal_forms import NO_FORMS, ColumnForms
 from processor.values.entity import Entity
-from processor.values.framing import FramedReader, Part, any_framing, bare_body
+from processor.values.framing import FramedReader, Part, any_framing, bare_body, part_bytes
 from processor.values.reasons import OF_DOCUMENTS
 from processor.values.record import Message, Record, Rejected, Value
 from registry.edits.history import past_products
@@ -134,7 +134,7 @@ def mentions_text(text: str, key: tuple[Value, ...]) -> bool:
 
 
 def _holds(record: Record, place: Part, part: Value) -> bool:
-    data = (record.key if place == "key" else record.value) or b""
+    data = part_bytes(record, place)
     if any_framing(record, place) is not None:
         text = part.encode(errors="replace") if isinstance(part, str) else None
         return text is not None and (text in data or text in bare_body(record, place))

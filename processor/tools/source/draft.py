@@ -74,7 +74,7 @@ class DraftEntity:
     decimals: str | None = None
     """`decimals` of the entity in entities.yaml."""
     unread: bool = False
-    """None of its records is readable, and the note says why."""
+    """No record of it is readable, and the note says why."""
     format: str = ""
     """`format` of the entity in entities.yaml."""
     table: str = ""
@@ -85,7 +85,7 @@ class DraftEntity:
     refusal: str = ""
     """Why the entity cannot be declared, though its key is known."""
     samples: tuple[Record, ...] = ()
-    """Records of its topic, each of another kind where the source has some: a row, a delete, one that changes no row."""
+    """Records of its topic, of different kinds where the topic has them: a row, a delete, a record that changes no row."""
 
     @property
     def is_whole(self) -> bool:
@@ -398,7 +398,7 @@ def drift_lines(declared: Mapping[str, Entity], found: Sequence[DraftEntity], *,
 
 
 def _is_table(declared: str, seen: str) -> bool:
-    """Whether a table may be the one that an entity declares. An entity without one has all of its topic."""
+    """Whether a table may be the table that an entity declares. An entity without a table has all tables of its topic."""
     return not declared or not seen or f".{seen}".endswith(f".{declared}") or f".{declared}".endswith(f".{seen}")
 
 

@@ -67,8 +67,8 @@ SAMPLES = 3
 
 
 class _Topic:
-    """What the records of one topic show. `rows`: how many of them have a row; `wrong`: why the first that nobody can read is
-    none. `table`: of the records, where the topic has several; `hint`: what a reader has to know."""
+    """What the records of one topic show. `rows`: how many of them have a row; `wrong`: why the first unreadable one has no
+    row. `table`: of the records, where the topic has several; `hint`: what a reader has to know."""
 
     def __init__(self, topic: str) -> None:
         self.rows, self.wrong, self.table, self.hint = 0, "", "", ""

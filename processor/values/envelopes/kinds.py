@@ -134,8 +134,8 @@ def stated_tables(payload: Payload) -> tuple[str, ...]:
 
 
 def row_value(row: Mapping[str, Value], entity: Entity) -> Value:
-    """The value of a record with a new image of a row: in the format that the entity pins, else plain, or the one that names the
-    table."""
+    """The value of a record with a new image of a row: in the format that the entity pins; else plain, or Debezium's where the
+    entity names its table."""
     return FORMATS[entity.format or ("debezium" if entity.table else "plain")].wrap(row, entity.table)
 
 

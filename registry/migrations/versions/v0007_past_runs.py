@@ -3,15 +3,11 @@
 import sqlalchemy as sa
 from alembic import op
 
+from registry.migrations.versions import v0006_ends as earlier
+
 revision = "0007_past_runs"
-down_revision = "0006_ends"
-readable_by: tuple[str, ...] = (
-    "0001_first_schema",
-    "0002_entry_bytes",
-    "0004_compared_fields",
-    "0005_landings",
-    "0006_ends",
-)
+down_revision = earlier.revision
+readable_by: tuple[str, ...] = (*earlier.readable_by, earlier.revision)
 
 
 def upgrade() -> None:

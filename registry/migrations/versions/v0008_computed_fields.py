@@ -3,18 +3,12 @@
 from alembic import op
 
 from registry.migrations.first_rules import UNDECLARED
+from registry.migrations.versions import v0007_past_runs as earlier
 from registry.migrations.versions.v0004_compared_fields import CHANGES
 
 revision = "0008_computed_fields"
-down_revision = "0007_past_runs"
-readable_by: tuple[str, ...] = (
-    "0001_first_schema",
-    "0002_entry_bytes",
-    "0004_compared_fields",
-    "0005_landings",
-    "0006_ends",
-    "0007_past_runs",
-)
+down_revision = earlier.revision
+readable_by: tuple[str, ...] = (*earlier.readable_by, earlier.revision)
 
 
 def upgrade() -> None:

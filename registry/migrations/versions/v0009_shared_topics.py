@@ -3,18 +3,11 @@
 from alembic import op
 
 from registry.migrations.first_rules import OWN_TOPIC
+from registry.migrations.versions import v0008_computed_fields as earlier
 
 revision = "0009_shared_topics"
-down_revision = "0008_computed_fields"
-readable_by: tuple[str, ...] = (
-    "0001_first_schema",
-    "0002_entry_bytes",
-    "0004_compared_fields",
-    "0005_landings",
-    "0006_ends",
-    "0007_past_runs",
-    "0008_computed_fields",
-)
+down_revision = earlier.revision
+readable_by: tuple[str, ...] = (*earlier.readable_by, earlier.revision)
 CHANGES = {
     "CREATE FUNCTION": "CREATE OR REPLACE FUNCTION",
     "IF 1 < (SELECT count(*) FROM (": "IF (SELECT 1 < count(*) AND NOT bool_and(shares) FROM (",

@@ -4,18 +4,11 @@ place of a document has a hash in place of its partition, which may need 64 bits
 import sqlalchemy as sa
 from alembic import op
 
+from registry.migrations.versions import v0009_shared_topics as earlier
+
 revision = "0010_letters"
-down_revision = "0009_shared_topics"
-readable_by: tuple[str, ...] = (
-    "0001_first_schema",
-    "0002_entry_bytes",
-    "0004_compared_fields",
-    "0005_landings",
-    "0006_ends",
-    "0007_past_runs",
-    "0008_computed_fields",
-    "0009_shared_topics",
-)
+down_revision = earlier.revision
+readable_by: tuple[str, ...] = (*earlier.readable_by, earlier.revision)
 
 
 def upgrade() -> None:

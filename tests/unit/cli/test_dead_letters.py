@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +12,8 @@ import pytest
 
 from processor.cli import choices, dead_letters, stored_letters
 from processor.cli.main import main
-from processor.engine.protocol.replays import PARTITION, ReplayReport, ended_replays, replay_key
-from processor.job.run.dead_letters import age
+from processor.engine.protocol.replays import PARTITION, ReplayReport, drop, end_replay, ended_replays, replay_key
+from processor.job.run.dead_letters import age, dead_letter_outcomes
 from processor.values.dead_letters import DeadLetter
 from processor.values.reasons import REASONS, ReasonCode
 from processor.values.record import Record, Rejected
@@ -153,6 +154,20 @@ def test_a_replay_of_no_dead_letter_starts_no_job(monkeypatch: pytest.MonkeyPatc
 )
 def test_an_age_is_in_its_largest_unit(seconds: int, text: str) -> None:
     assert age(datetime.now(UTC).timestamp() - seconds) == text
+
+
+def test_a_letter_that_a_person_dropped_in_a_former_epoch_stays_dropped_and_one_that_was_replayed_then_waits() -> None:
+    store, again = MemoryStore(3), letter("user", 5, "value: broken")
+    again = replace(
+        again, rejected=replace(again.rejected, record=replace(again.rejected.record, epoch=2)), former=(1,)
+    )
+    for note, outcome in (
+        (end_replay(letter("user", 5, "").rejected.record, "applied"), ""),
+        (drop(letter("user", 5, "").rejected.record, who="ada", why="a test", at=KEPT), "dropped"),
+    ):
+        store.write(note)
+        ((_, found),) = dead_letter_outcomes([again], store.partition(PARTITION))
+        assert found.partition(" ")[0] == outcome
 
 
 def test_a_drop_needs_a_reason_and_keeps_it_with_the_name_and_the_time(

@@ -127,6 +127,16 @@ def test_a_record_that_a_rebuilt_registry_reads_again_is_one_letter_of_its_last_
     assert (letter.kept_since, letter.last_seen) == (10, 30)
 
 
+def test_the_last_epoch_counts_also_where_an_earlier_one_is_later_in_the_topic() -> None:
+    (letter,) = read_dead_letters([kept(refused(3), 30), kept(refused(2), 40)])
+    assert (letter.rejected.record.epoch, letter.former) == (3, (2,))
+
+
+def test_a_place_has_one_letter_in_an_epoch_and_the_last_one_counts() -> None:
+    (letter,) = read_dead_letters([kept(refused(1), 10), kept(refused(1, value=b"["), 20)])
+    assert (letter.rejected.record.value, letter.former) == (b"[", ())
+
+
 def test_a_record_of_a_topic_that_was_created_again_is_another_letter() -> None:
     other = [kept(refused(1), 10), kept(refused(2, value=b"["), 20), kept(refused(3, timestamp=9), 30)]
     assert [letter.rejected.record.epoch for letter in read_dead_letters(other)] == [1, 2, 3]

@@ -8,7 +8,8 @@ import pytest
 from processor.engine.protocol.decode import decode
 from processor.job.kafka.framed_records import RegistrySchemas
 from processor.job.kafka.registry_client import WriterSchema
-from processor.values.framing import NO_SCHEMAS, FramedReader
+from processor.values import framing
+from processor.values.framing import NO_SCHEMAS, Framed, FramedReader
 from processor.values.record import Change, Record, Rejected
 from tests.unit.engine.protocol.decoding import entity
 from tests.unit.job.kafka.framed import avro, avro_schema, reader
@@ -86,6 +87,15 @@ def test_framing_of_confluent_is_read_with_an_id_of_any_bytes() -> None:
         record = Record(topic="e", partition=0, offset=0, key=None, value=avro(number, ROW, {"id": 7, "name": "Ann"}))
         CONFLUENT.fetch(record)
         assert isinstance(decode(record, NUMBERS, CONFLUENT), Change)
+
+
+def test_a_compressed_body_that_is_too_large_or_has_more_behind_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(framing, "MOST_BYTES", 100)
+    zipped = Framed("x", 0, zipped=True)
+    assert framing.body_of(zlib.compress(bytes(100)), zipped) == bytes(100)
+    for data in (zlib.compress(bytes(101)), zlib.compress(bytes(100)) + b"x", zlib.compress(bytes(100))[:-1]):
+        with pytest.raises(ValueError, match="ends early, has bytes after its end, or is larger"):
+            framing.body_of(data, zipped)
 
 
 def test_an_id_that_no_registry_gives_is_not_asked_for() -> None:

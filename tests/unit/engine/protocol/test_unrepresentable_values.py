@@ -90,6 +90,7 @@ def test_several_columns_of_a_record_become_null_and_a_record_without_them_names
 def test_a_key_is_never_null() -> None:
     columns = {"day": parse_type("date"), "name": parse_type("string")}
     entity = Entity(name="item", topic="item", key=("day",), columns=columns, unrepresentable="null")
+    assert not entity.nulls("day")
     value = b'{"op":"c","before":null,"after":{"day":"infinity","name":"Ann"}}'
     result = decode(Record(topic="item", partition=0, offset=0, key=None, value=value), entity)
     assert isinstance(result, Rejected)

@@ -8,7 +8,7 @@ import pytest
 
 from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.events import JobEvent, degraded_lines
-from processor.engine.rounds.round_counts import RejectWindow
+from processor.engine.rounds.round_counts import MARKS, RejectWindow
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.errors import TooManyRejects
@@ -93,7 +93,15 @@ def test_dead_letters_that_are_older_than_the_window_do_not_count() -> None:
     for _ in range(5):
         assert until_it_stops(trial, 2, poison) == (2, "")
         trial.clock.sleep(61)
-    assert not RejectWindow(settings=settings).topics(0.0)
+    assert not trial.driver.rounds.rejects.topics(trial.clock.now())
+
+
+def test_the_window_keeps_few_marks_however_many_batches_it_has() -> None:
+    trial, clean = Trial(plan=PLAN, settings=Settings(reject_window_seconds=60)), batches(0, 1, "user")
+    for _ in range(300):
+        trial.batch(next(clean))
+        trial.clock.sleep(0.5)
+    assert len(trial.driver.rounds.rejects.marks) <= MARKS
 
 
 def test_a_job_that_stopped_for_this_reason_stops_at_once_until_somebody_corrects_the_cause() -> None:

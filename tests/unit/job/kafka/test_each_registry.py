@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,6 +27,7 @@ from processor.tools.doctor.checks import examine  # noqa: E402
 from processor.tools.doctor.kafka import check_schema_registry  # noqa: E402
 from processor.values.framing import FRAMINGS, NO_SCHEMAS, FramedReader  # noqa: E402
 from processor.values.record import Change, Record, Rejected  # noqa: E402
+from tests.support.registry_stub import HttpStub, listening  # noqa: E402
 from tests.unit.engine.protocol.decoding import entity  # noqa: E402
 from tests.unit.job.kafka.registry_scenes import (  # noqa: E402
     PROTO,
@@ -113,10 +115,11 @@ def test_references_are_read_also_those_of_references(style: Style) -> None:
     with registry_scene(style) as scene:
         scene.add({"type": "enum", "name": "Unit", "symbols": ["EUR"]}, name="Unit")
         money = {"type": "record", "name": "Money", "fields": [{"name": "unit", "type": "Unit"}]}
-        scene.add(money, name="Money", references=["Unit"])
+        scene.add(money, name="Money", references=["Unit"])  # also of the row: asked for once
         fields = [{"name": "id", "type": "int"}, {"name": "a", "type": "Money"}]
-        number = scene.add({"type": "record", "name": "Row", "fields": fields}, references=["Money"])
+        number = scene.add({"type": "record", "name": "Row", "fields": fields}, references=["Money", "Unit"])
         found = row(scene.record(number, b"\x0e\x00"), scene.schemas(), entity("t", "id", "id int, a json"))
+        assert sorted(set(scene.asked)) == sorted(scene.asked)
         assert found == {"id": 7, "a": {"unit": "EUR"}}
 
 
@@ -207,7 +210,7 @@ def test_wrong_credentials_are_a_wrong_setting_without_the_secret(scene: Registr
 
 @pytest.mark.parametrize("other", STYLES, ids=lambda style: style.name)
 def test_the_framing_of_another_kind_is_named_with_the_setting_to_write(scene: RegistryScene, other: Style) -> None:
-    number = scene.add(ROW)
+    scene.add(ROW)
     other_id = "01234567-89ab-cdef-0123-456789abcdef" if other.kind == "glue" else 1
     value, headers = other.frame(other_id, BODY, "value")
     record = Record(topic="t", partition=0, offset=0, key=b'{"id":7}', value=value, headers=headers)
@@ -218,7 +221,6 @@ def test_the_framing_of_another_kind_is_named_with_the_setting_to_write(scene: R
     assert found.code == "other-registry"
     same_bytes = "confluent" if other.name == "apicurio, 4 bytes" else other.kind
     assert f'write kind = "{same_bytes}" in [schema_registry]' in found.reason
-    assert number
 
 
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
@@ -266,6 +268,33 @@ def test_only_the_api_of_confluent_has_subjects_and_takes_schemas_of_documents(s
     confluent = scene.style.kind == "confluent"
     assert has_subjects(access) is confluent
     assert (registration_refusal(access) == "") is confluent
+
+
+class OtherServer(HttpStub):
+    """A server of another kind, which answers each request in JSON."""
+
+    def answer(self, path: str, query: dict[str, list[str]], authorization: str | None) -> tuple[Any, ...]:
+        return 200, {"status": "ok"}
+
+
+def test_the_json_of_another_server_is_a_wrong_address_of_apicurio() -> None:
+    with listening(stub := OtherServer()):
+        client = CLIENTS["apicurio"]({"url": f"{stub.url}/apis/registry/v3", "ids": "contentId"})
+        for ask in (client.probe, partial(client.schema, 1)):
+            with pytest.raises(SettingError, match="answers, but not as an Apicurio registry"):
+                ask()
+
+
+def test_a_kind_of_which_an_old_registry_of_apicurio_is_not_sure_is_a_dead_letter() -> None:
+    """It ignores the id in a search, and shows all artifacts."""
+    with registry_scene(STYLES[2]) as scene:
+        number = scene.add(ROW)
+        scene.add("{}", "JSON", name="other")
+        stub: Any = scene.stub
+        answer = stub.answer
+        stub.answer = lambda path, query, user: answer(path, {}, user)
+        found = rejected(scene.record(number, BODY), scene.schemas())
+        assert f"does not say the kind of schema {number}" in found.reason
 
 
 def test_a_value_whose_placeholder_is_compressed_is_still_refused(scene: RegistryScene) -> None:

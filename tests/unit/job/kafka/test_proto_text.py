@@ -63,6 +63,7 @@ def test_each_statement_of_a_file_is_read() -> None:
     assert of["by_name"].message_type.fields_by_name["value"].message_type.full_name == "a.b.Row.Inner"
     assert of["kind"].enum_type.values_by_name["LESS"].number == -1
     assert of["kind"].enum_type.values_by_name["HEX"].number == 16
+    assert of["kind"].enum_type.GetOptions().allow_alias
     assert of["text"].containing_oneof.name == of["at"].containing_oneof.name == "choice"
 
 

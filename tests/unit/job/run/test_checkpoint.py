@@ -128,7 +128,7 @@ def test_a_checkpoint_keeps_where_its_stream_began_with_each_topic() -> None:
     assert checkpoint.begins() == {("a", 0): 6, ("b", 0): 3}
 
 
-def test_a_topic_to_which_an_entity_comes_begins_again_and_one_that_an_entity_leaves_goes_on() -> None:
+def test_a_topic_to_which_an_entity_comes_begins_again_and_one_that_an_entity_leaves_continues() -> None:
     files = FilesInMemory(app=9)
     known = [boundary("app", "user", 1), boundary("app", "user", 2, 5)]
     assert files.fit({"app": "user"}, known) == {"app": 9}

@@ -19,7 +19,7 @@ from processor.job.metrics.metrics import EmfWriter
 from processor.job.metrics.status_page import prometheus_text
 from processor.job.run import monitor as module
 from processor.job.run.monitor import JobMonitor, LastBatch
-from registry.model import HistoryEntry, PastRuns
+from registry.model import HistoryEntry, PastRuns, WaitingGroup
 from tests.unit.job.metrics.run_report import busy_trial, monitored
 
 AT = ("user", 0)
@@ -137,6 +137,24 @@ def test_a_report_counts_the_work_of_each_product_and_the_parts_add_up_to_whole_
         assert min(counts[f"{work} of {name}"] for name in ("profile", "badge")) > 0
     for work in ("ledger writes/1000", "reads/1000"):
         assert sum(count for name, count in counts.items() if name.startswith(f"{work} of ")) % 1_000 == 0
+
+
+def test_the_monitor_asks_for_the_letters_that_wait_after_new_ones_and_else_once_a_minute() -> None:
+    job, now, asked = monitored(busy_trial()), [100.0], list[float]()
+    monitor = JobMonitor(job, clock=lambda: now[0])
+
+    def waiting() -> tuple[WaitingGroup, ...]:
+        asked.append(now[0])
+        return ()
+
+    registry: Any = SimpleNamespace(letters=SimpleNamespace(waiting=waiting))
+    for now[0] in (100.0, 110.0, 159.0, 161.0, 170.0):
+        monitor._look_at_letters(registry)
+    assert asked == [100.0, 161.0]
+    job.driver.tally["dead letters"] += 1
+    for now[0] in (171.0, 172.0):
+        monitor._look_at_letters(registry)
+    assert asked == [100.0, 161.0, 171.0]
 
 
 def restarted(past: PastRuns, **of_job: Any) -> JobMonitor:

@@ -31,12 +31,12 @@ def message(key: bytes | None = b'{"id":1}', **other: bytes | None) -> Record:
 
 
 IDS = {"profile": "id"}
-"""Of the topics that the broker has."""
+"""The topics that the broker has, with their ids."""
 
 
 @dataclass
 class Start:
-    """A start. The table knows no message of the product, whose topic had the id `noted` when the job made it known."""
+    """A start with a table that has no message of the product. The table has `noted` as the id of the product's topic."""
 
     monkeypatch: pytest.MonkeyPatch
     noted: str = "id"
@@ -88,7 +88,7 @@ def test_a_message_of_the_job_that_the_table_does_not_know_is_evidence(start: St
     ],
     ids=str,
 )
-def test_a_message_that_the_job_cannot_have_written_is_none(foreign: Record, start: Start) -> None:
+def test_a_message_that_the_job_cannot_have_written_is_no_evidence(foreign: Record, start: Start) -> None:
     assert start.find(foreign) == ""
     assert start.find(None, foreign) == ""
     assert start.warnings == []

@@ -115,6 +115,12 @@ def test_a_shared_topic_that_was_created_again_is_refused_as_any_other() -> None
         new_boundaries("app", TopicDescription("other", 2), BOTH, known)
 
 
+def test_a_shared_topic_with_more_partitions_than_recorded_is_refused() -> None:
+    known = new_boundaries("app", APP, BOTH, [])
+    with pytest.raises(BoundaryError, match="topic app has 3 partitions, recorded 2"):
+        new_boundaries("app", TopicDescription("id", 3), BOTH, known)
+
+
 def test_a_new_epoch_of_a_shared_topic_is_that_of_all_its_entities() -> None:
     known = new_boundaries("app", APP, BOTH, [])
     entities = tuple(SimpleNamespace(name=name, topic="app") for name in ("user", "order"))

@@ -320,5 +320,7 @@ def test_each_table_of_a_topic_is_drafted_as_an_entity() -> None:
     assert drift_lines(entities, found, whole=()) == []
     short = {name: replace(one, table=name) for name, one in entities.items()}
     assert drift_lines(short, found, whole=()) == []
+    bare = [replace(one, table=one.table.removeprefix("public.")) for one in found]
+    assert drift_lines(entities, bare, whole=()) == []
     assert drift_lines({"users": short["users"]}, found, whole=())[1] == "+ orders:"
     assert draft(row("users", name="Ann"), row("users", name="Bob")).table == ""
