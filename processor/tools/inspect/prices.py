@@ -17,23 +17,10 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Final
 
-from processor.counts import (
-    ASSEMBLED_OF,
-    BATCH,
-    BYTES_OF,
-    IN_TOPIC,
-    MESSAGES_OF,
-    READS_OF,
-    RENDER_OF,
-    REQUEST,
-    STAGE,
-    STAGES,
-    WRITES_OF,
-    Count,
-)
+from processor.counts import BATCH, IN_TOPIC, REQUEST, STAGE, STAGES, Count
 from processor.environment.settings.settings import read_toml
 from processor.errors import SettingError
-from processor.job.metrics.metrics import READS, WRITES
+from processor.job.metrics.metrics import READS, WORK, WRITES, counts_after
 from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
 
@@ -94,16 +81,6 @@ def read_prices(path: str) -> Prices:
 
 LAST_HOUR, LAST_DAY = "last_hour", "last_day"
 APPLIED = f"{Count.APPLIED}{IN_TOPIC}"
-WORK: Final[Mapping[str, tuple[str, float]]] = {
-    "made": (ASSEMBLED_OF, 1),
-    "messages": (MESSAGES_OF, 1),
-    "bytes": (BYTES_OF, 1),
-    "writes": (WRITES_OF, 1e-3),
-    "reads": (READS_OF, 1e-3),
-    "seconds": (RENDER_OF, 1e-6),
-}
-"""What a run did for a product: the documents made, also those equal to the last message; messages; their bytes; writes to the
-ledger; reads for documents; and seconds of rendering. Each with its counter, and the unit of the counter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,18 +119,14 @@ def read_window(report: Mapping[str, Any], name: str) -> RunWindow | None:
     return RunWindow(
         seconds=report[name]["seconds"],
         work={
-            word: {product: count * unit for product, count in _after(prefix, counts).items()}
+            word: {product: count * unit for product, count in counts_after(prefix, counts).items()}
             for word, (prefix, unit) in WORK.items()
         },
-        events=_after(APPLIED, counts),
+        events=counts_after(APPLIED, counts),
         written=_units(WRITES, counts),
         read=_units(READS, counts),
-        requests=_after(REQUEST, counts),
+        requests=counts_after(REQUEST, counts),
     )
-
-
-def _after(prefix: str, counts: Mapping[str, int]) -> dict[str, int]:
-    return {name.removeprefix(prefix): count for name, count in counts.items() if name.startswith(prefix)}
 
 
 def _units(names: tuple[str, ...], counts: Mapping[str, int]) -> Decimal:

@@ -16,7 +16,7 @@ from processor.counts import REQUEST, STAGE, STAGES, Count
 from processor.engine.plan.planning import plan_of
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
-from processor.job.metrics.metrics import READS, WRITES
+from processor.job.metrics.metrics import READS, WORK, WRITES
 from processor.language.product.document_type import document_schema
 from processor.language.product.product import Definitions
 from processor.language.product.sql_printer import product_sql
@@ -37,7 +37,6 @@ from processor.tools.inspect.prices import (
     LAST_DAY,
     LAST_HOUR,
     MONTH_SECONDS,
-    WORK,
     Prices,
     RunWindow,
     read_window,
