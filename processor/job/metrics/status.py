@@ -225,6 +225,12 @@ def letters_text(groups: Sequence[Mapping[str, Any]] | None, now: float) -> str:
     return f"{count:,} {wait}, the oldest for {duration_text(max(0.0, now - oldest))}: {', '.join(named)}{more}"
 
 
+def without_lag(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The report of a job whose lag is unknown now: the broker does not show it."""
+    topics = {topic: {**lag, "records": None, "seconds": None} for topic, lag in report["topics"].items()}
+    return {**report, "topics": topics}
+
+
 def unknown_topics(report: Mapping[str, Any]) -> list[str]:
     """The topics whose lag is unknown: the broker does not show their ends."""
     return [topic for topic, lag in report["topics"].items() if lag["records"] is None]

@@ -56,6 +56,8 @@ BILLING: Final[Mapping[str, Prices]] = {
 }
 """The prices of a million units by how AWS bills them."""
 MONTH_SECONDS: Final = 730 * 3_600
+LEAST_SECONDS: Final = 60.0
+"""A shorter window of a run says nothing about a month."""
 
 
 def read_prices(path: str) -> Prices:
@@ -95,6 +97,11 @@ class RunWindow:
     read: Decimal
     requests: Mapping[str, int] = field(default_factory=dict)
     """Requests to the table, by name."""
+
+    @property
+    def in_month(self) -> float | None:
+        """How often the window is in a month; None of a window that is too short to say something about a month."""
+        return None if self.seconds < LEAST_SECONDS else MONTH_SECONDS / self.seconds
 
     def dollars(self, prices: Prices) -> Decimal:
         """The price of the units."""
