@@ -70,20 +70,21 @@ def check_records(around: CheckContext) -> Iterator[Finding]:
         if topic is None or (topic.rights is not None and "READ" not in topic.rights):
             continue
         records = around.kafka.last_records(entity.topic, SAMPLE)
-        formats = format_findings(entity, records, NoSchemas(framing))
-        bad = [*_absent_findings(records, around.plan.entities[entity.name]), *formats]
-        bad += _misfit_findings(entity, records)
-        yield from bad
-        bad = [one for one in bad if one.state != "ok"]
+        shown = [
+            *_absent_findings(records, around.plan.entities[entity.name]),
+            *format_findings(entity, records, NoSchemas(framing)),
+            *_misfit_findings(entity, records),
+        ]
+        yield from shown
         yield from _transaction_findings(entity, records)
         found = undeclared_forms(records, entity)
         forms_of = (form_finding(entity, c, found.get(c, frozenset()), settled.get(c)) for c in entity.columns)
         decimals = [one for one in forms_of if one is not None]
         yield from decimals
-        wrong += [one for one in (*bad, *decimals) if one.state != "ok"]
+        wrong += [one for one in (*shown, *decimals) if one.state != "ok"]
     if not wrong:
-        shown = "all columns, no other format, and no decimal whose form is unknown"
-        yield ok(f"the last records of each topic show {shown}; looked at {SAMPLE} of each")
+        good = "all columns, no other format, and no decimal whose form is unknown"
+        yield ok(f"the last records of each topic show {good}; looked at {SAMPLE} of each")
 
 
 def _settled_forms(around: CheckContext) -> Forms:
