@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from processor.engine.plan.plan import EntityPlan
 from processor.engine.protocol.decode import decode
-from processor.engine.rounds.decoding import FORMS, read_form
+from processor.engine.rounds.decoding import settled_forms
 from processor.environment.settings.schema_registry import registry_kind
 from processor.finding import Checks, Finding, failure, ok, warning
 from processor.tools.doctor.context import KAFKA, CheckContext
@@ -24,7 +24,6 @@ from processor.values.decimal_forms import (
     form_finding,
     is_undeclared,
     sampled_forms,
-    with_notes,
 )
 from processor.values.entity import Entity
 from processor.values.envelopes.kind import RowImage, row_images
@@ -90,7 +89,7 @@ def check_records(around: CheckContext) -> Iterator[Finding]:
 def _settled_forms(around: CheckContext) -> Forms:
     """The forms that the table has; none without a table. Other checks name the failure of a table."""
     try:
-        return with_notes({}, map(read_form, around.store.partition(FORMS))) if around.table_state else {}
+        return settled_forms(around.store) if around.table_state else {}
     except StoreError:
         return {}
 
