@@ -246,7 +246,7 @@ class PageNotes:
 
 
 PAGE_SECONDS: Final = 4.0
-"""A page waits so long for its content."""
+"""Seconds that a page waits for its content."""
 MOST_PAGES: Final = 40
 
 
