@@ -72,7 +72,7 @@ def check_records(around: CheckContext) -> Iterator[Finding]:
         shown = [
             *_absent_findings(records, around.plan.entities[entity.name]),
             *format_findings(entity, records, NoSchemas(framing)),
-            *_misfit_findings(entity, records),
+            *misfit_findings(entity, records),
         ]
         yield from shown
         yield from _transaction_findings(entity, records)
@@ -178,7 +178,7 @@ def format_findings(entity: Entity, records: Sequence[Record], schemas: FramedRe
         )
 
 
-def _misfit_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Finding]:
+def misfit_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Finding]:
     """The columns with values that their declared types cannot hold."""
     found: Counter[str] = Counter()
     lenient = replace(entity, unrepresentable="null")
