@@ -59,10 +59,9 @@ def _tables() -> str:
 
 
 def grafana_dashboard() -> str:
-    """The dashboard as JSON: the row of FIRST, then a row for each group of work and of costs, with a panel for each metric. Its
-    queries are PromQL. A counter shows its
-    rate, a gauge its value, a histogram its median and its 99th percentile. The variable `job` chooses the jobs, by the label
-    that Prometheus gives each of its targets."""
+    """The dashboard as JSON: the first row, then a row for each group of work and of costs, with a panel for each metric. Its
+    queries are PromQL. A counter shows its rate, a gauge its value, a histogram its median and its 99th percentile. The variable
+    `job` chooses the jobs, by the label that Prometheus gives each of its targets."""
     variable = {
         "name": "job",
         "type": "query",
@@ -85,9 +84,9 @@ def grafana_dashboard() -> str:
     return json.dumps(dashboard, indent=1) + "\n"
 
 
-class First(NamedTuple):
-    """A panel of the first row. `limits`: from where its value is amber, and red; None: never. `none`: its text without a
-    value."""
+class Stat(NamedTuple):
+    """A panel with one value. `limits`: from where the value is amber, and from where it is red; None: never. `none`: the text of
+    a panel without a value."""
 
     title: str
     meaning: str
@@ -107,34 +106,27 @@ def _name(name: str) -> str:
     return next(metric.name for metric in METRICS if metric.name == f"statestore_{name}")
 
 
-def _first() -> tuple[First, ...]:
+def _first() -> tuple[Stat, ...]:
+    """The panels of the first row: whether all is well."""
     restarts, lag, oldest = (_name(name) for name in ("restarts_total", "lag_seconds", "oldest_unpublished_seconds"))
     letters, failure = _name("dead_letters_waiting"), _name("last_failure_seconds")
     waiting = f"sum(max by (topic) ({letters}{CHOSEN}))"
     rise = f"max_over_time({restarts}{CHOSEN}[1h]) - min_over_time({restarts}{CHOSEN}[1h])"
     return (
-        First(
+        Stat(
             "up", "1 while Prometheus reaches every chosen job.", f"min(up{CHOSEN})", "none", (None, 1), "no job", True
         ),
-        First(
-            "restarts in 1 h", "Runs that failed or died.", f"max({rise})", "none", (1, LIMITS[restarts] + 1), "none"
-        ),
-        First("lag", "The oldest unread record of all topics.", f"max({lag}{CHOSEN})", "s", (60, LIMITS[lag])),
-        First(
+        Stat("restarts in 1 h", "Runs that failed or died.", f"max({rise})", "none", (1, LIMITS[restarts] + 1), "none"),
+        Stat("lag", "The oldest unread record of all topics.", f"max({lag}{CHOSEN})", "s", (60, LIMITS[lag])),
+        Stat(
             "oldest change",
             "The oldest change without its documents.",
             f"max({oldest}{CHOSEN})",
             "s",
             (60, LIMITS[oldest]),
         ),
-        First(
-            "letters that wait",
-            "Dead letters that wait for a person.",
-            waiting,
-            "none",
-            (1, None),
-        ),
-        First("last failure", "Since a run failed.", f"min({failure}{CHOSEN})", "s", (None, None), "none"),
+        Stat("letters that wait", "Dead letters that wait for a person.", waiting, "none", (1, None)),
+        Stat("last failure", "Since a run failed.", f"min({failure}{CHOSEN})", "s", (None, None), "none"),
     )
 
 
@@ -152,7 +144,7 @@ def _rows() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def _numbered(rows: Iterable[tuple[str, list[dict[str, Any]]]]) -> Iterator[dict[str, Any]]:
-    """The panels with their numbers and places. A row of small panels has as many as fit."""
+    """The panels with their numbers and places. The panels of a row of single values are small, and in one line."""
     top, number = 0, 0
     for title, panels in rows:
         number += 1
@@ -163,17 +155,17 @@ def _numbered(rows: Iterable[tuple[str, list[dict[str, Any]]]]) -> Iterator[dict
             "gridPos": {"x": 0, "y": top, "w": 24, "h": 1},
             "panels": [],
         }
-        small = panels[0]["type"] == "stat" and len(panels) > IN_A_ROW and all(one["type"] == "stat" for one in panels)
+        small = all(one["type"] == "stat" for one in panels)
         in_a_row, height = (len(panels), SMALL) if small else (IN_A_ROW, HEIGHT)
+        width = 24 // in_a_row
         for n, panel in enumerate(panels):
             number += 1
-            width = 24 // in_a_row
             at = {"x": n % in_a_row * width, "y": top + 1 + n // in_a_row * height, "w": width, "h": height}
             yield {"id": number, **panel, "gridPos": at}
         top = at["y"] + height
 
 
-def _stat(one: First) -> dict[str, Any]:
+def _stat(one: Stat) -> dict[str, Any]:
     """A panel that shows one value in the colour of its limit."""
     amber, red = one.limits
     steps: list[dict[str, str | float | None]] = [{"color": "red" if one.below else "green", "value": None}]
@@ -198,8 +190,7 @@ def _month() -> dict[str, Any]:
     units = {name: f"sum(rate({_name(f'{name}_units_total')}{CHOSEN}[1h]))" for name in ("write", "read")}
     dollars = f"({units['write']} * {DEFAULT.write} + {units['read']} * {DEFAULT.read}) * {MONTH_SECONDS} / 1e6"
     meaning = f"At the rate of the last hour, on demand in {DEFAULT.region} ({DEFAULT.date}). A table in Postgres has no units."
-    month = First("$ a month", meaning, dollars, "currencyUSD", (None, None))
-    return _stat(month)
+    return _stat(Stat("$ a month", meaning, dollars, "currencyUSD", (None, None)))
 
 
 def _panel(metric: Metric) -> dict[str, Any]:
@@ -275,8 +266,8 @@ def alert_name(alarm: Alarm) -> str:
 
 def expression(alarm: Alarm) -> str:
     """The expression that has a value while the alarm lasts. A labelled series of a counter begins with its first count, which
-    `increase` does not see: so the count itself serves while the series is new. A lasting counter is never
-    new and never falls, so its rise is exact, where `increase` extrapolates."""
+    `increase` does not see: so the count itself serves while the series is new. A lasting counter is never new and never falls,
+    so its rise is exact, where `increase` extrapolates."""
     name = alarm.metric.name
     if alarm.lasting:
         rise = f"max_over_time({name}[{LASTING}]) - min_over_time({name}[{LASTING}])"

@@ -216,11 +216,10 @@ def waiting_letters(options: argparse.Namespace, settings: "Settings") -> "Itera
 def _definitions(settings: "Settings") -> tuple["Plan", "Forms"]:
     """The definitions in force now, and the settled forms of decimals."""
     from processor.cli.choices import stored_state
-    from processor.engine.rounds.decoding import FORMS, read_form
-    from processor.values.decimal_forms import with_notes
+    from processor.engine.rounds.decoding import settled_forms
 
     with stored_state(settings) as (plan, store):
-        return plan, with_notes({}, map(read_form, store.partition(FORMS)))
+        return plan, settled_forms(store)
 
 
 def selection_text(options: argparse.Namespace) -> str:

@@ -44,6 +44,7 @@ from processor.job.metrics.status import (
     requests_json,
     status_json,
     topic_text,
+    without_lag,
     wrong_lines,
 )
 from processor.text import column_widths, duration_text, fitted, table_lines, visible, visible_lines
@@ -101,8 +102,7 @@ def _with_lag(job: JobStatus, settings: Settings) -> JobStatus:
     try:
         return replace(job, report=report_now(settings.bootstrap_servers, dict(settings.kafka), job.report, time()))
     except KafkaError:
-        topics = {topic: {**lag, "records": None, "seconds": None} for topic, lag in job.report["topics"].items()}
-        return replace(job, report={**job.report, "topics": topics})
+        return replace(job, report=without_lag(job.report))
 
 
 def _landings(registry: "Registry", settings: Settings) -> tuple[list["LandingState"], list[str]]:

@@ -55,6 +55,11 @@ def read_form(item: Item) -> FormNote:
     return FormNote(item["entity"], item["column"], LearnedForm(item["form"], item["topic"], partition, epoch, offset))
 
 
+def settled_forms(store: Store) -> Forms:
+    """The forms of decimals that the table has settled, by entity."""
+    return with_notes({}, map(read_form, store.partition(FORMS)))
+
+
 def forget_form(note: FormNote) -> Delete:
     """Forgets the form of a column: the next record with one meaning settles it again."""
     return Delete(key=_key(note.entity, note.column))

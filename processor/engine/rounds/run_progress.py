@@ -21,7 +21,7 @@ from processor.engine.protocol.pending import PARTITION, Backlog, FanOuts, Momen
 from processor.engine.protocol.segments import open_items
 from processor.engine.protocol.walks import PARTITION as WALKS
 from processor.engine.protocol.walks import WalkedPage, Walks
-from processor.engine.rounds.decoding import FORMS, forget_form, read_form
+from processor.engine.rounds.decoding import forget_form, settled_forms
 from processor.engine.rounds.events import Clock, JobEvent, Level, Report, no_report
 from processor.engine.rounds.round import LaneResult, PublishSetup, StageResult
 from processor.engine.rounds.round_counts import AbsentReport, count_lags
@@ -91,7 +91,7 @@ class RunProgress:
     def reload(self) -> None:
         """Takes over the work that earlier runs left in the table."""
         self.erased = erased_in(self.store.partition(ERASED))
-        self.forms = with_notes({}, map(read_form, self.store.partition(FORMS)))
+        self.forms = settled_forms(self.store)
         items = self.store.partition(PARTITION)
         self._reload_roots(items)
         self.forget(self.held.reload(items, self.clock.now(), self.clock.date()))

@@ -19,11 +19,13 @@ from itertools import accumulate
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from processor.counts import (
+    ASSEMBLED_OF,
     BATCH,
     BYTES_OF,
     DEAD_LETTERS_OF,
     IGNORED_AS,
     IN_TOPIC,
+    MESSAGES_OF,
     NULLED_OF,
     OUTCOMES,
     READS_OF,
@@ -53,6 +55,16 @@ Values = Mapping[tuple[str, ...], float]
 """Values of the labels -> value; the empty tuple for a metric without labels."""
 WRITES: Final = ("UpdateItem", "DeleteItem")
 READS: Final = ("BatchGetItem", "Query")
+WORK: Final[Mapping[str, tuple[str, float]]] = {
+    "made": (ASSEMBLED_OF, 1),
+    "messages": (MESSAGES_OF, 1),
+    "bytes": (BYTES_OF, 1),
+    "writes": (WRITES_OF, 1e-3),
+    "reads": (READS_OF, 1e-3),
+    "seconds": (RENDER_OF, 1e-6),
+}
+"""What a run did for a product: the documents made, also those equal to the last message; messages; their bytes; writes to the
+ledger; reads for documents; and seconds of rendering. Each with its counter, and the unit of the counter."""
 LANDING_OUTCOMES: Final = ("landed", "deleted", "refused", "superseded", "foreign")
 
 
@@ -183,14 +195,15 @@ def _by_request(prefix: str, requests: Iterable[str] = (*WRITES, *READS), each: 
     return lambda report: {(name,): report["counts"].get(prefix + name, 0) * each for name in requests}
 
 
-def _by_product(prefix: str, each: float = 1) -> Read:
-    """A value of each product that the run published documents of."""
+def counts_after(prefix: str, counts: Mapping[str, int]) -> dict[str, int]:
+    """The counters that begin with a prefix, by the rest of their names, in order."""
+    return {name.removeprefix(prefix): count for name, count in sorted(counts.items()) if name.startswith(prefix)}
 
-    def read(report: Report) -> Values:
-        found = {name: count for name, count in report["counts"].items() if name.startswith(prefix)}
-        return {(name.removeprefix(prefix),): count * each for name, count in sorted(found.items())}
 
-    return read
+def _by_product(word: str) -> Read:
+    """The work of each product that the run published documents of. `word`: of WORK."""
+    prefix, unit = WORK[word]
+    return lambda report: {(name,): count * unit for name, count in counts_after(prefix, report["counts"]).items()}
 
 
 def _buckets(bounds: tuple[float, ...], buckets: Sequence[str], total: str) -> Read:
@@ -264,11 +277,8 @@ def _dead_letter_percent(report: Report) -> Values:
 
 
 def _ignored(report: Report) -> Values:
-    found = (
-        name.removeprefix(IGNORED_AS).partition(IN_TOPIC) for name in report["counts"] if name.startswith(IGNORED_AS)
-    )
-    places = sorted((topic, why) for why, _, topic in found if topic)
-    return {(topic, why): report["counts"][f"{IGNORED_AS}{why}{IN_TOPIC}{topic}"] for topic, why in places}
+    found = ((*name.partition(IN_TOPIC), count) for name, count in counts_after(IGNORED_AS, report["counts"]).items())
+    return dict(sorted(((topic, why), count) for why, _, topic, count in found if topic))
 
 
 def _absent_columns(report: Report) -> Values:
@@ -277,10 +287,7 @@ def _absent_columns(report: Report) -> Values:
 
 
 def _nulled(report: Report) -> Values:
-    places = {
-        name.removeprefix(NULLED_OF): count for name, count in report["counts"].items() if name.startswith(NULLED_OF)
-    }
-    return {tuple(place.split(".", 1)): count for place, count in places.items()}
+    return {tuple(place.split(".", 1)): count for place, count in counts_after(NULLED_OF, report["counts"]).items()}
 
 
 def _gate_ages(report: Report) -> Values:
@@ -442,21 +449,21 @@ METRICS = (
             "bytes",
             "Keys and values of the messages of a product, before the broker's compression.",
             labels=("product",),
-            read=_by_product(BYTES_OF),
+            read=_by_product("bytes"),
         ),
         _counter(
             "render_seconds_total",
             "seconds",
             "Time of rendering and encoding a product's documents. A part that several products show counts for the first one.",
             labels=("product",),
-            read=_by_product(RENDER_OF, 1e-6),
+            read=_by_product("seconds"),
         ),
         _counter(
             "ledger_writes_total",
             "writes",
             "Writes to the ledger. One that several products share is divided equally.",
             labels=("product",),
-            read=_by_product(WRITES_OF, 1e-3),
+            read=_by_product("writes"),
         ),
         _counter(
             "document_reads_total",
@@ -464,7 +471,7 @@ METRICS = (
             "Items and joins read for the documents of a product, with the ledger. A read that several products share is "
             "divided equally. A request may have several reads.",
             labels=("product",),
-            read=_by_product(READS_OF, 1e-3),
+            read=_by_product("reads"),
         ),
     ),
     *_group(

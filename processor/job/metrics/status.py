@@ -19,7 +19,7 @@ from typing import Any
 from processor.counts import IGNORED_AS, IN_TOPIC, NULLED_OF, Count
 from processor.engine.rounds.events import degraded_lines
 from processor.engine.rounds.round_counts import AGE_BOUNDS, Freshness, read_freshness
-from processor.job.metrics.metrics import RETENTION_PERCENT
+from processor.job.metrics.metrics import RETENTION_PERCENT, counts_after
 from processor.text import DAY, MINUTE, duration_text, visible_line
 from registry.model import JobStatus, PastRuns, ReplayRequest, RunEnd, Snapshot, WaitingGroup
 
@@ -121,10 +121,9 @@ def wrong_in_report(state: Mapping[str, Any]) -> Iterator[str]:
 
 def nulled_lines(tally: Mapping[str, int]) -> Iterator[str]:
     """The columns with values that their type cannot hold, which are null."""
-    for name, count in sorted(tally.items()):
-        if name.startswith(NULLED_OF):
-            entity, _, column = name.removeprefix(NULLED_OF).partition(".")
-            yield f"column {column} of entity {entity}: {count:,} values that its type cannot hold are null"
+    for place, count in counts_after(NULLED_OF, tally).items():
+        entity, _, column = place.partition(".")
+        yield f"column {column} of entity {entity}: {count:,} values that its type cannot hold are null"
 
 
 def moment(at: datetime) -> str:
@@ -224,6 +223,12 @@ def letters_text(groups: Sequence[Mapping[str, Any]] | None, now: float) -> str:
     more = f", and {len(groups) - GROUPS_SHOWN} other groups" if len(groups) > GROUPS_SHOWN else ""
     wait = "dead letter waits" if count == 1 else "dead letters wait"
     return f"{count:,} {wait}, the oldest for {duration_text(max(0.0, now - oldest))}: {', '.join(named)}{more}"
+
+
+def without_lag(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The report of a job whose lag is unknown now: the broker does not show it."""
+    topics = {topic: {**lag, "records": None, "seconds": None} for topic, lag in report["topics"].items()}
+    return {**report, "topics": topics}
 
 
 def unknown_topics(report: Mapping[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from processor.engine.plan.plan import EntityPlan
 from processor.engine.protocol.decode import decode
-from processor.engine.rounds.decoding import FORMS, read_form
+from processor.engine.rounds.decoding import settled_forms
 from processor.environment.settings.schema_registry import registry_kind
 from processor.finding import Checks, Finding, failure, ok, warning
 from processor.tools.doctor.context import KAFKA, CheckContext
@@ -24,7 +24,6 @@ from processor.values.decimal_forms import (
     form_finding,
     is_undeclared,
     sampled_forms,
-    with_notes,
 )
 from processor.values.entity import Entity
 from processor.values.envelopes.kind import RowImage, row_images
@@ -70,26 +69,27 @@ def check_records(around: CheckContext) -> Iterator[Finding]:
         if topic is None or (topic.rights is not None and "READ" not in topic.rights):
             continue
         records = around.kafka.last_records(entity.topic, SAMPLE)
-        formats = format_findings(entity, records, NoSchemas(framing))
-        bad = [*_absent_findings(records, around.plan.entities[entity.name]), *formats]
-        bad += _misfit_findings(entity, records)
-        yield from bad
-        bad = [one for one in bad if one.state != "ok"]
+        shown = [
+            *_absent_findings(records, around.plan.entities[entity.name]),
+            *format_findings(entity, records, NoSchemas(framing)),
+            *misfit_findings(entity, records),
+        ]
+        yield from shown
         yield from _transaction_findings(entity, records)
         found = undeclared_forms(records, entity)
         forms_of = (form_finding(entity, c, found.get(c, frozenset()), settled.get(c)) for c in entity.columns)
         decimals = [one for one in forms_of if one is not None]
         yield from decimals
-        wrong += [one for one in (*bad, *decimals) if one.state != "ok"]
+        wrong += [one for one in (*shown, *decimals) if one.state != "ok"]
     if not wrong:
-        shown = "all columns, no other format, and no decimal whose form is unknown"
-        yield ok(f"the last records of each topic show {shown}; looked at {SAMPLE} of each")
+        good = "all columns, no other format, and no decimal whose form is unknown"
+        yield ok(f"the last records of each topic show {good}; looked at {SAMPLE} of each")
 
 
 def _settled_forms(around: CheckContext) -> Forms:
     """The forms that the table has; none without a table. Other checks name the failure of a table."""
     try:
-        return with_notes({}, map(read_form, around.store.partition(FORMS))) if around.table_state else {}
+        return settled_forms(around.store) if around.table_state else {}
     except StoreError:
         return {}
 
@@ -178,7 +178,7 @@ def format_findings(entity: Entity, records: Sequence[Record], schemas: FramedRe
         )
 
 
-def _misfit_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Finding]:
+def misfit_findings(entity: Entity, records: Sequence[Record]) -> Iterator[Finding]:
     """The columns with values that their declared types cannot hold."""
     found: Counter[str] = Counter()
     lenient = replace(entity, unrepresentable="null")

@@ -8,6 +8,7 @@ Changes of the registry are text, too: what an apply adds or changes, with the d
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import groupby, zip_longest
 from typing import Any, Literal
 
@@ -171,7 +172,7 @@ def shown_value(found: JoinStatistics) -> str:
 
 
 LONGEST = 60
-"""Characters of a value in a line."""
+"""Characters of a value of a definition in a line."""
 
 
 def definition_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
@@ -206,8 +207,8 @@ def _members(place: str, value: Any) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
-def _text(value: Any) -> str:
-    return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), LONGEST)
+def _text(value: object, longest: int = LONGEST) -> str:
+    return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), longest)
 
 
 EntryAction = Literal["add", "change", "withdraw"]
@@ -447,7 +448,8 @@ def entry_line(entry: HistoryEntry) -> str:
     if entry.operation != "update":
         return f"{line}: {entry.operation}"
     changed = [name for name in new if name not in OF_DATABASE and old.get(name) != new[name]]
-    return f"{line}: " + ", ".join(f"{name} {_short(old.get(name))} -> {_short(new[name])}" for name in changed)
+    short = partial(_text, longest=LONGEST_OLD)
+    return f"{line}: " + ", ".join(f"{name} {short(old.get(name))} -> {short(new[name])}" for name in changed)
 
 
 def _name(entry: str, row: Mapping[str, Any]) -> str:
@@ -468,8 +470,3 @@ def _name(entry: str, row: Mapping[str, Any]) -> str:
         case "slots":
             return f"GSI_{row['slot']}"
     return str(row.get("name", ""))
-
-
-def _short(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return shortened(text, LONGEST_OLD)

@@ -17,23 +17,10 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Final
 
-from processor.counts import (
-    ASSEMBLED_OF,
-    BATCH,
-    BYTES_OF,
-    IN_TOPIC,
-    MESSAGES_OF,
-    READS_OF,
-    RENDER_OF,
-    REQUEST,
-    STAGE,
-    STAGES,
-    WRITES_OF,
-    Count,
-)
+from processor.counts import BATCH, IN_TOPIC, REQUEST, STAGE, STAGES, Count
 from processor.environment.settings.settings import read_toml
 from processor.errors import SettingError
-from processor.job.metrics.metrics import READS, WRITES
+from processor.job.metrics.metrics import READS, WORK, WRITES, counts_after
 from statestore.store import HALF_UNITS, RETRIES, THROTTLES
 
 
@@ -69,6 +56,8 @@ BILLING: Final[Mapping[str, Prices]] = {
 }
 """The prices of a million units by how AWS bills them."""
 MONTH_SECONDS: Final = 730 * 3_600
+LEAST_SECONDS: Final = 60.0
+"""A shorter window of a run says nothing about a month."""
 
 
 def read_prices(path: str) -> Prices:
@@ -94,16 +83,6 @@ def read_prices(path: str) -> Prices:
 
 LAST_HOUR, LAST_DAY = "last_hour", "last_day"
 APPLIED = f"{Count.APPLIED}{IN_TOPIC}"
-WORK: Final[Mapping[str, tuple[str, float]]] = {
-    "made": (ASSEMBLED_OF, 1),
-    "messages": (MESSAGES_OF, 1),
-    "bytes": (BYTES_OF, 1),
-    "writes": (WRITES_OF, 1e-3),
-    "reads": (READS_OF, 1e-3),
-    "seconds": (RENDER_OF, 1e-6),
-}
-"""What a run did for a product: the documents made, also those equal to the last message; messages; their bytes; writes to the
-ledger; reads for documents; and seconds of rendering. Each with its counter, and the unit of the counter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +97,11 @@ class RunWindow:
     read: Decimal
     requests: Mapping[str, int] = field(default_factory=dict)
     """Requests to the table, by name."""
+
+    @property
+    def in_month(self) -> float | None:
+        """How often the window is in a month; None of a window that is too short to say something about a month."""
+        return None if self.seconds < LEAST_SECONDS else MONTH_SECONDS / self.seconds
 
     def dollars(self, prices: Prices) -> Decimal:
         """The price of the units."""
@@ -142,18 +126,14 @@ def read_window(report: Mapping[str, Any], name: str) -> RunWindow | None:
     return RunWindow(
         seconds=report[name]["seconds"],
         work={
-            word: {product: count * unit for product, count in _after(prefix, counts).items()}
+            word: {product: count * unit for product, count in counts_after(prefix, counts).items()}
             for word, (prefix, unit) in WORK.items()
         },
-        events=_after(APPLIED, counts),
+        events=counts_after(APPLIED, counts),
         written=_units(WRITES, counts),
         read=_units(READS, counts),
-        requests=_after(REQUEST, counts),
+        requests=counts_after(REQUEST, counts),
     )
-
-
-def _after(prefix: str, counts: Mapping[str, int]) -> dict[str, int]:
-    return {name.removeprefix(prefix): count for name, count in counts.items() if name.startswith(prefix)}
 
 
 def _units(names: tuple[str, ...], counts: Mapping[str, int]) -> Decimal:

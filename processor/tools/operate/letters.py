@@ -121,8 +121,8 @@ def _refused_again(letter: DeadLetter, entity: Entity | None, forms: ColumnForms
 
 
 def column_lines(rejected: Rejected, plan: Plan, forms: Forms) -> list[str]:
-    """How the row of a letter differs from the declared columns, in words. No line where no entity reads the topic, or no row can
-    be read. `forms`: of decimals, as they are settled."""
+    """How the row of a letter differs from the declared columns, in words. No line where no entity reads the topic, or the row is
+    unreadable. `forms`: of decimals, as they are settled."""
     entity = TopicEntities(one.entity for one in plan.entities.values()).of_letter(rejected)
     if entity is None or rejected.cut is not None:
         return []

@@ -88,7 +88,25 @@ def _shown(value: Any) -> Any:
     return visible(value) if type(value) is str else value
 
 
+K = TypeVar("K")
 T = TypeVar("T")
+
+
+class Recent(OrderedDict[K, T]):
+    """The last entries of a mapping: a write makes its entry the last one, and the oldest entries go."""
+
+    def __init__(self, most: int) -> None:
+        """`most`: entries that stay."""
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: K, value: T) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        while len(self) > self._most:
+            self.popitem(last=False)
+
+
 FIRST_WAIT: Final = 0.1
 """Seconds that a page waits for a refresh behind the pages."""
 
@@ -98,7 +116,7 @@ class Cached(Generic[T]):
 
     def __init__(self, most: int = 1) -> None:
         """`most`: answers that it keeps; the oldest goes first."""
-        self._most, self._kept = most, OrderedDict[Hashable, tuple[float, T]]()
+        self._kept = Recent[Hashable, tuple[float, T]](most)
         self._reading, self._starting = Lock(), Lock()
         self._thread: Thread | None = None
         self.last: tuple[float, T] | None = None
@@ -138,8 +156,6 @@ class Cached(Generic[T]):
 
     def _keep(self, key: Hashable, answer: tuple[float, T]) -> None:
         self._kept[key] = self.last = answer
-        while len(self._kept) > self._most:
-            self._kept.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,8 +184,8 @@ class Questions:
 
     def __init__(self, part: str, *, most: int, patience: float, at_once: int = 4) -> None:
         """`part`: in the reasons; `most`: answers that are kept; `at_once`: questions without an answer, more of them wait."""
-        self._part, self._most, self._patience, self._at_once = part, most, patience, at_once
-        self._kept = OrderedDict[Hashable, tuple[float, Any]]()
+        self._part, self._patience, self._at_once = part, patience, at_once
+        self._kept = Recent[Hashable, tuple[float, Any]](most)
         self._asking: dict[Hashable, _Asking] = {}
         self._lock = Lock()
 
@@ -196,10 +212,7 @@ class Questions:
         try:
             value, at = read(), monotonic()
             with self._lock:
-                self._kept.pop(key, None)
                 self._kept[key] = (at, value)
-                while len(self._kept) > self._most:
-                    self._kept.popitem(last=False)
         except StatestoreError as error:
             asking.why = str(error)
         except Exception as error:

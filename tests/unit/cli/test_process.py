@@ -79,6 +79,14 @@ def test_a_job_that_waits_is_degraded_and_no_probe_ends_it() -> None:
         assert ask(port, "/health") == (200, "ok\n")
 
 
+def test_a_job_with_many_dead_letters_is_degraded() -> None:
+    signals, port = StopSignals(JobLog(quiet=True)), free_port()
+    rejects = [{"topic": "user", "read": 60, "dead": 40, "text": "topic user: 40 of 60 records are dead letters"}]
+    with shown_status(Settings(status_port=port), signals):
+        signals.job = job(quiet_report() | {"at": time.time(), "rejects": rejects})
+        assert ask(port, "/health") == (200, "degraded: topic user: 40 of 60 records are dead letters\n")
+
+
 def test_a_crash_loop_is_not_healthy_in_its_starts_either() -> None:
     signals, port = StopSignals(JobLog(quiet=True)), free_port()
     past = PastRuns().with_failure(0.0, "no memory").with_failure(60.0, "no memory, again")

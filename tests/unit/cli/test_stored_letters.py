@@ -141,7 +141,7 @@ def test_a_withdrawn_request_ends_the_wait_with_what_the_job_has_done(desk: Desk
     assert printed.out.startswith("1 of 2 dead letters replayed = 1 applied")
 
 
-def test_ctrl_c_ends_the_wait_and_says_that_the_request_goes_on(desk: Desk, capsys: Any) -> None:
+def test_ctrl_c_ends_the_wait_and_says_that_the_request_continues(desk: Desk, capsys: Any) -> None:
     def interrupt(_: Desk) -> None:
         raise KeyboardInterrupt
 
@@ -191,6 +191,24 @@ def test_a_run_that_begins_again_in_time_ends_no_wait(desk: Desk) -> None:
     registry: Any = desk
     (report,) = follow(registry, JOB, [letter(1)], asked(desk), pause=pause, clock=lambda: now)
     assert report.outcome == "applied"
+
+
+def test_a_run_has_the_whole_time_to_begin_again_once_the_registry_answers(desk: Desk) -> None:
+    now = 0.0
+
+    def away(_: Desk) -> None:
+        raise RegistryUnreachable("no connection to the registry")
+
+    def pause(_: float) -> None:
+        nonlocal now
+        now += NOBODY_SECONDS / 2
+
+    desk.jobs_now = []
+    desk.looks = [away, away, away, lambda _: None, lambda _: None]
+    registry: Any = desk
+    with pytest.raises(StatestoreError, match="runs no more"):
+        follow(registry, JOB, [letter(1)], asked(desk), pause=pause, clock=lambda: now)
+    assert (now, desk.looks) == (2 * NOBODY_SECONDS, [])
 
 
 @pytest.mark.parametrize("changes", [{"alive": False}, {"job": "other"}])

@@ -6,7 +6,6 @@ process, the person of a token, or the person whom a proxy names. The person who
 """
 
 import hmac
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -31,7 +30,7 @@ from processor.environment.settings.settings import Settings
 from processor.errors import OwnedByAnother, SettingError
 from processor.job.run.binding import refuse_lost_registry
 from processor.text import duration_text
-from processor.tools.web.answers import Deadline, LookUpProblem, open_templates, problem_of
+from processor.tools.web.answers import Deadline, LookUpProblem, Recent, open_templates, problem_of
 from processor.tools.web.console.documents import DOCUMENTS
 from processor.tools.web.console.edits import EDIT, HISTORY, SLOTS
 from processor.tools.web.console.letters import LETTERS, DeadLetterCache
@@ -229,7 +228,7 @@ class PageNotes:
     """What the console says once to a person, on the page that follows an edit: the last notes, each with the name of its person.
     This process keeps them, so no address can forge one."""
 
-    _notes: OrderedDict[str, tuple[str, str]] = field(default_factory=OrderedDict)
+    _notes: Recent[str, tuple[str, str]] = field(default_factory=lambda: Recent(MOST_NOTES))
     _lock: Lock = field(default_factory=Lock)
 
     def keep(self, name: str, text: str) -> str:
@@ -237,8 +236,6 @@ class PageNotes:
         number = token_urlsafe(9)
         with self._lock:
             self._notes[number] = (name, text)
-            while len(self._notes) > MOST_NOTES:
-                self._notes.popitem(last=False)
         return number
 
     def of(self, name: str, number: str) -> str:
@@ -249,7 +246,7 @@ class PageNotes:
 
 
 PAGE_SECONDS: Final = 4.0
-"""A page waits so long for its content."""
+"""Seconds that a page waits for its content."""
 MOST_PAGES: Final = 40
 
 
@@ -266,16 +263,13 @@ class Seen:
 class LastPages:
     """The last pages of this process, by person and address: a page whose parts are silent shows them again."""
 
-    _pages: OrderedDict[object, Seen] = field(default_factory=OrderedDict)
+    _pages: Recent[object, Seen] = field(default_factory=lambda: Recent(MOST_PAGES))
     _lock: Lock = field(default_factory=Lock)
 
     def keep(self, person: Person, request: Request, seen: Seen) -> None:
         """Keeps what this person has seen here."""
         with self._lock:
-            self._pages.pop(key := (person, _here(request)), None)
-            self._pages[key] = seen
-            while len(self._pages) > MOST_PAGES:
-                self._pages.popitem(last=False)
+            self._pages[person, _here(request)] = seen
 
     def of(self, person: Person, request: Request) -> Seen | None:
         """What this person saw here last."""

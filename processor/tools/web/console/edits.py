@@ -237,7 +237,7 @@ def _messages(parts: ConsoleParts, stored: Snapshot, product: str) -> Iterator[s
 EDIT = Screen(path="/edit", menu="Slots", template="edit.html", show=show_edit, act=make_edit)
 
 FIRST: Final = 20
-"""Versions on a page; each "Show more" adds as many again and again."""
+"""Versions on a page. Each "Show more" doubles them."""
 MOST: Final = 2_000
 """Entries that a page looks at."""
 

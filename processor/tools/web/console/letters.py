@@ -5,7 +5,7 @@ marks, as `dead-letters replay` and `dead-letters drop` do. A preview says first
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from time import time
 from typing import Any, Final, NamedTuple
@@ -17,7 +17,6 @@ from processor.job.kafka.reader import TopicPage, read_page
 from processor.job.metrics.status import requests_json
 from processor.job.run.binding import readable_store
 from processor.job.run.dead_letters import (
-    LetterFate,
     dead_letter_outcomes,
     note_keys,
     readable_lines,
@@ -66,7 +65,7 @@ MOST_GROUPS: Final = 100
 """Groups, or outcomes, on a page."""
 MOST_DROPPED: Final = 2_000
 ANY: Final = "*"
-"""Of a group: its reasons name any column, or none."""
+"""In place of the column of a group: reasons with any column, and reasons without a column."""
 LONGEST: Final = 300
 LONGEST_KEY: Final = 120
 MOST_LINES: Final = 200
@@ -115,7 +114,7 @@ class DeadLetterCache:
 
 
 def age_of(page: LetterPage) -> dict[str, str]:
-    """Why a page is not that of now, and how old it is; both empty where the broker has just shown it."""
+    """Why a page is not the present one, and how old it is; both empty where the broker has just shown it."""
     age = "" if page.age is None else duration_text(page.age)
     return {"unknown": page.why, "known_age": age if page.why else ""}
 
@@ -132,7 +131,7 @@ class LetterGroup(NamedTuple):
 
     @property
     def chosen(self) -> LetterFilter:
-        """The letters of the group in the account. Raises LookUpProblem for a time that is none."""
+        """The letters of the group in the account. Raises LookUpProblem for a text that is no time."""
         return LetterFilter(
             topic=self.topic,
             code=self.code or None,
@@ -143,7 +142,7 @@ class LetterGroup(NamedTuple):
 
 
 def _time(text: str) -> float | None:
-    """The seconds since 1970 of a time in UTC; None of no text."""
+    """The seconds since 1970 of a time in UTC; None of the empty text."""
     if not text:
         return None
     try:
@@ -181,14 +180,14 @@ def show_group(parts: ConsoleParts, visit: Visit) -> Content:
     group, before = _group_of(visit), visit.asked("before")
     registry = parts.registry
     places = frozenset(registry.letters.places(group.chosen))
-    page, reader = parts.letters(before), parts.open_reader()
-    mine = [one for one, _ in _waiting(page.letters) if letter_position(one.rejected.record) in places]
+    page, trial = parts.letters(before), _trial(parts)
+    mine = [one for one, fate in page.letters if not fate and letter_position(one.rejected.record) in places]
     first = visit.number("from") if visit.asked("from") else 0
-    trial = _Trial(reader.plan(), reader.forms(), oldest_letter(parts.settings))
+    named = " ".join(filter(None, (group.code, "" if group.column == ANY else group.column)))
     meaning = REASONS[known_code(group.code)] if group.code else None
     return {
         **group._asdict(),
-        "title": f"{group.topic}: {' '.join(filter(None, (group.code, '' if group.column == ANY else group.column))) or 'all'}",
+        "title": f"{group.topic}: {named or 'all'}",
         "any": ANY,
         "meaning": meaning.meaning if meaning else "",
         "cure": meaning.cure if meaning else "",
@@ -199,7 +198,7 @@ def show_group(parts: ConsoleParts, visit: Visit) -> Content:
         "next": first + MOST_SHOWN if first + MOST_SHOWN < len(mine) else None,
         "earlier": page.earlier,
         "letters": [_letter(letter, trial) for letter in mine[first : first + MOST_SHOWN]],
-        "preview": _preview(parts, places, reader.plan()) if visit.asked("preview") else None,
+        "preview": _preview(parts, places, trial.plan) if visit.asked("preview") else None,
         "most_dropped": MOST_DROPPED,
         "runs": any(job.alive for job in registry.jobs()),
     } | age_of(page)
@@ -222,9 +221,7 @@ def show_letter(parts: ConsoleParts, visit: Visit) -> Content:
     page = parts.letters(before)
     for letter, outcome in page.letters:
         if replay_key(letter.rejected.record).sk == at:
-            reader = parts.open_reader()
-            trial = _Trial(reader.plan(), reader.forms(), oldest_letter(parts.settings))
-            return _whole(letter, outcome, trial) | {"before": before} | age_of(page)
+            return _whole(letter, outcome, _trial(parts)) | {"before": before} | age_of(page)
     if page.why:
         raise LookUpProblem(503, f"{page.why}; this page works when the broker answers")
     raise LookUpProblem(
@@ -266,10 +263,6 @@ def _ended(one: ReplayRequest) -> dict[str, Any]:
     }
 
 
-def _waiting(letters: Iterable[LetterFate]) -> Iterator[LetterFate]:
-    return ((letter, outcome) for letter, outcome in letters if not outcome)
-
-
 def _group_of(visit: Visit) -> LetterGroup:
     """The group that the address names."""
     return LetterGroup(
@@ -306,6 +299,12 @@ class _Trial(NamedTuple):
         for why in found.unknown:
             return why, True
         return "readable now: a replay applies it, or finds it superseded", True
+
+
+def _trial(parts: ConsoleParts) -> _Trial:
+    """The trial by the definitions in force now."""
+    reader = parts.open_reader()
+    return _Trial(reader.plan(), reader.forms(), oldest_letter(parts.settings))
 
 
 def _letter(letter: DeadLetter, trial: _Trial) -> dict[str, Any]:

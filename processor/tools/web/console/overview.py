@@ -31,6 +31,7 @@ from processor.job.metrics.status import (
     seconds_kept,
     status_json,
     topic_text,
+    without_lag,
     wrong_lines,
 )
 from processor.job.run.monitor import MOST_SAMPLES, RANGES
@@ -38,7 +39,7 @@ from processor.text import DAY, duration_text, shortened
 from processor.tools.inspect.board import ENDS, board_json, pending_lines
 from processor.tools.inspect.prices import spending_line
 from processor.tools.web.answers import Cached, LookUpProblem
-from processor.tools.web.console.products import product_list
+from processor.tools.web.console.products import living_run, product_list
 from processor.tools.web.console.screen import ConsoleParts, Content, KnownLandings, Screen, Visit
 from registry.errors import RegistryError
 from registry.model import JobStatus, KnownLanding, RunEnd
@@ -84,25 +85,32 @@ def show_overview(parts: ConsoleParts, visit: Visit) -> Content:
     snapshot, bound = registry.snapshot(), registry.binding().job
     jobs = [_with_lag(parts, job) for job in registry.jobs() if bound in ("", job.job)]
     wrong = [line for job in jobs for line in wrong_lines(job)]
-    degraded, stopped = (
-        [line for job in jobs if job.alive == alive for line in amber_lines(job)] for alive in (True, False)
-    )
+    waits = [line for job in jobs if job.alive for line in waiting_lines(job.report or {})]
+    poisoned = [line for job in jobs if job.alive for line in reject_lines(job.report or {})]
+    stopped = [line for job in jobs if not job.alive for line in amber_lines(job)]
     walks = board_json(snapshot, walks=registry.progress())["walks"]
-    landings, letters = parts.landings(), registry.letters.waiting()
-    products, report = (
-        product_list(parts, snapshot),
-        next((one.report for one in jobs if one.report), None),
+    landings, letters = parts.landings(), letters_json(registry.letters.waiting())
+    products = product_list(parts, snapshot, living_run(jobs))
+    report = next((one.report for one in jobs if one.report), None)
+    first = _First(
+        jobs=jobs,
+        report=report,
+        wrong=wrong,
+        waits=waits,
+        poisoned=poisoned,
+        stopped=stopped,
+        letters=letters,
+        products=products,
     )
-    first = _First(jobs, report, wrong, degraded, stopped, letters_json(letters), products)
-    return status_json(snapshot, jobs, wrong, [*degraded, *stopped]) | {
-        "waits": [line for job in jobs if job.alive for line in waiting_lines(job.report or {})],
-        "poisoned": [line for job in jobs if job.alive for line in reject_lines(job.report or {})],
+    return status_json(snapshot, jobs, wrong, [*waits, *poisoned, *stopped]) | {
+        "waits": waits,
+        "poisoned": poisoned,
         "stopped": stopped,
         "first": list(first.tiles()),
         "calm": first.calm,
         "product_rows": sorted(products, key=_urgency)[:MOST_PRODUCTS],
         "products": len(products),
-        "letters_waiting": letters_json(letters),
+        "letters_waiting": letters,
         "range": chosen,
         "ranges": list(RANGES),
         "cards": [_card(job, chosen) for job in jobs],
@@ -136,19 +144,19 @@ def _with_lag(parts: ConsoleParts, job: JobStatus) -> JobStatus:
     )
     if known.value is not None:
         return replace(job, report=known.value)
-    topics = {topic: {**lag, "records": None, "seconds": None} for topic, lag in report["topics"].items()}
-    return replace(job, report={**report, "topics": topics})
+    return replace(job, report=without_lag(report))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _First:
-    """What a person sees first. `report`: of the job, of one that does not run with its lag of now; `letters`: the groups that
-    wait."""
+    """What a person sees first. `report`: of the job; of a job that does not run, with the present lag. `waits`, `poisoned`,
+    `stopped`: the lines below the tiles. `letters`: the groups that wait."""
 
     jobs: Sequence[JobStatus]
     report: Mapping[str, Any] | None
     wrong: Sequence[str]
-    degraded: Sequence[str]
+    waits: Sequence[str]
+    poisoned: Sequence[str]
     stopped: Sequence[str]
     letters: Sequence[Mapping[str, Any]]
     products: Sequence[Mapping[str, Any]]
@@ -156,7 +164,7 @@ class _First:
     @property
     def calm(self) -> bool:
         """Nothing needs a person."""
-        return bool(self.jobs) and not (self.wrong or self.degraded or self.stopped or self.letters)
+        return bool(self.jobs) and not (self.wrong or self.waits or self.poisoned or self.stopped or self.letters)
 
     def tiles(self) -> Iterator[dict[str, str]]:
         """The tiles, each with a link to what it sums up. `look`: good, fair, or bad."""
@@ -180,9 +188,9 @@ class _First:
         if not any(job.alive for job in self.jobs):
             note = "its topics fill" if self.stopped else ""
             return _tile("state", "does not run", "#now", "fair" if self.stopped else "", note)
-        if any(waiting_lines(job.report or {}) for job in self.jobs):
+        if self.waits:
             return _tile("state", "waits for a part", "#now", "fair", "it continues by itself")
-        if self.degraded:
+        if self.poisoned:
             return _tile("state", "bad records", "#now", "fair", "above the limit the job stops")
         if self.report is None:
             return _tile("state", "starts", "#now", "fair", "it has reported nothing yet")
@@ -196,14 +204,10 @@ class _First:
         lags = self.report["topics"].values()
         if any(lag["records"] is None for lag in lags):
             return _tile("lag", "unknown", "#topics", "fair", "the broker does not show it")
-        records, seconds = (
-            sum(lag["records"] for lag in lags),
-            max((lag["seconds"] or 0.0 for lag in lags), default=0.0),
-        )
-        look = "fair" if seconds > LATE_SECONDS else ""
-        return _tile(
-            "lag", duration_text(seconds) if records else "none", "#topics", look, f"{records:,} records to read"
-        )
+        records = sum(lag["records"] for lag in lags)
+        seconds = max((lag["seconds"] or 0.0 for lag in lags), default=0.0)
+        look, value = "fair" if seconds > LATE_SECONDS else "", duration_text(seconds) if records else "none"
+        return _tile("lag", value, "#topics", look, f"{records:,} records to read")
 
     def _failure(self) -> dict[str, str]:
         """The last run that failed, as far as the registry knows."""

@@ -4,19 +4,19 @@ Costs: what the job's run has spent by request, with the month at its rate as AW
 entity, and what the registry would save without a product.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from decimal import Decimal
 from math import inf
 from time import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from processor.counts import REQUEST, STAGE, STAGES, Count
 from processor.engine.plan.planning import plan_of
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
-from processor.job.metrics.metrics import READS, WRITES
+from processor.job.metrics.metrics import READS, WORK, WRITES
 from processor.language.product.document_type import document_schema
 from processor.language.product.product import Definitions
 from processor.language.product.sql_printer import product_sql
@@ -36,8 +36,6 @@ from processor.tools.inspect.prices import (
     BILLING,
     LAST_DAY,
     LAST_HOUR,
-    MONTH_SECONDS,
-    WORK,
     Prices,
     RunWindow,
     read_window,
@@ -57,7 +55,7 @@ from processor.tools.web.console.screen import (
 from registry.edits.history import current_pauses
 from registry.edits.operations import completed
 from registry.errors import RegistryError
-from registry.model import HistoryEntry, ProductEntry, Snapshot
+from registry.model import HistoryEntry, JobStatus, ProductEntry, Snapshot
 from statestore.store import HALF_UNITS, StoreError
 
 if TYPE_CHECKING:
@@ -95,14 +93,22 @@ class PriceCache:
             self.prices()
 
 
-LEAST_SECONDS: Final = 60.0
-"""A shorter run says nothing about a month."""
+class LivingRun(NamedTuple):
+    """The report of the run that works, with its last hour and its last day; all None where no job reports."""
+
+    report: Mapping[str, Any] | None
+    hour: RunWindow | None
+    day: RunWindow | None
 
 
-def product_list(parts: ConsoleParts, snapshot: Snapshot) -> list[dict[str, Any]]:
+def living_run(jobs: Iterable[JobStatus]) -> LivingRun:
+    """The run of these jobs that works."""
+    report = next((job.report for job in jobs if job.alive and job.report), None)
+    return LivingRun(report, *(read_window(report, name) if report else None for name in (LAST_HOUR, LAST_DAY)))
+
+
+def product_list(parts: ConsoleParts, snapshot: Snapshot, run: LivingRun) -> list[dict[str, Any]]:
     """The products by name, each with its state, since when it is paused, its lag, and its work as far as a job reports it."""
-    report = next((job.report for job in parts.registry.jobs() if job.alive and job.report), None)
-    hour, day = (read_window(report, name) if report else None for name in (LAST_HOUR, LAST_DAY))
     some = (*snapshot.products, *snapshot.waiting)
     paused = current_pauses(snapshot, parts.registry.history()) if any(one.paused for one in some) else ()
     pauses = {one.name: one.text for one in paused if one.kind == "product"}
@@ -111,9 +117,9 @@ def product_list(parts: ConsoleParts, snapshot: Snapshot) -> list[dict[str, Any]
     return [
         {
             **(product := _product(snapshot, name)),
-            **_lag(report, [topics[entity] for entity in product["entities"]]),
-            **_work(name, hour, day, parts.prices),
-            "stopped": (report or {}).get("stopped_products", {}).get(name, ""),
+            **_lag(run.report, [topics[entity] for entity in product["entities"]]),
+            **_work(name, run.hour, run.day, parts.prices),
+            "stopped": (run.report or {}).get("stopped_products", {}).get(name, ""),
             "pause": pauses.get(name, ""),
         }
         for name in names
@@ -134,9 +140,8 @@ def show_products(parts: ConsoleParts, visit: Visit) -> Content:
     """The products with their states, work and prices; of each the rows of its root, where statistics counted them."""
     snapshot, statistics = parts.registry.snapshot(), parts.registry.statistics.last()
     rows = {one.entity: one.rows for one in statistics.entities} if statistics else {}
-    report = next((job.report for job in parts.registry.jobs() if job.alive and job.report), None)
-    hour, day = (read_window(report, name) if report else None for name in (LAST_HOUR, LAST_DAY))
-    products, search = product_list(parts, snapshot), visit.asked("q")
+    run, search = living_run(parts.registry.jobs()), visit.asked("q")
+    products = product_list(parts, snapshot, run)
     found = parts.known_prices() if products else None
     priced = {one.product: one for one in product_prices(found, parts.prices)} if found else {}
     return {
@@ -148,8 +153,8 @@ def show_products(parts: ConsoleParts, visit: Visit) -> Content:
             for one in products
             if matches(search, one["product"], one["topic"], one["state"], *one["entities"])
         ],
-        "hour": duration_text(hour.seconds) if hour else None,
-        "day": duration_text(day.seconds) if day else None,
+        "hour": duration_text(run.hour.seconds) if run.hour else None,
+        "day": duration_text(run.day.seconds) if run.day else None,
         "roots": {one.root: rows.get(one.root) for one in (*snapshot.products, *snapshot.waiting)},
         "counted_at": time_of(statistics),
     }
@@ -208,11 +213,11 @@ def _work(name: str, hour: RunWindow | None, day: RunWindow | None, prices: Pric
     says it, or its store has no request units."""
     rate = hour.work["messages"].get(name, 0) / hour.seconds if hour and hour.seconds else None
     dollars = float(day.share(name, prices)) if day and day.dollars(prices) > 0 else None
-    lasts = day is not None and day.seconds >= LEAST_SECONDS
+    times = day.in_month if day else None
     return {
         "messages_per_second": None if rate is None else round(rate, 3),
         "dollars": dollars,
-        "month": dollars * MONTH_SECONDS / day.seconds if dollars is not None and day and lasts else None,
+        "month": None if dollars is None or times is None else dollars * times,
     }
 
 
@@ -314,7 +319,7 @@ def _done(name: str, hour: RunWindow | None, prices: Prices) -> dict[str, Any]:
         done |= {word: round(counts.get(name, 0), 3) for word in WORK if (counts := hour.work[word])}
         if hour.dollars(prices) > 0:
             done["dollars"] = float(hour.share(name, prices))
-    times = MONTH_SECONDS / hour.seconds if hour and hour.seconds >= LEAST_SECONDS else None
+    times = hour.in_month if hour else None
     month = {word: None if count is None or times is None else count * times for word, count in done.items()}
     return {"done": done, "month": month}
 
@@ -363,7 +368,7 @@ def size_text(count: int) -> str:
 
 def _run(report: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
     """The requests of a run with their units, and the month at the rate of the run."""
-    counts, seconds = report["counts"], report["at"] - report["began"]
+    counts, seconds, hour = report["counts"], report["at"] - report["began"], read_window(report, LAST_HOUR)
     requests = [
         {
             "request": name,
@@ -380,8 +385,8 @@ def _run(report: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
         "requests": requests,
         "metered": any(one["units"] for one in requests),
         "dollars": sum(one["dollars"] for one in requests),
-        "month": _month(read_window(report, LAST_HOUR)),
-        "month_work": _month_work(read_window(report, LAST_HOUR)),
+        "month": _month(hour),
+        "month_work": _month_work(hour),
         "task_seconds": duration_text(sum(counts.get(f"{STAGE}{stage}", 0) for stage in STAGES) / 1000),
         "events": counts.get(Count.READ, 0),
         "documents": counts.get(Count.PUBLISHED, 0) + counts.get(Count.CORRECTIONS, 0),
@@ -390,20 +395,18 @@ def _run(report: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
 
 def _month(window: RunWindow | None) -> dict[str, Any] | None:
     """A month at the rate of the window, by how AWS bills it."""
-    if window is None or window.seconds < LEAST_SECONDS:
+    if window is None or (times := window.in_month) is None:
         return None
-    times = Decimal(MONTH_SECONDS / window.seconds)
     return {
         "of": duration_text(window.seconds),
-        "dollars": {name: float(window.dollars(prices) * times) for name, prices in BILLING.items()},
+        "dollars": {name: float(window.dollars(prices) * Decimal(times)) for name, prices in BILLING.items()},
     }
 
 
 def _month_work(window: RunWindow | None) -> dict[str, Any] | None:
     """What a month at the rate of the window does: events, messages and requests to the table."""
-    if window is None or window.seconds < LEAST_SECONDS:
+    if window is None or (times := window.in_month) is None:
         return None
-    times = MONTH_SECONDS / window.seconds
     sums = {"events": window.events, "messages": window.work["messages"], "requests to the table": window.requests}
     return {
         "of": duration_text(window.seconds),
@@ -419,7 +422,8 @@ def _saving(parts: ConsoleParts, found: Preview, name: str, reports: Sequence[Ma
     stored = registry.snapshot()
     topics = {entity.name: entity.topic for entity in stored.entities}
     saved = savings_without(name, found, stored, parts.settings, registry.statistics.last(), parts.prices)
-    known = window if window and window.seconds >= LEAST_SECONDS else None
+    times = window.in_month if window else None
+    known = window if times is not None else None
     events = {one.entity: known.events.get(topics[one.entity], 0) if known else 0 for one in saved}
     dollars = sum((one.now - one.without) * events[one.entity] / 1_000_000 for one in saved)
     return {
@@ -429,7 +433,7 @@ def _saving(parts: ConsoleParts, found: Preview, name: str, reports: Sequence[Ma
             for one in saved
         ],
         "of": duration_text(known.seconds) if known else None,
-        "month": float(dollars * Decimal(MONTH_SECONDS / known.seconds)) if known else None,
+        "month": None if times is None else float(dollars * Decimal(times)),
     }
 
 

@@ -127,11 +127,11 @@ class SlotWidening:
 
 
 BROKER_SECONDS: Final = 2.0
-"""A page waits so long for the broker; then it shows what is known."""
+"""Seconds that a page waits for the broker. Then the page shows what is known."""
 MOST_ANSWERS: Final = 40
 """Answers of the broker about single messages that the console keeps."""
 ANSWER_SECONDS: Final = 5.0
-"""A thread behind the pages waits so long for one answer of the broker."""
+"""Seconds that a thread behind the pages waits for one answer of the broker."""
 LOOK_UPS: Final = 2
 """Look-ups that read at the same time."""
 OpenReader = Callable[[], StateReader]
@@ -139,8 +139,8 @@ OpenReader = Callable[[], StateReader]
 
 class LetterPage(NamedTuple):
     """The letters among some messages of the topic, in the order of their positions. `messages`: that the topic has at most;
-    `earlier`: the place of the page of the messages before these, empty where there are none; `why`: why this is not the page of
-    now, and empty where it is; `age`: of the page, in seconds, None where the broker has not shown it yet."""
+    `earlier`: the place of the page of the messages before these, empty where there are none; `why`: why this is not the present
+    page, and empty where it is; `age`: of the page, in seconds, None where the broker has not shown it yet."""
 
     letters: list[LetterFate]
     messages: int

@@ -36,7 +36,7 @@ from processor.engine.protocol.ledger import (
     run_key,
 )
 from processor.engine.protocol.segments import PARTITIONS, OpenChange, Segment, SegmentGroup, make_segment, read_changes
-from processor.engine.rounds.decoding import FORMS, read_form
+from processor.engine.rounds.decoding import settled_forms
 from processor.engine.rounds.publish_stage import encoded_document
 from processor.engine.rounds.step_runner import StepRunner
 from processor.language.product.document import read_root_key
@@ -53,7 +53,7 @@ from processor.tools.inspect.rows import (
 )
 from processor.tools.web.answers import Cached, LookUpProblem, no_such
 from processor.values import canonical_json
-from processor.values.decimal_forms import Forms, with_notes
+from processor.values.decimal_forms import Forms
 from processor.values.entity import Entity
 from processor.values.record import MAX_MESSAGE_BYTES
 from registry.model import EpochBoundary, JobStatus, Snapshot
@@ -358,7 +358,7 @@ class StateReader:
     def forms(self) -> Forms:
         """The forms of decimals that the job has settled, by entity."""
         with self.stores.borrow() as store:
-            return with_notes({}, map(read_form, store.partition(FORMS)))
+            return settled_forms(store)
 
     def access_paths(self, product: str) -> dict[str, Any]:
         """The access paths of a product."""

@@ -15,7 +15,7 @@ from processor.engine.plan.planning import plan_alone  # noqa: E402
 from processor.environment.settings.settings import Settings  # noqa: E402
 from processor.errors import SchemaRegistryAway  # noqa: E402
 from processor.job.kafka import registry_client  # noqa: E402
-from processor.job.kafka.schemas import SchemaRegistration, as_json  # noqa: E402
+from processor.job.kafka.schemas import SchemaRegistration, as_json, registration_refusal  # noqa: E402
 from processor.language.definitions.load import load  # noqa: E402
 from processor.tools.doctor import kafka  # noqa: E402
 from processor.tools.doctor.checks import examine  # noqa: E402
@@ -144,3 +144,10 @@ def test_doctor_says_when_avro_products_have_no_registry(stub: RegistryStub, ans
     assert found["avro products"].state == state
     assert found["avro products"].text.startswith(text)
     assert found["schemas"].state == ("failure" if answers is False else "ok")
+
+
+def test_doctor_says_when_the_registry_takes_no_schemas_of_documents() -> None:
+    access = (("kind", "glue"), ("region", "eu-west-1"))
+    around = cast(CheckContext, Healthy(Settings(schema_registry=access), plan=PLAN))
+    (found,) = kafka.check_avro_products(around)
+    assert (found.state, found.text) == ("failure", f"one, two: {registration_refusal(access)}")

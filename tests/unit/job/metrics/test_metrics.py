@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from processor.engine.rounds.round_counts import SURE_LETTERS
 from processor.job.metrics.metrics import METRICS, Histogram, read_metrics
 from processor.values.reasons import REASONS
 from tests.unit.job.metrics.run_report import run_report
@@ -54,6 +55,31 @@ def test_the_events_of_all_outcomes_are_the_records_that_the_job_read() -> None:
     assert {topic for topic, _ in events} == {"nothing", "star", "user"}
     assert (events["user", "dead_letter"], events["nothing", "ignored"]) == (1, 1)
     assert VALUES["statestore_dead_letters_total"] == {(code,): float(code == "column-type") for code in REASONS}
+
+
+def test_records_that_changed_no_row_count_by_topic_and_reason() -> None:
+    assert VALUES["statestore_ignored_total"] == {("nothing", "unknown topic"): 1}
+
+
+def test_the_work_for_a_product_counts_in_its_units() -> None:
+    counts = {"bytes of badge": 652, "render us of badge": 7_000_000}
+    counts |= {"ledger writes/1000 of badge": 20_000, "reads/1000 of badge": 1_500}
+    found = read_metrics(REPORT | {"counts": counts})
+    names = ("message_bytes_total", "render_seconds_total", "ledger_writes_total", "document_reads_total")
+    assert [found[f"statestore_{name}"] for name in names] == [{("badge",): n} for n in (652, 7.0, 20.0, 1.5)]
+
+
+def test_the_letters_of_all_groups_of_a_topic_wait() -> None:
+    groups = [{"topic": "user", "letters": 60}, {"topic": "user", "letters": 8}]
+    waiting = read_metrics(REPORT | {"letters_waiting": groups})["statestore_dead_letters_waiting"]
+    assert waiting == {("user",): 68, ("star",): 0}
+    assert read_metrics(REPORT | {"letters_waiting": None})["statestore_dead_letters_waiting"] == {}
+
+
+def test_few_dead_letters_have_no_share() -> None:
+    few, more = ([{"topic": "user", "read": 20, "dead": dead}] for dead in (SURE_LETTERS, SURE_LETTERS + 1))
+    shares = [read_metrics(REPORT | {"rejects": one})["statestore_dead_letter_percent"] for one in (few, more)]
+    assert shares == [{("user",): 0.0, ("star",): 0.0}, {("user",): 55.0, ("star",): 0.0}]
 
 
 def test_units_count_once_as_read_or_as_written() -> None:

@@ -75,6 +75,14 @@ def test_the_page_of_a_job_that_starts_and_of_a_job_in_good_health() -> None:
     assert "Nothing needs a person." in status_page(REPORT, [])
 
 
+def test_the_page_says_how_many_dead_letters_wait_or_that_it_is_unknown() -> None:
+    shown = [
+        Tags(status_page(REPORT | {"letters_waiting": groups}, [])).text
+        for groups in (REPORT["letters_waiting"][:1], None)
+    ]
+    assert [re.findall(r"dead letters that wait\s+(\w+)", text) for text in shown] == [["60"], ["unknown"]]
+
+
 def test_hostile_names_and_reasons_stay_text() -> None:
     hostile = {name: evil(value) for name, value in REPORT.items() if name not in ("counts", "last_batch")}
     page = status_page(
@@ -139,6 +147,7 @@ def test_health_is_503_with_the_reasons_when_a_person_must_act(port: int, state:
 def test_a_job_that_starts_is_well_and_has_no_metrics_yet(port: int, state: list[RunState]) -> None:
     state[0] = RunState(None, ())
     assert [ask(port, path)[0] for path in ("/", "/health", "/status.json", "/metrics")] == [200, 200, 200, 503]
+    assert ask(port, "/health")[1] == "starts\n"
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD", "OPTIONS", "TRACE"])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from processor.tools.doctor.records import format_findings, undeclared_forms
+from processor.tools.doctor.records import format_findings, misfit_findings, undeclared_forms
 from processor.values.framing import NO_SCHEMAS
 from processor.values.record import Record
 from tests.unit.engine.protocol.decoding import entity, envelope, raw, with_schema
@@ -70,3 +70,15 @@ def test_the_tables_of_a_topic_show_how_many_records_the_entity_takes(table: str
     picked = replace(entity("t", "id", "id int, x decimal(10,2), s string"), table=table)
     (found,) = format_findings(picked, records, NO_SCHEMAS)
     assert (found.state, found.text) == (state, f"t: {text}")
+
+
+@pytest.mark.parametrize(
+    ("nulls", "state", "end"), [(None, "warning", ": dead letters"), ("null", "ok", ": it is null")]
+)
+def test_values_that_a_type_cannot_hold_are_dead_letters_or_null_as_the_entity_says(
+    nulls: Any, state: str, end: str
+) -> None:
+    records = [Record(topic="t", partition=0, offset=0, key=None, value=raw({"id": 1, "on": "infinity"}))]
+    (found,) = misfit_findings(replace(entity("t", "id", "id int, on date"), unrepresentable=nulls), records)
+    text = "t: 1 of the last 1 records have a value in column on that date cannot hold"
+    assert (found.state, found.text) == (state, text + end)

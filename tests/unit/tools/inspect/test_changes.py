@@ -83,6 +83,10 @@ def test_a_product_an_entity_a_pause_and_slots_have_their_words() -> None:
     ]
     waiting = entry(3, "waiting_products", "insert", None, PROFILE | {"version": 2})
     assert lines(waiting) == ["product profile: version 2 waits until stored rows have its slots"]
+    ended = entry(4, "waiting_products", "delete", PROFILE | {"version": 2}, None)
+    assert lines(ended) == ["product profile: version 2 waits no more"]
+    live = entry(4, "products", "update", PROFILE, PROFILE | {"version": 2})
+    assert lines(live, ended) == ["product profile: version 2 took the place of 1"]
 
 
 def left_of(product: str) -> HistoryEntry:

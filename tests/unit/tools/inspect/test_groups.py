@@ -1,5 +1,8 @@
 """What the tools show of documents of groups: paths, prices, lineage, roots and schemas."""
 
+from datetime import UTC, datetime
+from random import Random
+
 import pytest
 
 from processor.engine.plan.plan import Plan
@@ -9,6 +12,7 @@ from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.language.product.document_type import document_schema
+from processor.tools.inspect.estimate import estimate_events, index_statistics, take_statistics
 from processor.tools.inspect.explain import explain, explanation_lines, lineage, lineage_lines, mermaid_lines
 from processor.tools.inspect.price import price_events
 from processor.tools.inspect.rows import references, roots_in
@@ -76,6 +80,14 @@ def test_a_moved_row_of_a_group_makes_two_documents(plan: Plan) -> None:
     assert documents["sale", "update of item (join key)"] == 2
     assert documents["item", "update of title"] == 1
     assert documents["sale", "delete"] == 2
+
+
+def test_an_event_makes_no_more_documents_than_there_are_groups(plan: Plan, trial: Trial) -> None:
+    at = datetime(2026, 11, 21, tzinfo=UTC)
+    taken = take_statistics(plan, trial.driver.store, sample=100, random=Random(1), at=at)
+    costs = price_events(plan, Settings())
+    found = {(one.entity, one.event): one for one in estimate_events(plan, costs, index_statistics(taken, plan))}
+    assert found["sale", "update of item (join key)"].documents == 1  # all rows are of the pen
 
 
 def test_the_roots_are_the_values_of_the_rows(plan: Plan, trial: Trial) -> None:

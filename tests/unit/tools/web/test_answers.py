@@ -12,7 +12,7 @@ from processor.environment.settings.settings import Settings
 from processor.errors import KafkaError
 from processor.job.landing.landing import LandingState
 from processor.tools.web import answers
-from processor.tools.web.answers import Cached, LookUpProblem
+from processor.tools.web.answers import Cached, Deadline, LookUpProblem, Overdue, Questions, Recent
 from processor.tools.web.console import overview
 from processor.tools.web.console.overview import LandingCache
 from processor.tools.web.console.screen import KnownLandings
@@ -127,3 +127,36 @@ def test_while_a_refresh_works_the_old_answer_stays_and_no_other_begins() -> Non
     assert ((cached.last or (0, ""))[1], begun) == ("new", ["new"])
     cached.refresh(60.0, ask)
     assert begun == ["new"]
+
+
+def test_the_last_entries_stay_and_a_write_makes_its_entry_the_last_one() -> None:
+    kept = Recent[str, int](2)
+    for name in ("a", "b", "a", "c"):
+        kept[name] = 1
+    assert list(kept) == ["a", "c"]
+
+
+def test_a_silent_part_gets_no_more_questions_than_it_may_have_at_once() -> None:
+    begun, answer, asked = Event(), Event(), list[str]()
+    questions = Questions("the broker", most=4, patience=0.01, at_once=1)
+
+    def ask(key: str) -> None:
+        asked.append(key)
+        begun.set()
+        answer.wait()
+
+    for key in ("a", "b", "c"):
+        assert questions.ask(key, partial(ask, key), 60.0).why == "the broker has not answered within 0.01 s"
+        assert begun.wait(10.0)
+    assert asked == ["a"]
+    answer.set()
+
+
+def test_no_page_begins_while_too_many_threads_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "MOST_OVERDUE", 1)
+    deadline, silent = Deadline(), Event()
+    with pytest.raises(Overdue):
+        deadline.run(0.01, silent.wait)
+    with pytest.raises(Overdue):
+        deadline.run(60.0, lambda: 1)
+    silent.set()

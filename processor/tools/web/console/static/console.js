@@ -1,5 +1,6 @@
-// What htmx does not do: says when the console no longer answers, and which columns do not fit; asks nothing while nobody looks, keeps the place in tables that
-// are wider than the screen, and leads to the plan of a move where a person drags a slot to a free cell.
+// What htmx does not do. The script says when the console no longer answers, and which columns of a table do not fit. It asks
+// nothing while the page is hidden, and keeps the place in tables that are wider than the screen. It leads to the plan of a move
+// where a person drags a slot to a free cell.
 (() => {
   const lost = (shown) => { document.getElementById("lost").hidden = !shown; };
   const tables = () => [...document.querySelectorAll("#live .scroll")];
