@@ -173,6 +173,8 @@ def _json(verified: dict[str, VerificationResult], repaired: int, sql: bool) -> 
 
 def _difference(difference: Difference, sql: bool) -> dict[str, object]:
     found = {"key": difference.key, "published": _value(difference.published), "state": _value(difference.state)}
+    if headers := _differing_headers(difference):
+        found["headers"] = {name: {"published": one, "state": other} for name, one, other in headers}
     return found | ({"sql": _value(difference.sql)} if sql else {})
 
 
@@ -207,6 +209,10 @@ def difference_lines(differences: Iterable[Difference], sql: bool) -> Iterator[s
             yield f"  {visible_line(difference.key)}"
             for place in places[:SHOWN]:
                 yield from (f"    {line}" for line in _place_lines(difference, place, sql))
+            for name, one, other in _differing_headers(difference)[:SHOWN]:
+                yield f"    header {visible_line(name)}"
+                yield f"      published {coloured(visible_line(shortened(one, LONGEST)), 'red')}"
+                yield f"      state     {coloured(visible_line(shortened(other, LONGEST)), 'green')}"
         if len(found) > SHOWN:
             yield f"  and {len(found) - SHOWN} more (--json shows all)"
 
@@ -219,6 +225,7 @@ def _group(difference: Difference, places: list[Place]) -> str:
     if difference.state is None and difference.published is not None:
         return "published, but the state has no document"
     fields = dict.fromkeys("".join(map(partial(_step, index=""), place)).lstrip(".") for place in places)
+    fields |= dict.fromkeys(f"header {name}" for name, _, _ in _differing_headers(difference))
     return f"differs in {', '.join(fields) or 'the whole document'}"
 
 
@@ -231,6 +238,18 @@ def _differing_places(difference: Difference) -> list[Place]:
         return list(_differ((), canonical_json.loads(one), canonical_json.loads(other)))
     except ValueError:  # another program wrote a message that is not JSON
         return [()]
+
+
+def _differing_headers(difference: Difference) -> list[tuple[str, str, str]]:
+    """The headers that differ between two documents, each with its text in the topic and by the state."""
+    one, other = dict(difference.published_headers), dict(difference.state_headers)
+    if difference.published is None or difference.state is None or one == other:
+        return []
+
+    def text(headers: dict[str, bytes], name: str) -> str:
+        return headers[name].decode(errors="replace") if name in headers else ABSENT
+
+    return [(name, text(one, name), text(other, name)) for name in {**one, **other} if one.get(name) != other.get(name)]
 
 
 def _differ(place: Place, one: Value, other: Value) -> Iterator[Place]:

@@ -23,7 +23,7 @@ without a round that published is no evidence.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -157,9 +157,14 @@ def turn_of(item: Item | None) -> int:
     return turn
 
 
-def hash_of(value: bytes | None) -> str:
-    """The hash of a document's encoded value; empty for no document."""
-    return NO_DOCUMENT if value is None else hashlib.blake2b(value, digest_size=_DIGEST_BYTES).hexdigest()
+def hash_of(value: bytes | None, headers: Iterable[tuple[str, bytes]] = ()) -> str:
+    """The hash of a document's encoded value, with the headers that its product gives it; empty for no document."""
+    if value is None:
+        return NO_DOCUMENT
+    hashed = hashlib.blake2b(value, digest_size=_DIGEST_BYTES)
+    for name, text in headers:
+        hashed.update(b"\0%d:%b%d:%b" % (len(name.encode()), name.encode(), len(text), text))
+    return hashed.hexdigest()
 
 
 def reserve(key: Key, seen: Item | None, entries: Mapping[int, LedgerEntry], message_key: str) -> Write:

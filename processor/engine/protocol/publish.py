@@ -40,6 +40,7 @@ from processor.engine.protocol.ledger import (
     turn_of,
 )
 from processor.language.product.avro import EncodedDocument
+from processor.language.product.document import Headers, MessageHeaders
 from processor.values.dead_letters import RefusedBy, message_bytes, reject_message
 from processor.values.reasons import ReasonCode
 from processor.values.record import MAX_MESSAGE_BYTES, Message, Record, Rejected
@@ -70,7 +71,8 @@ class PublishContext:
     """The facts that all messages of a product share in one task. `partition`, `number`: the product's place in the ledger;
     `version`: the product's. `earlier`: the highest sequence of the topic before the product's first message. `limit`: the most
     bytes of a message of the topic; `envelope`: the most bytes of a message next to its key and its value. The dead letter of a
-    document that does not fit goes to `dead_letter_topic`, whose messages have at most `letter_bytes`, and names `refused_by`."""
+    document that does not fit goes to `dead_letter_topic`, whose messages have at most `letter_bytes`, and names `refused_by`.
+    `own_headers`: makes those of the product; None without any."""
 
     topic: str
     product: str
@@ -83,14 +85,19 @@ class PublishContext:
     dead_letter_topic: str = ""
     letter_bytes: int | None = None
     refused_by: RefusedBy | None = None
+    own_headers: MessageHeaders | None = None
     envelope: int = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "envelope", message_bytes(self.message(b"", None, MOST_SEQUENCE)))
 
-    def message(self, key: bytes, value: bytes | None, seq: int) -> Message:
-        """The message with this sequence."""
-        return Message(self.topic, key, value, (*self.headers, ("statestore.sequence", b"%d" % seq)))
+    def message(self, key: bytes, value: bytes | None, seq: int, own: Headers = ()) -> Message:
+        """The message with this sequence. `own`: the headers of the product."""
+        return Message(self.topic, key, value, (*self.headers, ("statestore.sequence", b"%d" % seq), *own))
+
+    def headers_of(self, document: EncodedDocument, key: str) -> Headers:
+        """The product's headers of a document, or of the tombstone of the root with this key."""
+        return self.own_headers.of_key(key) if self.own_headers and document.value is None else document.headers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +205,7 @@ def publish(
         entry = ledger.entry(context)
         seq = entry.seq + 1
         unfit = _unfit(context, document, encoded_key, seq)
-        digest = (UNFIT if unfit else "") + hash_of(document.value)
+        digest = (UNFIT if unfit else "") + hash_of(document.value, document.headers)
         if entry.shows(digest, context.version, context.topic) and (yield from _acknowledged(task, entry)):
             group.outcomes[context.product] = UnfitDocument(unfit.reason, None) if unfit else "unchanged"
             continue
@@ -211,7 +218,8 @@ def publish(
             group.sends.append(Send(reject_message(letter, *limits)))
             group.outcomes[context.product] = UnfitDocument(unfit.reason, letter)
         else:
-            group.sends.append(Send(context.message(encoded_key, document.value, seq)))
+            own = context.headers_of(document, key)
+            group.sends.append(Send(context.message(encoded_key, document.value, seq, own)))
             group.outcomes[context.product] = "published"
     return outcomes | (yield from _end_groups(task.work, ledger, root, key, groups))
 
@@ -260,9 +268,9 @@ def _unfit(context: PublishContext, document: EncodedDocument, key: bytes, seq: 
     if document.misfit:
         named = f"the document of product {context.product}"
         return _Unfit("document-misfit", f"{named} does not fit its Avro schema: {document.misfit}")
-    if len(key) + len(document.value or b"") + context.envelope <= context.limit:
+    if not document.headers and len(key) + len(document.value or b"") + context.envelope <= context.limit:
         return None
-    size = message_bytes(context.message(key, document.value, seq))
+    size = message_bytes(context.message(key, document.value, seq, document.headers))
     if size <= context.limit:
         return None
     raised = (

@@ -82,6 +82,8 @@ def describe_product(product: Product) -> dict[str, Any]:
     heading: dict[str, Any] = {"product": product.name, "root": _root(product), "topic": product.topic}
     if product.format != "json":
         heading["format"] = product.format
+    if product.headers:
+        heading["headers"] = {name: write_expression(of) for name, of in product.headers}
     if product.gated:
         heading["publish"] = describe_gate(product.gate)
     if product.compare:

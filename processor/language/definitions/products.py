@@ -19,7 +19,7 @@ from processor.language.definitions.expressions import read_row_expression
 from processor.language.definitions.joins import read_joins
 from processor.language.definitions.names import NameScope, parse_path
 from processor.language.definitions.problems import Problems, suggest
-from processor.language.definitions.selections import check_members, read_selection, read_where
+from processor.language.definitions.selections import check_members, read_selection, read_value, read_where
 from processor.language.definitions.shape import (
     GROUP,
     PRODUCT,
@@ -34,6 +34,15 @@ from processor.language.definitions.shape import (
     write_duration,
 )
 from processor.language.definitions.yaml import Map, Scalar, YamlNode
+from processor.language.product.expressions.expression import (
+    Column,
+    Expression,
+    ExpressionNode,
+    aggregates,
+    is_built,
+    node_of,
+    references,
+)
 from processor.language.product.join_fields import type_of, write_computed
 from processor.language.product.product import (
     AT_MOST,
@@ -101,6 +110,7 @@ def read_product(
     selection = read_selection(body, scope, problems)
     where = read_where(body.get("where"), scope, problems)
     check_members(body, selection, joins, scope, problems)
+    headers = tuple(_read_headers(body, scope, problems))
     document_format = _read_format(body, problems)
     gate = read_gate(body.get("publish"), problems)
     if heading is None or len(problems) > before:
@@ -116,6 +126,7 @@ def read_product(
         format=document_format,
         gate=gate,
         by=by,
+        headers=headers,
     )
     product = replace(product, compare=_compares(product, entities), computed=_computed(reads, entities))
     if gate.whole:
@@ -245,6 +256,33 @@ def _read_format(body: Map, problems: Problems) -> DocumentFormat:
     if text is not None and found is None:
         problems.add(node, f"there is no format `{text}`", suggest(text, formats))
     return found or "json"
+
+
+RESERVED: Final = "statestore."
+_HEADERS: Final = "write `headers: {tenant: tenant_id}`, a name and a column or an expression of the root"
+
+
+def _read_headers(body: Map, scope: NameScope, problems: Problems) -> Iterator[tuple[str, Expression]]:
+    """The headers of `headers`, over the columns of the root alone."""
+    said = as_map(body.get("headers"), "`headers`", _HEADERS, problems)
+    for name, (key, node) in said.entries.items() if said else ():
+        if as_text(key, "the name of a header", _HEADERS, problems) and name.lower().startswith(RESERVED):
+            what = f"the header `{name}` begins with `{RESERVED}`, as those that statestore gives each message"
+            problems.add(key, what, "give it another name")
+        read = read_value(node, f"the header `{name}`", scope, problems)
+        if read.valid and (what := _beyond_the_root(node_of(read.expression))):
+            problems.add(node, f"the header `{name}` {what}", "show the value in `fields`")
+        yield name, read.expression
+
+
+def _beyond_the_root(node: ExpressionNode) -> str:
+    """Why an expression is no value of the root's own columns; empty where it is one."""
+    if is_built(node):
+        return "builds json"
+    own = all(isinstance(one, Column) and not (one.path or one.up) for one in references(node))
+    return (
+        "" if own and not any(True for _ in aggregates(node)) else "reads a join, and not the columns of the root alone"
+    )
 
 
 def _check_names(body: Map, product: Product, entities: Mapping[str, Entity | None], problems: Problems) -> None:

@@ -263,6 +263,10 @@ PRODUCT: Final[Members] = {
         "When a document goes out, once its root has changed. Default: with the batch of the change.",
         {**mapping(PUBLISH), "minProperties": 1},
     ),
+    "headers": Word(
+        "Kafka headers of the messages, `name: column or expression` of the root. Default: those of statestore alone.",
+        _map_of(EXPRESSION),
+    ),
     "compare": Word(
         "How columns compare in this product, `{entity: {column: ci}}`, whatever entities.yaml says. Default: as it says.",
         _map_of(_map_of(_COMPARE), 0),

@@ -35,6 +35,8 @@ from processor.language.product.expressions.expression import (
     Scope,
     Type,
     compile_expression,
+    node_of,
+    references,
 )
 from processor.language.product.expressions.expression import Match as Match
 from processor.language.product.join_fields import converted_of, element_values, join_keys
@@ -336,6 +338,51 @@ class Renderer:
 
     def _is_shown(self, scope: Scope) -> bool:
         return self.level.complete(scope) and (self.where is None or self.where(scope) is True)
+
+
+Headers = tuple[tuple[str, bytes], ...]
+"""The headers of a message, by name."""
+
+
+class MessageHeaders:
+    """Makes the headers that a product gives its messages, from the columns of the root. A header without a value is left out. A
+    tombstone has those that need only the key of the root: nobody knows the other columns of a row that is gone."""
+
+    __slots__ = ("_made", "_root")
+
+    def __init__(self, product: Product, entities: Entities) -> None:
+        self._root = root_entity(product, entities)
+        level, key = CompiledLevel(self._root, WholeRow(), (), {}), {*self._root.key}
+        self._made = [(name, compile_expression(of, level), names_only(of, key)) for name, of in product.headers]
+
+    def of(self, columns: Mapping[str, Value]) -> Headers:
+        """The headers of the document of a root with these columns."""
+        return self._headers(columns, every=True)
+
+    def of_key(self, key: str) -> Headers:
+        """The headers of a tombstone. `key`: of the root, as JSON."""
+        columns = dict(zip(self._root.key, read_root_key(self._root, key), strict=True))
+        return self._headers(columns, every=False)
+
+    def _headers(self, columns: Mapping[str, Value], *, every: bool) -> Headers:
+        scope: Scope = (Match(columns, {}), None)
+        values = [(name, make(scope)) for name, make, of_key in self._made if of_key or every]
+        return tuple([(name, _header_text(value)) for name, value in values if value is not None])
+
+
+def message_headers(product: Product, entities: Entities) -> MessageHeaders | None:
+    """What makes the headers of the product; None where it has none."""
+    return MessageHeaders(product, entities) if product.headers else None
+
+
+def names_only(expression: Expression, columns: Collection[str]) -> bool:
+    """Whether an expression reads no other columns of the row than these."""
+    return all(isinstance(one, Column) and one.name in columns for one in references(node_of(expression)))
+
+
+def _header_text(value: Value) -> bytes:
+    """A value as the document shows it, text without its quotes. Half of a surrogate pair, which UTF-8 lacks, is escaped."""
+    return (value if isinstance(value, str) else dumps(value)).encode(errors="backslashreplace")
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,7 +262,8 @@ class Product:
     """The definition of a document. `where`: the condition on root rows that have a document. `format`: of the documents in the
     topic. `gate`: when they go out. `compare`: how the columns that it reads compare; `computed`: the computed columns that it
     names, by entity. Joins and expressions have both already, and do not ask the entities. `by`: the columns of the groups whose
-    documents they are, instead of single rows of the root entity; the first join then finds the rows of a group."""
+    documents they are, instead of single rows of the root entity; the first join then finds the rows of a group. `headers`: those
+    that the product gives its messages, from columns of the root."""
 
     name: str
     topic: str
@@ -275,6 +276,7 @@ class Product:
     compare: Compares = field(default_factory=dict)
     computed: Mapping[str, Mapping[str, ComputedColumn]] = field(default_factory=dict)
     by: tuple[GroupColumn, ...] = ()
+    headers: tuple[tuple[str, Expression], ...] = ()
 
     @property
     def roots(self) -> str:
@@ -406,6 +408,7 @@ def _read_columns(product: Product, *, compared: bool = False) -> tuple[Mapping[
                 shown.append(at + item.path)
 
     read((), () if product.where is None else (product.where,))
+    read((), (one for _, one in product.headers if not compared or isinstance(one, Computed)))
     for at, join in joins.items():
         found[at].update(chain.from_iterable(map(columns_of, join.child_columns)))
         found[at[:-1]].update(chain.from_iterable(map(columns_of, join.parent_columns)))

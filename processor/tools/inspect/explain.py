@@ -80,8 +80,8 @@ class ExplainedJoin:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedProduct:
     """A product. `group`: what makes the groups whose documents they are, empty for those of rows; `used`: the root's columns
-    whose change rebuilds the document, None for all of them; `publish`: the gate of its documents, None without one; `requests`:
-    the number of requests for one document if every join finds one row."""
+    whose change rebuilds the document, None for all of them; `publish`: the gate of its documents, None without one; `headers`:
+    those that the product gives its messages; `requests`: the number of requests for one document if every join finds one row."""
 
     product: str
     version: int
@@ -92,6 +92,7 @@ class ExplainedProduct:
     group: tuple[str, ...]
     used: tuple[str, ...] | None
     publish: dict[str, str] | None
+    headers: dict[str, str]
     requests: dict[str, int]
     joins: tuple[ExplainedJoin, ...]
 
@@ -111,6 +112,7 @@ def explain(plan: Plan, product: ProductPlan) -> ExplainedProduct:
         if product.used is None
         else tuple(sorted(product.used if product.group else {*product.used, *root.key})),
         publish=None if product.gate == OPEN else describe_gate(product.gate),
+        headers={name: write_expression(of) for name, of in product.product.headers},
         requests=dict(_requests(product)),
         joins=_joins(plan, product, product.top),
     )
@@ -121,6 +123,8 @@ def explanation_lines(explained: ExplainedProduct) -> Iterator[str]:
     used = "any column" if explained.used is None else ", ".join(explained.used)
     yield f"{explained.product}, version {explained.version}: {_root_text(explained)}"
     yield f"  topic {explained.topic}; rebuilt when {used} of {explained.root} changes"
+    if explained.headers:
+        yield f"  headers {', '.join(f'{name} = {of}' for name, of in explained.headers.items())}"
     if explained.publish:
         yield f"  a document waits at its gate: {', '.join(f'{word} {value}' for word, value in explained.publish.items())}"
     for join in explained.joins:

@@ -43,6 +43,7 @@ from processor.engine.rounds.publish_stage import VERSION_HEADER, encoded_docume
 from processor.engine.rounds.round import CHUNK
 from processor.engine.rounds.step_runner import StepRunner
 from processor.language.product.avro import EncodedDocument
+from processor.language.product.document import Headers
 from processor.language.product.document_type import Schema, document_schema
 from processor.language.product.join_fields import array_of
 from processor.language.product.product import Product
@@ -201,6 +202,7 @@ def _instant(text: str) -> str:
         return text
 
 
+NOTHING: Final = EncodedDocument("", None)
 TopicReader = Callable[[], Iterable[Record]]
 """Reads the product's topic from its beginning to its present end."""
 
@@ -209,7 +211,8 @@ TopicReader = Callable[[], Iterable[Record]]
 class Difference:
     """A document that differs. `key`: of the message; `root`: the key as the table encodes it, None if it is not a key of the
     root; values None: no document. `stale`: published and state differ, so publishing again helps; `refuted`: state and SQL
-    differ, so publishing again does not help; `waits`: the document is only waiting at its gate."""
+    differ, so publishing again does not help; `waits`: the document is only waiting at its gate. `published_headers`,
+    `state_headers`: those of the product."""
 
     product: str
     key: str
@@ -220,6 +223,8 @@ class Difference:
     stale: bool = True
     refuted: bool = False
     waits: bool = False
+    published_headers: Headers = ()
+    state_headers: Headers = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,7 +279,7 @@ class Verifier:
         published, outdated = dict[str, str](), set[str]()
         for record in topic():
             key = _key_text(record)
-            published[key] = hash_of(record.value)
+            published[key] = hash_of(record.value, _own_headers(record, product))
             (outdated.add if _is_outdated(record, product) else outdated.discard)(key)
         beyond_sql = self._beyond_sql(product)
         known = sorted(published.keys() | answers.keys() | beyond_sql.keys())
@@ -285,10 +290,10 @@ class Verifier:
         chosen += self._message_keys(product, [one.root for one in drawn if isinstance(one, _Unpublished)])
         suspects = {key for key in chosen if self._root(product, key) is None}
         for key, state in self._state_documents(product, chosen):
-            if published.get(key, NO_DOCUMENT) != hash_of(state) or (
+            if published.get(key, NO_DOCUMENT) != hash_of(state.value, state.headers) or (
                 self.mirror
                 and key not in beyond_sql
-                and answers.get(key, NO_DOCUMENT) != hash_of(_comparable(state, schema))
+                and answers.get(key, NO_DOCUMENT) != hash_of(_comparable(state.value, schema))
             ):
                 suspects.add(key)
         found = tuple(self._second_look(product, topic, suspects)) if suspects else ()
@@ -346,12 +351,14 @@ class Verifier:
         answers = {key: text for key, text in self._sql_documents(product) if key in suspects}
         beyond_sql = self._beyond_sql(product)
         second, waiting = replace(self, runner=with_open_changes(self.runner)), self._waiting()
-        published = {key: record.value for record in topic() if (key := _key_text(record)) in suspects}
+        shown = {key: record for record in topic() if (key := _key_text(record)) in suspects}
         states = dict(second._state_documents(product, sorted(suspects)))
         waiting |= self._waiting()  # some began to wait meanwhile
         for key in sorted(suspects):
-            state, answer = states.get(key), answers.get(key)
-            stale = key not in states or not _equal(published.get(key), state)
+            body, answer, record = states.get(key, NOTHING), answers.get(key), shown.get(key)
+            published, state = None if record is None else record.value, body.value
+            headers = _own_headers(record, product) if record and published is not None else ()
+            stale = key not in states or not _equal(published, state) or headers != body.headers
             asked = self.mirror is not None and key not in beyond_sql
             refuted = asked and not _equal(*(_comparable(v, schema) for v in (state, answer)))
             root = self._root(product, key)
@@ -361,8 +368,10 @@ class Verifier:
                     product=product.product.name,
                     key=key,
                     root=root,
-                    published=published.get(key),
+                    published=published,
                     state=state,
+                    published_headers=headers,
+                    state_headers=body.headers,
                     sql=answer,
                     stale=stale and not waits,
                     refuted=refuted,
@@ -382,11 +391,11 @@ class Verifier:
     def _schema(self, product: ProductPlan) -> Schema:
         return document_schema(product.product, self.plan.declared_entities)
 
-    def _state_documents(self, product: ProductPlan, wanted: Iterable[str]) -> Iterator[tuple[str, bytes | None]]:
+    def _state_documents(self, product: ProductPlan, wanted: Iterable[str]) -> Iterator[tuple[str, EncodedDocument]]:
         """The documents of these message keys, assembled from the state. Keys that are not keys of the root are left out."""
         pairs = [(key, root) for key in wanted if (root := self._root(product, key)) is not None]
         bodies = self._bodies(product, (root for _, root in pairs))
-        return ((key, body.value) for (key, _), (_, body) in zip(pairs, bodies, strict=True))
+        return ((key, body) for (key, _), (_, body) in zip(pairs, bodies, strict=True))
 
     def _bodies(self, product: ProductPlan, roots: Iterable[str]) -> Iterator[tuple[str, EncodedDocument]]:
         """The encoded keys of roots with their documents, assembled from the state in chunks."""
@@ -410,6 +419,12 @@ def _is_outdated(record: Record, product: ProductPlan) -> bool:
         return False
     version = dict(record.headers).get(VERSION_HEADER)
     return version is not None and version.isdigit() and int(version) < product.version
+
+
+def _own_headers(record: Record, product: ProductPlan) -> Headers:
+    """The headers of a message that the product gives it."""
+    found = dict(record.headers)
+    return tuple([(name, text) for name, _ in product.product.headers if (text := found.get(name)) is not None])
 
 
 def _key_text(record: Record) -> str:

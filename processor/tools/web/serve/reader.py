@@ -308,7 +308,7 @@ class StateReader:
                 raise LookUpProblem(
                     413, f"the document has {len(body.value):,} bytes, and the limit is {self.most_bytes:,}"
                 )
-            digest = hash_of(body.value)
+            digest = hash_of(body.value, body.headers)
             shown = digest != NO_DOCUMENT and before.shows(digest, chosen.version, chosen.product.topic)
             published = shown and _acknowledged(store, before.mark)
             wait = None

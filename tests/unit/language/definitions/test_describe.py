@@ -163,7 +163,16 @@ def definitions(draw: st.DrawFn) -> Definitions:
         tree, root = Tree(draw, found), draw(st.sampled_from(sorted(found)))
         joins = tree.joins(root, 2, True)
         selection = tree.selection(root, joins)
-        products[name] = Product(name=name, topic=f"{name}.product", root=root, selection=selection, joins=joins)
+        own = [column for column, _ in tree.columns(root, joins) if not column.path]
+        headers = draw(st.dictionaries(names, st.sampled_from(own), max_size=2)) if own else {}
+        products[name] = Product(
+            name=name,
+            topic=f"{name}.product",
+            root=root,
+            selection=selection,
+            joins=joins,
+            headers=tuple(headers.items()),
+        )
     return Definitions(entities=found, products=products)
 
 
