@@ -142,7 +142,9 @@ def _repair(settings: Settings, plan: Plan, store: Store, differences: Iterable[
     from processor.engine.rounds.follow_up_stages import RootToRepair
     from processor.tools.operate.repair import Repair
 
-    roots = [RootToRepair((d.product, d.root), d.key) for d in differences if d.root is not None and d.stale]
+    roots = [
+        RootToRepair((d.product, d.root), d.key, d.partitions) for d in differences if d.root is not None and d.stale
+    ]
     if not roots:
         return 0
     with open_registry(settings) as registry:
@@ -173,6 +175,8 @@ def _json(verified: dict[str, VerificationResult], repaired: int, sql: bool) -> 
 
 def _difference(difference: Difference, sql: bool) -> dict[str, object]:
     found = {"key": difference.key, "published": _value(difference.published), "state": _value(difference.state)}
+    if difference.strays:
+        found["strays"] = list(difference.strays)
     if headers := _differing_headers(difference):
         found["headers"] = {name: {"published": one, "state": other} for name, one, other in headers}
     return found | ({"sql": _value(difference.sql)} if sql else {})
@@ -209,6 +213,8 @@ def difference_lines(differences: Iterable[Difference], sql: bool) -> Iterator[s
             yield f"  {visible_line(difference.key)}"
             for place in places[:SHOWN]:
                 yield from (f"    {line}" for line in _place_lines(difference, place, sql))
+            if difference.strays:
+                yield f"    an earlier document in partition {', '.join(map(str, difference.strays))}"
             for name, one, other in _differing_headers(difference)[:SHOWN]:
                 yield f"    header {visible_line(name)}"
                 yield f"      published {coloured(visible_line(shortened(one, LONGEST)), 'red')}"
@@ -225,6 +231,7 @@ def _group(difference: Difference, places: list[Place]) -> str:
     if difference.state is None and difference.published is not None:
         return "published, but the state has no document"
     fields = dict.fromkeys("".join(map(partial(_step, index=""), place)).lstrip(".") for place in places)
+    fields |= dict.fromkeys(["an earlier document in another partition"] if difference.strays else [])
     fields |= dict.fromkeys(f"header {name}" for name, _, _ in _differing_headers(difference))
     return f"differs in {', '.join(fields) or 'the whole document'}"
 

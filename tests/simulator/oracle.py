@@ -24,7 +24,7 @@ def documents(product: Product, definitions: Definitions, tables: Tables) -> dic
     renderer = Renderer(product=product, entities=definitions.entities, tally=Counter())
     root = root_entity(product, definitions.entities)
     found = {}
-    for row in _roots(root, tables, definitions):
+    for row in roots(root, tables, definitions):
         match = _match(row, product.joins, definitions, root, tables)
         document, text = renderer.document(match), renderer.text(match)
         if text is not GONE:
@@ -33,7 +33,7 @@ def documents(product: Product, definitions: Definitions, tables: Tables) -> dic
     return found
 
 
-def _roots(root: Entity, tables: Tables, definitions: Definitions) -> Iterable[Row]:
+def roots(root: Entity, tables: Tables, definitions: Definitions) -> Iterable[Row]:
     """The rows of the root entity; of groups, the value of each."""
     if not isinstance(root, GroupEntity):
         return tables[root.name].values()
@@ -44,9 +44,13 @@ def _roots(root: Entity, tables: Tables, definitions: Definitions) -> Iterable[R
     return {tuple(value.values()): value for value in values if None not in value.values()}.values()
 
 
+def canonical_row(row: Row, entity: Entity) -> Row:
+    """The columns of a row as the job stores them."""
+    return {c: _canonical(entity, c, row.get(c)) for c in entity.columns}
+
+
 def _match(row: Row, joins: Iterable[Join], definitions: Definitions, entity: Entity, tables: Tables) -> Match:
-    columns = {c: _canonical(entity, c, row.get(c)) for c in entity.columns}
-    match = Match(columns=columns, more={})
+    match = Match(columns=canonical_row(row, entity), more={})
     for join in joins:
         below = definitions.entities[join.entity]
         match.found[join.name] = [

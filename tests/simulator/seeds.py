@@ -15,6 +15,7 @@ from tests.simulator.chosen_moments import ChosenMoments, ChosenReplays
 from tests.simulator.mixed import OVERRIDES as MIXED
 from tests.simulator.mixed import MixedEditSimulation, MixedSimulation
 from tests.simulator.product_sets import ProductSetSimulation
+from tests.simulator.routed_messages import RoutedSimulation
 from tests.simulator.run import Simulation
 from tests.simulator.shared_topic import OVERRIDES as SHARED
 from tests.simulator.shared_topic import SharedSourceSimulation, SharedTopicSimulation
@@ -70,6 +71,7 @@ Kind = Literal[
     "topics",
     "shared topic",
     "shared topics",
+    "routed",
     "mixed",
     "mixed edits",
     "drawn edits",
@@ -80,13 +82,15 @@ Kind = Literal[
     "chosen replays",
 ]
 """Of random histories: over the products of a shape, over a random product of each seed, or with random sets of products that
-operators edit; small worlds, whose topics change; entities that share a topic, also one that changes; and small worlds
-with operators who erase and replay, or also edit; and the smallest worlds, whose turns choose their moments."""
+operators edit; small worlds, whose topics change; entities that share a topic, also one that changes; random products whose
+messages have headers and places of their own; and small worlds with operators who erase and replay, or also edit; and the
+smallest worlds, whose turns choose their moments."""
 CLASSES: Mapping[Kind, type[Simulation]] = {
     "sets": ProductSetSimulation,
     "topics": SourceSimulation,
     "shared topic": SharedTopicSimulation,
     "shared topics": SharedSourceSimulation,
+    "routed": RoutedSimulation,
     "mixed": MixedSimulation,
     "mixed edits": MixedEditSimulation,
     "drawn edits": MixedEditSimulation,
@@ -99,6 +103,8 @@ CLASSES: Mapping[Kind, type[Simulation]] = {
 
 def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
     """The overrides of a seed. Over the products of a shape some seeds empty tables."""
+    if kind == "routed":
+        return {"shape": f"{('any', 'grouped')[seed % 2]} {seed}"}
     if kind == "products":
         return {"shape": f"any {seed}"}
     if kind == "sets":

@@ -29,7 +29,7 @@ from processor.engine.plan.row_image import group_of_item, version_of
 from processor.engine.plan.step import Root, Step
 from processor.engine.protocol.decode import TopicEntities, decode
 from processor.engine.protocol.find_roots import find_roots, resume
-from processor.engine.protocol.ledger import Mark, group_key, read_entry
+from processor.engine.protocol.ledger import Mark, Placed, group_key, read_entry
 from processor.engine.protocol.open_changes import SettledSegment
 from processor.engine.protocol.pending import FanOut, FoundRoots
 from processor.engine.protocol.publish import invalidate
@@ -54,10 +54,12 @@ from statestore.store import Page
 
 
 class RootToRepair(NamedTuple):
-    """A root to publish again, and the key of its message."""
+    """A root to publish again, and the key of its message. `partitions`: those that show a document of it, where they are not the
+    one of its key alone."""
 
     root: Root
     message_key: str
+    partitions: tuple[int, ...] = ()
 
 
 def settle_stage(due: Iterable[DueSegment], round_: Round, runner: StepRunner) -> StageResult:
@@ -118,7 +120,13 @@ def repair_stage(roots: Iterable[RootToRepair], round_: Round, runner: StepRunne
     mark = Mark(round_.run.number, round_.number, 0, 0)
     earlier = round_.setup.earlier_sequences
     products = round_.plan.products
-    runner.run(invalidate(products[name].ledger, sk, key, mark, earlier.get(name, 0)) for (name, sk), key in roots)
+
+    def step(repair: RootToRepair) -> Step[None]:
+        name, sk = repair.root
+        shown = Placed(products[name].product.topic, repair.partitions) if repair.partitions else None
+        return invalidate(products[name].ledger, sk, repair.message_key, mark, earlier.get(name, 0), shown)
+
+    runner.run(map(step, roots))
     return StageResult(cleared=dict.fromkeys((repair.root for repair in roots), UNKNOWN))
 
 

@@ -40,7 +40,7 @@ from processor.engine.rounds.round_counts import UNKNOWN, RootTimes
 from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import TopicRefused
 from processor.language.product.avro import DocumentEncoder, Encode, EncodedDocument, framed_avro, json_of_avro
-from processor.language.product.document import Match, Renderer, SharedLevel, message_headers
+from processor.language.product.document import Match, Renderer, SharedLevel, message_parts
 from processor.language.product.product import Product
 from processor.values.entity import Entity
 from processor.values.record import MAX_MESSAGE_BYTES
@@ -170,10 +170,8 @@ def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter
         return EncodedDocument(key="", value=None)
     entities = plan.declared_entities
     renderer = Renderer(product=product.product, entities=entities, tally=tally)
-    headers = message_headers(product.product, entities)
-    return DocumentEncoder(renderer, headers=headers).encoded(
-        top, root_message_key(plan.root_entity(product), top.columns)
-    )
+    parts = message_parts(product.product, entities)
+    return DocumentEncoder(renderer, parts=parts).encoded(top, root_message_key(plan.root_entity(product), top.columns))
 
 
 def _trees_of(products: Mapping[str, ProductPlan], roots: Iterable[Root]) -> set[str]:
@@ -284,7 +282,7 @@ class _RootPublisher:
                 shared=self._shared if product.format == "json" else None,
             )
             encode = _encode(self._round, product, self._entities, self._runner)
-            self._encoders[name] = DocumentEncoder(renderer, encode, self._context(name).own_headers)
+            self._encoders[name] = DocumentEncoder(renderer, encode, self._context(name).parts)
         return self._encoders[name]
 
     def _partition(self, name: str) -> str:
@@ -310,6 +308,8 @@ class _RootPublisher:
                 dead_letter_topic=round_.rules.dead_letter_topic,
                 letter_bytes=round_.setup.letter_bytes,
                 refused_by=round_.refused_by,
-                own_headers=message_headers(product.product, self._entities),
+                parts=message_parts(product.product, self._entities),
+                partitions=round_.setup.partitions.get(name, 1),
+                routed=bool(product.product.partition_by),
             )
         return self._contexts[name]

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from processor.engine.plan.plan import Plan
 from processor.environment.settings.settings import Settings
+from processor.errors import KafkaError
 from processor.job.kafka.client import (
     TIMEOUT,
     check_access,
@@ -225,6 +226,21 @@ def message_limits(plan: Plan, configs: Mapping[str, Mapping[str, str]]) -> dict
     }
 
 
+def product_partitions(admin: Admin, plan: Plan) -> dict[str, int]:
+    """Product -> the partitions of its topic. Raises KafkaError where a product needs them, and the broker does not say them."""
+    topics = {name: product.product.topic for name, product in plan.products.items()}
+    needed = {topics[name] for name, product in plan.products.items() if product.product.partition_by}
+    for _ in range(DESCRIBE_TRIES):
+        found = admin.topics([*dict.fromkeys(topics.values())])
+        if needed <= found.keys():
+            return {name: found[topic].partitions for name, topic in topics.items() if topic in found}
+        sleep(0.5)  # the brokers tell each other of a new topic
+    raise KafkaError(
+        f"the broker does not describe topic {min(needed - found.keys())}, whose product has `partition_by`"
+    )
+
+
+DESCRIBE_TRIES: Final = 10
 PROBE_SECONDS: Final = 10.0
 
 

@@ -44,6 +44,7 @@ from processor.engine.protocol.ledger import (
     RUNS,
     LedgerEntry,
     Mark,
+    Placed,
     ShownMessage,
     group_key,
     group_partition,
@@ -113,34 +114,40 @@ def _delete(store: Store, pk: str) -> None:
 
 
 class ShownRoot(NamedTuple):
-    """A root whose document a topic shows: its encoded key, and the key and the sequence of the message."""
+    """A root whose document a topic shows: its encoded key, and the key and the highest sequence of its messages. `partitions`:
+    those that show one."""
 
     root: str
     key: str
     sequence: int
+    partitions: tuple[int, ...]
 
 
 def _invalid(product: ProductPlan, shown: ShownRoot, items: Mapping[Key, Item]) -> Write:
     """An invalid entry for the document, in the ledger item that other products may have made already."""
     at = group_key(product.ledger, shown.root)
     entry = LedgerEntry(shown.sequence, INVALIDATED, NOBODY)
-    return reserve(at, items.get(at), {product.number: entry}, shown.key)
+    placed = {product.number: Placed(product.product.topic, shown.partitions)} if product.product.partition_by else {}
+    return reserve(at, items.get(at), {product.number: entry}, shown.key, placed)
 
 
 def _shown_roots(plan: Plan, product: ProductPlan, messages: Iterable[Message | Record]) -> Iterator[ShownRoot]:
     """The roots whose documents the messages show."""
-    shown: dict[str, int] = {}
+    shown: dict[str, dict[int, int]] = {}
     for message in messages:
         if (sequence := sequence_of(dict(message.headers))) is None:
             continue
         key = (message.key or b"").decode(errors="replace")
-        shown.pop(key, None)
+        places = shown.pop(key, {})
+        places.pop(message.partition, None)
         if message.value is not None:
-            shown[key] = sequence
-    for key, number in shown.items():
+            places[message.partition] = sequence
+        if places:
+            shown[key] = places
+    for key, places in shown.items():
         root = root_of(plan.root_entity(product), key)
         if root is not None:
-            yield ShownRoot(root, key, number)
+            yield ShownRoot(root, key, max(places.values()), tuple(places))
 
 
 def find_lost_writes(settings: Settings, plan: Plan, registry: Registry, store: Store, report: Report) -> str:

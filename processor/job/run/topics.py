@@ -329,7 +329,7 @@ class ProductTopics:
             now = PublishedTopic(product.product.topic, found.id, found.partitions, product.version)
             if before is None or is_new(before, now):
                 self.store.write(write_published_topic(name, now))
-            elif text := describe_change(name, before, now):
+            elif text := describe_change(name, before, now, routed=bool(product.product.partition_by)):
                 yield text
 
 
@@ -349,12 +349,13 @@ def _policies(plan: Plan, configs: Mapping[str, Mapping[str, str]]) -> Iterator[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishPreparation:
-    """The preparation of a run. `configs`: asks for the configurations of a plan's topics. `letter_bytes`: the largest dead
-    letter, None for any."""
+    """The preparation of a run. `configs`: asks for the configurations of a plan's topics; `partitions`: for their partitions, by
+    product. `letter_bytes`: the largest dead letter, None for any."""
 
     settings: Settings
     store: Store
     configs: Callable[[Plan], Mapping[str, Mapping[str, str]]]
+    partitions: Callable[[Plan], Mapping[str, int]]
     registration: SchemaRegistration
     letter_bytes: int | None
     report: Report = no_report
@@ -368,6 +369,7 @@ class PublishPreparation:
             letter_bytes=self.letter_bytes,
             earlier_sequences=sequences,
             message_limits=limits,
+            partitions=self.partitions(plan),
             schema_ids=registered.ids,
             unready=registered.refused,
         )

@@ -84,6 +84,8 @@ def describe_product(product: Product) -> dict[str, Any]:
         heading["format"] = product.format
     if product.headers:
         heading["headers"] = {name: write_expression(of) for name, of in product.headers}
+    if product.partition_by:
+        heading["partition_by"] = [name for name, _ in product.partition_by]
     if product.gated:
         heading["publish"] = describe_gate(product.gate)
     if product.compare:

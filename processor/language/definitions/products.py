@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final, get_args
 
 from processor.language.definitions.entities import read_column, read_compare, with_computed
-from processor.language.definitions.expressions import read_row_expression
+from processor.language.definitions.expressions import computed_node, read_row_expression
 from processor.language.definitions.joins import read_joins
 from processor.language.definitions.names import NameScope, parse_path
 from processor.language.definitions.problems import Problems, suggest
@@ -33,7 +33,7 @@ from processor.language.definitions.shape import (
     read_duration,
     write_duration,
 )
-from processor.language.definitions.yaml import Map, Scalar, YamlNode
+from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
 from processor.language.product.expressions.expression import (
     Column,
     Expression,
@@ -111,6 +111,7 @@ def read_product(
     where = read_where(body.get("where"), scope, problems)
     check_members(body, selection, joins, scope, problems)
     headers = tuple(_read_headers(body, scope, problems))
+    partition_by = tuple(_read_partition_by(body, scope, problems))
     document_format = _read_format(body, problems)
     gate = read_gate(body.get("publish"), problems)
     if heading is None or len(problems) > before:
@@ -127,6 +128,7 @@ def read_product(
         gate=gate,
         by=by,
         headers=headers,
+        partition_by=partition_by,
     )
     product = replace(product, compare=_compares(product, entities), computed=_computed(reads, entities))
     if gate.whole:
@@ -273,6 +275,26 @@ def _read_headers(body: Map, scope: NameScope, problems: Problems) -> Iterator[t
         if read.valid and (what := _beyond_the_root(node_of(read.expression))):
             problems.add(node, f"the header `{name}` {what}", "show the value in `fields`")
         yield name, read.expression
+
+
+def _read_partition_by(body: Map, scope: NameScope, problems: Problems) -> Iterator[tuple[str, Expression]]:
+    """The columns of the root that choose the partition of its messages."""
+    node, cure = body.get("partition_by"), "write `partition_by: [tenant_id]`, columns of the root"
+    columns = as_texts(node, "`partition_by`", cure, problems) if node is not None else []
+    if node is not None and isinstance(node, Sequence) and not node.items:
+        problems.add(body.key_node("partition_by"), "`partition_by` is empty", cure)
+    for item, name in columns:
+        type_ = scope.type_of(name)
+        if scope.columns is not None and name not in scope.names:
+            problems.add(item, f"`{scope.entity}` has no column `{name}`", suggest(name, scope.names))
+            continue
+        if [name for _, name in columns].count(name) > 1:
+            problems.add(item, f"`partition_by` names `{name}` twice", "name each column once")
+        elif type_ and (type_.array or type_.name in ("json", "float")):
+            what = f"`{name}` is {type_}, whose equal values may look different"
+            problems.add(item, what, "partition by another column, or by a computed one")
+        column = Column(name=name)
+        yield name, computed_node(column, scope) or column
 
 
 def _beyond_the_root(node: ExpressionNode) -> str:

@@ -267,6 +267,10 @@ PRODUCT: Final[Members] = {
         "Kafka headers of the messages, `name: column or expression` of the root. Default: those of statestore alone.",
         _map_of(EXPRESSION),
     ),
+    "partition_by": Word(
+        "Columns of the root that choose the partition of its messages. Default: the key of the message.",
+        {**_COLUMNS, "minItems": 1, "uniqueItems": True},
+    ),
     "compare": Word(
         "How columns compare in this product, `{entity: {column: ci}}`, whatever entities.yaml says. Default: as it says.",
         _map_of(_map_of(_COMPARE), 0),

@@ -24,7 +24,7 @@ from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
 from typing import Any, Final, NamedTuple
 
-from processor.language.product.document import GONE, Headers, Match, MessageHeaders, Renderer
+from processor.language.product.document import GONE, Headers, Match, MessageParts, Renderer
 from processor.language.product.document_type import (
     DocumentType,
     ListType,
@@ -343,27 +343,30 @@ Encode = Callable[[Value], bytes]
 
 class EncodedDocument(NamedTuple):
     """A document as it goes out: the message's key and value; value None where there is no document. `misfit`: why Avro does not
-    hold the document, without values of rows; then the value is JSON, and does not go out. `headers`: those of the product."""
+    hold the document, without values of rows; then the value is JSON, and does not go out. `headers`: those of the product;
+    `partition_key`: chooses the partition, empty where the key does."""
 
     key: str
     value: bytes | None
     misfit: str = ""
     headers: Headers = ()
+    partition_key: bytes = b""
 
 
 class DocumentEncoder(NamedTuple):
-    """Makes the documents of a product, and encodes them. `encode`: None for JSON; `headers`: None for none."""
+    """Makes the documents of a product, and encodes them. `encode`: None for JSON; `parts`: None without any."""
 
     renderer: Renderer
     encode: Encode | None = None
-    headers: MessageHeaders | None = None
+    parts: MessageParts | None = None
 
     def encoded(self, top: Match, key: str) -> EncodedDocument:
         """The document of a root row. `key`: of its message."""
         made = self._body(top, key)
-        if self.headers is None or made.value is None:
+        if self.parts is None or made.value is None:
             return made
-        return made._replace(headers=self.headers.of(top.columns))
+        parts, columns = self.parts, top.columns
+        return made._replace(headers=parts.headers(columns), partition_key=parts.partition_key(columns))
 
     def _body(self, top: Match, key: str) -> EncodedDocument:
         if self.encode is None:

@@ -344,38 +344,46 @@ Headers = tuple[tuple[str, bytes], ...]
 """The headers of a message, by name."""
 
 
-class MessageHeaders:
-    """Makes the headers that a product gives its messages, from the columns of the root. A header without a value is left out. A
-    tombstone has those that need only the key of the root: nobody knows the other columns of a row that is gone."""
+class MessageParts:
+    """Makes what a product gives its messages next to key and value, from the columns of the root: headers, and what chooses the
+    partition. A header without a value is left out. A tombstone has those that need only the key of the root: nobody knows the
+    other columns of a row that is gone."""
 
-    __slots__ = ("_made", "_root")
+    __slots__ = ("_headers", "_partition", "_root")
 
     def __init__(self, product: Product, entities: Entities) -> None:
         self._root = root_entity(product, entities)
         level, key = CompiledLevel(self._root, WholeRow(), (), {}), {*self._root.key}
-        self._made = [(name, compile_expression(of, level), names_only(of, key)) for name, of in product.headers]
+        self._headers = [(name, compile_expression(of, level), _names_only(of, key)) for name, of in product.headers]
+        self._partition = {name: compile_expression(of, level) for name, of in product.partition_by}
 
-    def of(self, columns: Mapping[str, Value]) -> Headers:
+    def headers(self, columns: Mapping[str, Value]) -> Headers:
         """The headers of the document of a root with these columns."""
-        return self._headers(columns, every=True)
+        return self._made(columns, every=True)
 
-    def of_key(self, key: str) -> Headers:
+    def headers_of_key(self, key: str) -> Headers:
         """The headers of a tombstone. `key`: of the root, as JSON."""
         columns = dict(zip(self._root.key, read_root_key(self._root, key), strict=True))
-        return self._headers(columns, every=False)
+        return self._made(columns, every=False)
 
-    def _headers(self, columns: Mapping[str, Value], *, every: bool) -> Headers:
+    def partition_key(self, columns: Mapping[str, Value]) -> bytes:
+        """The key by which the partition of a document is chosen; empty where it is the key of the message."""
         scope: Scope = (Match(columns, {}), None)
-        values = [(name, make(scope)) for name, make, of_key in self._made if of_key or every]
+        values = {name: make(scope) for name, make in self._partition.items()}
+        return canonical_json.encode(values) if values else b""
+
+    def _made(self, columns: Mapping[str, Value], *, every: bool) -> Headers:
+        scope: Scope = (Match(columns, {}), None)
+        values = [(name, make(scope)) for name, make, of_key in self._headers if of_key or every]
         return tuple([(name, _header_text(value)) for name, value in values if value is not None])
 
 
-def message_headers(product: Product, entities: Entities) -> MessageHeaders | None:
-    """What makes the headers of the product; None where it has none."""
-    return MessageHeaders(product, entities) if product.headers else None
+def message_parts(product: Product, entities: Entities) -> MessageParts | None:
+    """What makes the product's parts of its messages; None where it has none."""
+    return MessageParts(product, entities) if product.headers or product.partition_by else None
 
 
-def names_only(expression: Expression, columns: Collection[str]) -> bool:
+def _names_only(expression: Expression, columns: Collection[str]) -> bool:
     """Whether an expression reads no other columns of the row than these."""
     return all(isinstance(one, Column) and one.name in columns for one in references(node_of(expression)))
 

@@ -263,7 +263,8 @@ class Product:
     topic. `gate`: when they go out. `compare`: how the columns that it reads compare; `computed`: the computed columns that it
     names, by entity. Joins and expressions have both already, and do not ask the entities. `by`: the columns of the groups whose
     documents they are, instead of single rows of the root entity; the first join then finds the rows of a group. `headers`: those
-    that the product gives its messages, from columns of the root."""
+    that the product gives its messages, from columns of the root; `partition_by`: the columns of the root that choose the
+    partition in place of the key."""
 
     name: str
     topic: str
@@ -277,6 +278,7 @@ class Product:
     computed: Mapping[str, Mapping[str, ComputedColumn]] = field(default_factory=dict)
     by: tuple[GroupColumn, ...] = ()
     headers: tuple[tuple[str, Expression], ...] = ()
+    partition_by: tuple[tuple[str, Expression], ...] = ()
 
     @property
     def roots(self) -> str:
@@ -408,7 +410,7 @@ def _read_columns(product: Product, *, compared: bool = False) -> tuple[Mapping[
                 shown.append(at + item.path)
 
     read((), () if product.where is None else (product.where,))
-    read((), (one for _, one in product.headers if not compared or isinstance(one, Computed)))
+    read((), (one for _, one in (*product.headers, *product.partition_by) if not compared or isinstance(one, Computed)))
     for at, join in joins.items():
         found[at].update(chain.from_iterable(map(columns_of, join.child_columns)))
         found[at[:-1]].update(chain.from_iterable(map(columns_of, join.parent_columns)))

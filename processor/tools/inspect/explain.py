@@ -81,7 +81,8 @@ class ExplainedJoin:
 class ExplainedProduct:
     """A product. `group`: what makes the groups whose documents they are, empty for those of rows; `used`: the root's columns
     whose change rebuilds the document, None for all of them; `publish`: the gate of its documents, None without one; `headers`:
-    those that the product gives its messages; `requests`: the number of requests for one document if every join finds one row."""
+    those that the product gives its messages; `partition_by`: the columns that choose the partition; `requests`: the number of
+    requests for one document if every join finds one row."""
 
     product: str
     version: int
@@ -93,6 +94,7 @@ class ExplainedProduct:
     used: tuple[str, ...] | None
     publish: dict[str, str] | None
     headers: dict[str, str]
+    partition_by: tuple[str, ...]
     requests: dict[str, int]
     joins: tuple[ExplainedJoin, ...]
 
@@ -113,6 +115,7 @@ def explain(plan: Plan, product: ProductPlan) -> ExplainedProduct:
         else tuple(sorted(product.used if product.group else {*product.used, *root.key})),
         publish=None if product.gate == OPEN else describe_gate(product.gate),
         headers={name: write_expression(of) for name, of in product.product.headers},
+        partition_by=tuple(name for name, _ in product.product.partition_by),
         requests=dict(_requests(product)),
         joins=_joins(plan, product, product.top),
     )
@@ -125,6 +128,8 @@ def explanation_lines(explained: ExplainedProduct) -> Iterator[str]:
     yield f"  topic {explained.topic}; rebuilt when {used} of {explained.root} changes"
     if explained.headers:
         yield f"  headers {', '.join(f'{name} = {of}' for name, of in explained.headers.items())}"
+    if explained.partition_by:
+        yield f"  the partition by {', '.join(explained.partition_by)}, in place of the key"
     if explained.publish:
         yield f"  a document waits at its gate: {', '.join(f'{word} {value}' for word, value in explained.publish.items())}"
     for join in explained.joins:

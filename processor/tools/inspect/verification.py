@@ -50,7 +50,7 @@ from processor.language.product.product import Product
 from processor.tools.inspect.rows import roots_in
 from processor.values import canonical_json
 from processor.values.entity import ColumnType, Entity
-from processor.values.record import Record, Value
+from processor.values.record import Record, Value, sequence_of
 from processor.values.values import round_to_microseconds, to_microseconds, to_timestamp
 from statestore.items import Row
 from statestore.keys import partitions
@@ -212,7 +212,8 @@ class Difference:
     """A document that differs. `key`: of the message; `root`: the key as the table encodes it, None if it is not a key of the
     root; values None: no document. `stale`: published and state differ, so publishing again helps; `refuted`: state and SQL
     differ, so publishing again does not help; `waits`: the document is only waiting at its gate. `published_headers`,
-    `state_headers`: those of the product."""
+    `state_headers`: those of the product. `partitions`: those that show a document of the key, where another one than that of the
+    key may do so; `strays`: those of them without the last message."""
 
     product: str
     key: str
@@ -225,6 +226,8 @@ class Difference:
     waits: bool = False
     published_headers: Headers = ()
     state_headers: Headers = ()
+    partitions: tuple[int, ...] = ()
+    strays: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,11 +279,13 @@ class Verifier:
         """Compares all documents of a product, or a sample of `sample` documents."""
         schema = self._schema(product)
         answers = {key: hash_of(_comparable(text, schema)) for key, text in self._sql_documents(product)}
-        published, outdated = dict[str, str](), set[str]()
+        last, outdated = dict[tuple[str, int], _Last](), set[str]()
         for record in topic():
             key = _key_text(record)
-            published[key] = hash_of(record.value, _own_headers(record, product))
+            last[key, record.partition] = _Last.of(record, product)
             (outdated.add if _is_outdated(record, product) else outdated.discard)(key)
+        messages = _by_key(last)
+        published = {key: shown[0].hash for key, shown in messages.items()}
         beyond_sql = self._beyond_sql(product)
         known = sorted(published.keys() | answers.keys() | beyond_sql.keys())
         roots = [_Unpublished(root) for root in self._roots_without(product, known)]
@@ -289,6 +294,7 @@ class Verifier:
         chosen = [one for one in drawn if not isinstance(one, _Unpublished)]
         chosen += self._message_keys(product, [one.root for one in drawn if isinstance(one, _Unpublished)])
         suspects = {key for key in chosen if self._root(product, key) is None}
+        suspects |= {key for key in chosen if _places(messages.get(key, [])[1:])}
         for key, state in self._state_documents(product, chosen):
             if published.get(key, NO_DOCUMENT) != hash_of(state.value, state.headers) or (
                 self.mirror
@@ -351,14 +357,17 @@ class Verifier:
         answers = {key: text for key, text in self._sql_documents(product) if key in suspects}
         beyond_sql = self._beyond_sql(product)
         second, waiting = replace(self, runner=with_open_changes(self.runner)), self._waiting()
-        shown = {key: record for record in topic() if (key := _key_text(record)) in suspects}
+        records = {(key, one.partition): one for one in topic() if (key := _key_text(one)) in suspects}
+        messages = _by_key({at: _Last.of(one, product) for at, one in records.items()})
         states = dict(second._state_documents(product, sorted(suspects)))
         waiting |= self._waiting()  # some began to wait meanwhile
         for key in sorted(suspects):
-            body, answer, record = states.get(key, NOTHING), answers.get(key), shown.get(key)
+            body, answer, shown = states.get(key, NOTHING), answers.get(key), messages.get(key, [])
+            record, strays = records[key, shown[0].partition] if shown else None, _places(shown[1:])
             published, state = None if record is None else record.value, body.value
             headers = _own_headers(record, product) if record and published is not None else ()
             stale = key not in states or not _equal(published, state) or headers != body.headers
+            stale = stale or bool(strays)
             asked = self.mirror is not None and key not in beyond_sql
             refuted = asked and not _equal(*(_comparable(v, schema) for v in (state, answer)))
             root = self._root(product, key)
@@ -372,6 +381,8 @@ class Verifier:
                     state=state,
                     published_headers=headers,
                     state_headers=body.headers,
+                    partitions=_places(shown) if product.product.partition_by or strays else (),
+                    strays=strays,
                     sql=answer,
                     stale=stale and not waits,
                     refuted=refuted,
@@ -406,6 +417,34 @@ class Verifier:
 
     def _root(self, product: ProductPlan, key: str) -> str | None:
         return root_of(self.plan.root_entity(product), key)
+
+
+class _Last(NamedTuple):
+    """The last message of a key in a partition. `sequence`: 0 for a message that no job wrote."""
+
+    sequence: int
+    partition: int
+    hash: str
+
+    @classmethod
+    def of(cls, record: Record, product: ProductPlan) -> "_Last":
+        """What counts of a record."""
+        sequence = sequence_of(dict(record.headers)) or 0
+        return cls(sequence, record.partition, hash_of(record.value, _own_headers(record, product)))
+
+
+def _by_key(last: Mapping[tuple[str, int], _Last]) -> dict[str, list[_Last]]:
+    """The last messages of each key, one for each partition that has any: that with the highest sequence first, which is the
+    document."""
+    found: dict[str, list[_Last]] = {}
+    for (key, _), one in last.items():
+        found.setdefault(key, []).append(one)
+    return {key: sorted(some, reverse=True) for key, some in found.items()}
+
+
+def _places(messages: Iterable[_Last]) -> tuple[int, ...]:
+    """The partitions that show a document."""
+    return tuple([one.partition for one in messages if one.hash != NO_DOCUMENT])
 
 
 def with_open_changes(runner: StepRunner) -> StepRunner:

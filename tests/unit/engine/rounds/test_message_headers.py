@@ -22,7 +22,8 @@ PRODUCT = """
 product: users
 root: user
 where: name <> 'nobody'
-headers: {tenant: tenant_id, city: city, born: born, at: at, paid: paid, ok: ok, kind: "'user'", id: id, both: "id || '/' || name"}
+headers:
+  {tenant: tenant_id, city: city, born: born, at: at, paid: paid, ok: ok, kind: "'user'", id: id, both: "id || '/' || name"}
 fields: [id, name]
 """
 GROUPS = """

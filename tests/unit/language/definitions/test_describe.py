@@ -165,6 +165,8 @@ def definitions(draw: st.DrawFn) -> Definitions:
         selection = tree.selection(root, joins)
         own = [column for column, _ in tree.columns(root, joins) if not column.path]
         headers = draw(st.dictionaries(names, st.sampled_from(own), max_size=2)) if own else {}
+        plain_types = [c for c in own if found[root].columns[c.name].name in ("int", "string", "date")]
+        chosen = draw(st.lists(st.sampled_from(plain_types), max_size=2, unique=True)) if plain_types else []
         products[name] = Product(
             name=name,
             topic=f"{name}.product",
@@ -172,6 +174,7 @@ def definitions(draw: st.DrawFn) -> Definitions:
             selection=selection,
             joins=joins,
             headers=tuple(headers.items()),
+            partition_by=tuple((column.name, column) for column in chosen),
         )
     return Definitions(entities=found, products=products)
 
