@@ -87,7 +87,8 @@ def _run_documents(options: argparse.Namespace) -> int:
             missing = f", {result.unpublished} of them were never published" if result.unpublished else ""
             missing += f"; {result.waiting} wait at the gate of the product" if result.waiting else ""
             older = f"; {result.outdated} are of an older version of the product" if result.outdated else ""
-            warn(f"{name}: {counts}{missing}{older}")
+            others = "".join(f"; passed over {n:,} messages of {other}" for other, n in result.passed.items())
+            warn(f"{name}: {counts}{missing}{older}{others}")
         if options.sample:
             warn(f"this was a sample: --seed {seed} takes the same one")
         if options.repair:
@@ -160,6 +161,7 @@ def _json(verified: dict[str, VerificationResult], repaired: int, sql: bool) -> 
                 "unpublished": result.unpublished,
                 "older_version": result.outdated,
                 "waiting": result.waiting,
+                **({"passed_over": dict(result.passed)} if result.passed else {}),
                 "differences": [_difference(d, sql) for d in result.differences],
             }
             | (

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from processor.language.product.document import GONE, Match, Renderer
+from processor.language.product.document import GONE, Match, Renderer, message_key
 from processor.language.product.join_fields import convert
 from processor.language.product.product import Definitions, GroupEntity, Join, Product, root_entity
 from processor.values import canonical_json
@@ -29,7 +29,8 @@ def documents(product: Product, definitions: Definitions, tables: Tables) -> dic
         document, text = renderer.document(match), renderer.text(match)
         if text is not GONE:
             assert text == canonical_json.dumps(document)
-            found[canonical_json.dumps({c: row[c] for c in root.key})] = canonical_json.loads(text)
+            key = message_key(product, canonical_json.dumps({c: row[c] for c in root.key}))
+            found[key] = canonical_json.loads(text)
     return found
 
 

@@ -212,10 +212,11 @@ def publish(
             group.outcomes[context.product] = "unchanged"
             continue
         entry, item = ledger.entry(context), ledger.items[context.partition]
+        own_key = context.parts.key(key).encode() if context.parts else encoded_key
         routed = context.routed or (item is not None and PLACES in item)
-        route = (yield from _route(task, context, item, entry, document, encoded_key)) if routed else BY_KEY
+        route = (yield from _route(task, context, item, entry, document, own_key)) if routed else BY_KEY
         seq = entry.seq + 1 + len(route.others)
-        unfit = _unfit(context, document, encoded_key, seq)
+        unfit = _unfit(context, document, own_key, seq)
         digest = (UNFIT if unfit else "") + hash_of(document.value, document.headers)
         there = digest == NO_DOCUMENT or unfit is not None or route.there
         if there and entry.shows(digest, context.version, context.topic) and (yield from _acknowledged(task, entry)):
@@ -228,7 +229,7 @@ def publish(
             former = route.shown if unfit else (route.place, *(one for one in route.shown if one != route.place))
             group.placed[context.number] = Placed(context.topic, former)
         if unfit:
-            letter = _letter(task, context, root, encoded_key, reserved, unfit)
+            letter = _letter(task, context, root, own_key, reserved, unfit)
             limits = context.dead_letter_topic, context.letter_bytes, context.refused_by
             group.sends.append((context.product, Send(reject_message(letter, *limits))))
             group.outcomes[context.product] = UnfitDocument(unfit.reason, letter)
@@ -284,7 +285,7 @@ def _messages(
     context: PublishContext, route: _Route, key: str, document: EncodedDocument, before: int
 ) -> Iterator[Message]:
     """The message of a root, behind its tombstones in other partitions. `before`: the last sequence."""
-    encoded, gone = key.encode(), document._replace(value=None)
+    encoded, gone = (context.parts.key(key) if context.parts else key).encode(), document._replace(value=None)
     for number, other in enumerate(route.others, before + 1):
         yield context.message(encoded, None, number, context.headers_of(gone, key), other)
     own = context.headers_of(document, key)

@@ -40,7 +40,7 @@ from processor.engine.rounds.round_counts import UNKNOWN, RootTimes
 from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import TopicRefused
 from processor.language.product.avro import DocumentEncoder, Encode, EncodedDocument, framed_avro, json_of_avro
-from processor.language.product.document import Match, Renderer, SharedLevel, message_parts
+from processor.language.product.document import Match, Renderer, SharedLevel, message_key, message_parts
 from processor.language.product.product import Product
 from processor.values.entity import Entity
 from processor.values.record import MAX_MESSAGE_BYTES
@@ -171,7 +171,8 @@ def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter
     entities = plan.declared_entities
     renderer = Renderer(product=product.product, entities=entities, tally=tally)
     parts = message_parts(product.product, entities)
-    return DocumentEncoder(renderer, parts=parts).encoded(top, root_message_key(plan.root_entity(product), top.columns))
+    key = message_key(product.product, root_message_key(plan.root_entity(product), top.columns))
+    return DocumentEncoder(renderer, parts=parts).encoded(top, key)
 
 
 def _trees_of(products: Mapping[str, ProductPlan], roots: Iterable[Root]) -> set[str]:

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from processor.engine.plan.plan import Plan
+from processor.engine.plan.plan import Plan, ProductPlan
 from processor.engine.protocol.epochs import (
     Epochs,
     Partition,
@@ -389,13 +389,13 @@ def earlier_sequences(settings: Settings, plan: Plan, store: Store, report: Repo
                 "stop every job and make a new registry for the table: `statestore rebuild-registry --registry-is-lost` with "
                 "another --registry-schema"
             )
-        topic = product.product.topic
+        topic, sharing = product.product.topic, {one.product.name for one in plan.sharing(product)}
         if (name, ledger, topic) not in known:
-            above = _highest_sequence(settings, topic, report)
+            above = _highest_sequence(settings, plan, product, report)
             former = ledgers_in([items[name]] if name in items else [])
             store.write(write_sequence(name, above, topic, ledger, product.number, former))
             for other, item in items.items():  # a product that comes back to this topic has to read it again
-                if other != name and item.get("topic") == topic:
+                if other != name and item.get("topic") == topic and other not in sharing:
                     place = (item["ledger"], item["number"], item["former"])
                     store.write(write_sequence(other, item["above"], "", *place))
             known[name, ledger, topic] = above
@@ -403,11 +403,18 @@ def earlier_sequences(settings: Settings, plan: Plan, store: Store, report: Repo
     return found
 
 
-def _highest_sequence(settings: Settings, topic: str, report: Report) -> int:
-    """The highest sequence of a topic's messages; 0 without one. Passes over messages that no job wrote, and reports them."""
-    highest, foreign, first = 0, 0, ""
+def _highest_sequence(settings: Settings, plan: Plan, product: ProductPlan, report: Report) -> int:
+    """The highest sequence of the messages of a product's topic; 0 without one. Passes over messages that no job wrote, and
+    reports them. Those of products that share the topic, by other keys, do not count."""
+    highest, foreign, first, topic = 0, 0, "", product.product.topic
     for message in read_topic(settings.bootstrap_servers, dict(settings.kafka), topic):
         sequence = sequence_of(dict(message.headers))
+        if (
+            sequence
+            and product.product.key
+            and not plan.root_of(product, (message.key or b"").decode(errors="replace"))
+        ):
+            continue
         if sequence is None:
             foreign, first = foreign + 1, first or f"partition {message.partition}, offset {message.offset}"
         highest = max(highest, sequence or 0)

@@ -15,6 +15,7 @@ from processor.language.product.product import (
     Fields,
     Gate,
     Join,
+    KeyPart,
     OrderTerm,
     Product,
     Selection,
@@ -82,6 +83,8 @@ def describe_product(product: Product) -> dict[str, Any]:
     heading: dict[str, Any] = {"product": product.name, "root": _root(product), "topic": product.topic}
     if product.format != "json":
         heading["format"] = product.format
+    if product.key:
+        heading["key"] = describe_key(product)
     if product.headers:
         heading["headers"] = {name: write_expression(of) for name, of in product.headers}
     if product.partition_by:
@@ -102,6 +105,20 @@ def describe_product(product: Product) -> dict[str, Any]:
         described["join"] = {name: join for name, join in described["join"].items() if name != product.root}
         described = {word: value for word, value in described.items() if word != "join" or value}
     return described
+
+
+def describe_key(product: Product) -> dict[str, str]:
+    """The value of `key` of a product; empty where its messages have the key of the root."""
+    return {part.name: _key_part(part) for part in product.key}
+
+
+def _key_part(part: KeyPart) -> str:
+    """A column, or a constant as SQL writes it."""
+    if part.column:
+        return write_path(Column(name=part.column))
+    if isinstance(part.constant, str):
+        return "'" + part.constant.replace("'", "''") + "'"
+    return canonical_json.dumps(part.constant)
 
 
 def _root(product: Product) -> Any:

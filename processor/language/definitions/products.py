@@ -36,8 +36,10 @@ from processor.language.definitions.shape import (
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
 from processor.language.product.expressions.expression import (
     Column,
+    Computed,
     Expression,
     ExpressionNode,
+    Literal,
     aggregates,
     is_built,
     node_of,
@@ -52,6 +54,7 @@ from processor.language.product.product import (
     Gate,
     GroupColumn,
     GroupEntity,
+    KeyPart,
     Product,
     compared_by_entity,
     group_entity,
@@ -110,6 +113,7 @@ def read_product(
     selection = read_selection(body, scope, problems)
     where = read_where(body.get("where"), scope, problems)
     check_members(body, selection, joins, scope, problems)
+    message_key = tuple(_read_key(body, scope, problems))
     headers = tuple(_read_headers(body, scope, problems))
     partition_by = tuple(_read_partition_by(body, scope, problems))
     document_format = _read_format(body, problems)
@@ -127,6 +131,7 @@ def read_product(
         format=document_format,
         gate=gate,
         by=by,
+        key=message_key,
         headers=headers,
         partition_by=partition_by,
     )
@@ -262,6 +267,35 @@ def _read_format(body: Map, problems: Problems) -> DocumentFormat:
 
 RESERVED: Final = "statestore."
 _HEADERS: Final = "write `headers: {tenant: tenant_id}`, a name and a column or an expression of the root"
+
+
+CONSTANTS: Final = ("string", "int", "bool")
+"""The types of constants in a key."""
+
+
+def _read_key(body: Map, scope: NameScope, problems: Problems) -> Iterator[KeyPart]:
+    """The members of `key`: each column of the root's key once, and constants."""
+    cure = "write `key: {kind: \"'user'\", id: id}`, constants and the columns of the root's key"
+    said, entity = as_map(body.get("key"), "`key`", cure, problems), scope.entities.get(scope.entity)
+    named: list[str] = []
+    for name, (_, node) in said.entries.items() if said and entity else ():
+        before = len(problems)
+        read = read_value(node, f"`{name}` of `key`", NameScope(entities=scope.entities, entity=scope.entity), problems)
+        match read.expression:
+            case Column(name=column) if read.valid and entity and column in entity.key and column not in named:
+                named.append(column)
+                yield KeyPart(name, column=column)
+                continue
+            case Computed(node=Literal(value=str() | int() as constant)) if read.valid and read.type in CONSTANTS:
+                yield KeyPart(name, constant=constant)
+                continue
+        if len(problems) == before:
+            what = f"`{name}` of `key` is neither a constant nor a column of the root's key that is not there yet"
+            problems.add(node, what, cure)
+    lacking = [column for column in entity.key if column not in named] if said and entity else []
+    if lacking and said:
+        what = f"`key` lacks `{lacking[0]}` of the key of `{scope.entity}`, so two roots could have one key"
+        problems.add(body.key_node("key"), what, f"add `{lacking[0]}: {lacking[0]}`")
 
 
 def _read_headers(body: Map, scope: NameScope, problems: Problems) -> Iterator[tuple[str, Expression]]:

@@ -263,6 +263,11 @@ PRODUCT: Final[Members] = {
         "When a document goes out, once its root has changed. Default: with the batch of the change.",
         {**mapping(PUBLISH), "minProperties": 1},
     ),
+    "key": Word(
+        "The key of the messages, `name: column` of the root's key, or `name: \"'constant'\"`. Products may then share a topic. "
+        "Default: the key of the root.",
+        _map_of(EXPRESSION),
+    ),
     "headers": Word(
         "Kafka headers of the messages, `name: column or expression` of the root. Default: those of statestore alone.",
         _map_of(EXPRESSION),

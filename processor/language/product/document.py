@@ -345,17 +345,21 @@ Headers = tuple[tuple[str, bytes], ...]
 
 
 class MessageParts:
-    """Makes what a product gives its messages next to key and value, from the columns of the root: headers, and what chooses the
-    partition. A header without a value is left out. A tombstone has those that need only the key of the root: nobody knows the
-    other columns of a row that is gone."""
+    """Makes what a product gives its messages next to key and value, from the columns of the root: headers, what chooses the
+    partition, and another key than the root's. A header without a value is left out. A tombstone has those that need only the
+    key of the root: nobody knows the other columns of a row that is gone."""
 
-    __slots__ = ("_headers", "_partition", "_root")
+    __slots__ = ("_headers", "_partition", "_product", "_root")
 
     def __init__(self, product: Product, entities: Entities) -> None:
-        self._root = root_entity(product, entities)
+        self._product, self._root = product, root_entity(product, entities)
         level, key = CompiledLevel(self._root, WholeRow(), (), {}), {*self._root.key}
         self._headers = [(name, compile_expression(of, level), _names_only(of, key)) for name, of in product.headers]
         self._partition = {name: compile_expression(of, level) for name, of in product.partition_by}
+
+    def key(self, key: str) -> str:
+        """The key of a message. `key`: of the root, as JSON."""
+        return message_key(self._product, key)
 
     def headers(self, columns: Mapping[str, Value]) -> Headers:
         """The headers of the document of a root with these columns."""
@@ -380,7 +384,8 @@ class MessageParts:
 
 def message_parts(product: Product, entities: Entities) -> MessageParts | None:
     """What makes the product's parts of its messages; None where it has none."""
-    return MessageParts(product, entities) if product.headers or product.partition_by else None
+    own = product.headers or product.partition_by or product.key
+    return MessageParts(product, entities) if own else None
 
 
 def _names_only(expression: Expression, columns: Collection[str]) -> bool:
@@ -764,6 +769,34 @@ def read_root_key(root: Entity, text: str) -> tuple[Value, ...]:
             f"the key {text} of {root.name} has a null part: write a value for each of {', '.join(root.key)}"
         )
     return values
+
+
+def message_key(product: Product, root_key: str) -> str:
+    """The key of the product's messages of a root, as JSON. `root_key`: of the root, as JSON."""
+    if not product.key:
+        return root_key
+    columns = canonical_json.loads(root_key)
+    return canonical_json.dumps({p.name: columns[p.column] if p.column else p.constant for p in product.key})
+
+
+def key_of_root(product: Product, key: str) -> str | None:
+    """The key of the root, as JSON, of a message's key; None where no message of the product has it. A product with the root's
+    key takes every text."""
+    if not product.key:
+        return key
+    try:
+        parts = canonical_json.loads(key)
+    except ValueError:
+        return None
+    if not isinstance(parts, dict) or {*parts} != {part.name for part in product.key}:
+        return None
+    if any(_is_other(part.constant, parts[part.name]) for part in product.key if not part.column):
+        return None
+    return canonical_json.dumps({part.column: parts[part.name] for part in product.key if part.column})
+
+
+def _is_other(constant: Value, value: Value) -> bool:
+    return (type(constant), constant) != (type(value), value)
 
 
 def _example(root: Entity) -> str:

@@ -18,7 +18,7 @@ from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan, 
 from processor.engine.plan.step import Lookup, Step
 from processor.engine.protocol.assemble import assemble
 from processor.engine.protocol.erasures import erasure_key, read_erasure
-from processor.language.definitions.describe import describe_gate, write_expression
+from processor.language.definitions.describe import describe_gate, describe_key, write_expression
 from processor.language.product.document import CompiledJoin, CompiledLevel, Match, Renderer
 from processor.language.product.expressions.expression import (
     Column,
@@ -80,9 +80,10 @@ class ExplainedJoin:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedProduct:
     """A product. `group`: what makes the groups whose documents they are, empty for those of rows; `used`: the root's columns
-    whose change rebuilds the document, None for all of them; `publish`: the gate of its documents, None without one; `headers`:
-    those that the product gives its messages; `partition_by`: the columns that choose the partition; `requests`: the number of
-    requests for one document if every join finds one row."""
+    whose change rebuilds the document, None for all of them; `publish`: the gate of its documents, None without one;
+    `message_key`: the members of the key of its messages, where it is another one than that of the root; `headers`: those that
+    the product gives its messages; `partition_by`: the columns that choose the partition; `requests`: the number of requests
+    for one document if every join finds one row."""
 
     product: str
     version: int
@@ -93,6 +94,7 @@ class ExplainedProduct:
     group: tuple[str, ...]
     used: tuple[str, ...] | None
     publish: dict[str, str] | None
+    message_key: dict[str, str]
     headers: dict[str, str]
     partition_by: tuple[str, ...]
     requests: dict[str, int]
@@ -114,6 +116,7 @@ def explain(plan: Plan, product: ProductPlan) -> ExplainedProduct:
         if product.used is None
         else tuple(sorted(product.used if product.group else {*product.used, *root.key})),
         publish=None if product.gate == OPEN else describe_gate(product.gate),
+        message_key=describe_key(product.product),
         headers={name: write_expression(of) for name, of in product.product.headers},
         partition_by=tuple(name for name, _ in product.product.partition_by),
         requests=dict(_requests(product)),
@@ -126,6 +129,8 @@ def explanation_lines(explained: ExplainedProduct) -> Iterator[str]:
     used = "any column" if explained.used is None else ", ".join(explained.used)
     yield f"{explained.product}, version {explained.version}: {_root_text(explained)}"
     yield f"  topic {explained.topic}; rebuilt when {used} of {explained.root} changes"
+    if explained.message_key:
+        yield f"  messages by {', '.join(f'{name} = {of}' for name, of in explained.message_key.items())}"
     if explained.headers:
         yield f"  headers {', '.join(f'{name} = {of}' for name, of in explained.headers.items())}"
     if explained.partition_by:

@@ -32,7 +32,7 @@ from random import Random
 from time import time
 from typing import Any, Final, NamedTuple, Protocol
 
-from processor.engine.plan.plan import EntityPlan, Plan, ProductPlan, root_of
+from processor.engine.plan.plan import EntityPlan, Plan, ProductPlan
 from processor.engine.plan.row_image import declared_row
 from processor.engine.plan.step import Root, Touch
 from processor.engine.protocol.find_roots import find_roots, resume
@@ -250,13 +250,14 @@ class _Unpublished(NamedTuple):
 class VerificationResult:
     """The number of documents that were compared, those that differ, and those that were not compared with SQL, in the order of
     their keys. `outdated`: how many messages of the topic are of an older version of the product; `waiting`: how many documents
-    wait at the gate of the product."""
+    wait at the gate of the product; `passed`: how many messages of the topic are of each other product."""
 
     compared: int
     differences: tuple[Difference, ...]
     not_compared: tuple[NotCompared, ...] = ()
     outdated: int = 0
     waiting: int = 0
+    passed: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def unpublished(self) -> int:
@@ -277,6 +278,8 @@ class Verifier:
         self, product: ProductPlan, topic: TopicReader, sample: int | None, random: Random
     ) -> VerificationResult:
         """Compares all documents of a product, or a sample of `sample` documents."""
+        own = self.plan.sharing(product) and _OwnMessages(self.plan, product, topic)
+        topic = own or topic
         schema = self._schema(product)
         answers = {key: hash_of(_comparable(text, schema)) for key, text in self._sql_documents(product)}
         last, outdated = dict[tuple[str, int], _Last](), set[str]()
@@ -313,6 +316,7 @@ class Verifier:
                 for key in sorted(set(chosen) & beyond_sql.keys())
             ),
             outdated=len(outdated),
+            passed=dict(own.passed) if own else {},
         )
 
     def _roots_without(self, product: ProductPlan, known: Iterable[str]) -> Iterator[str]:
@@ -416,7 +420,27 @@ class Verifier:
             yield from zip(chunk, self.runner.run(steps), strict=True)
 
     def _root(self, product: ProductPlan, key: str) -> str | None:
-        return root_of(self.plan.root_entity(product), key)
+        return self.plan.root_of(product, key)
+
+
+@dataclass(slots=True)
+class _OwnMessages:
+    """Reads a topic without the messages of the other products that share it. `passed`: how many those are, by product."""
+
+    plan: Plan
+    product: ProductPlan
+    topic: TopicReader
+    passed: Counter[str] = field(default_factory=Counter)
+
+    def __call__(self) -> Iterator[Record]:
+        self.passed.clear()
+        others = self.plan.sharing(self.product)
+        for record in self.topic():
+            owner = next((one for one in others if self.plan.root_of(one, _key_text(record)) is not None), None)
+            if owner is None:
+                yield record
+            else:
+                self.passed[owner.product.name] += 1
 
 
 class _Last(NamedTuple):
