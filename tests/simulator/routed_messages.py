@@ -1,4 +1,5 @@
-"""Simulates products that give their messages headers, and choose their partitions, by columns of the root.
+"""Simulates products that give their messages headers, and choose their partitions, by columns of the root. Products of some runs
+share a topic, by a constant in their keys.
 
 Topics have two or three partitions, and those of some runs grow by one with each start of the job.
 """
@@ -8,8 +9,9 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from processor.language.product.document import key_of_root, message_key
 from processor.language.product.expressions.expression import Column
-from processor.language.product.product import root_entity
+from processor.language.product.product import KeyPart, Product, root_entity
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.record import HEADERS, Message, partition_of_key
@@ -17,6 +19,7 @@ from tests.simulator.oracle import canonical_row, roots
 from tests.simulator.run import Simulation
 from tests.simulator.shapes import Row, Shape
 
+SHARED = "shared.products"
 ONE_TEXT = ("int", "string", "bool", "date", "timestamp")
 """The types whose equal values have one text."""
 
@@ -24,7 +27,7 @@ ONE_TEXT = ("int", "string", "bool", "date", "timestamp")
 def routed(shape: Shape, rng: Random) -> Shape:
     """The shape whose products have headers and `partition_by`."""
     definitions = shape.definitions
-    products = {}
+    products, shared = {}, rng.random() < 0.5
     for name, product in definitions.products.items():
         root = root_entity(product, definitions.entities)
         columns = [c for c, type_ in root.columns.items() if not type_.array and type_.name in ONE_TEXT]
@@ -34,6 +37,8 @@ def routed(shape: Shape, rng: Random) -> Shape:
             product,
             headers=tuple((f"h-{c}", Column(name=c)) for c in headers),
             partition_by=tuple((c, Column(name=c)) for c in chosen),
+            topic=SHARED if shared else product.topic,
+            key=(KeyPart("kind", constant=name), *(KeyPart(c, column=c) for c in root.key)) if shared else (),
         )
     return replace(shape, definitions=replace(definitions, products=products), unused_columns={})
 
@@ -49,6 +54,10 @@ class RoutedSimulation(Simulation):
         self._partitions, self._grows = rng.choice((2, 3)), rng.random() < 0.3
         super().run()
         self.problem = self.problem or self._misplaced()
+
+    def product_of(self, message: Message) -> Product:
+        name = dict(message.headers)["statestore.product"] or b""
+        return self.shape.definitions.products[name.decode()]
 
     def _start(self) -> None:
         super()._start()
@@ -66,11 +75,14 @@ class RoutedSimulation(Simulation):
         tables, definitions, moved = self.source_tables(), self.shape.definitions, Counter[str]()
         for product in definitions.products.values():
             root = root_entity(product, definitions.entities)
-            rows = {_key(row, root): canonical_row(row, root) for row in roots(root, tables, definitions)}
+            rows = {
+                message_key(product, _key(row, root)): canonical_row(row, root)
+                for row in roots(root, tables, definitions)
+            }
             for (topic, key), messages in last.items():
                 shown = [one for one in messages.values() if one.value is not None]
                 moved["moved"] += topic == product.topic and len(messages) > 1
-                if topic != product.topic or not shown:
+                if topic != product.topic or not shown or key_of_root(product, key) is None:
                     continue
                 if len(shown) > 1:
                     return f"{topic} {key} is in partitions {sorted(one.partition for one in shown)}"

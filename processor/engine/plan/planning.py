@@ -98,14 +98,14 @@ def check_after(given: Definitions, dead_letter_topic: str) -> Callable[[stored.
 
     def check(before: stored.Snapshot, after: stored.Snapshot) -> None:
         check_dropped(before, after)
-        _check_message_keys(before, after)
+        check_message_keys(before, after)
         for snapshot in (after, completed(after)):
             check_dead_letter_topic(plan_after(snapshot, given), dead_letter_topic)
 
     return check
 
 
-def _check_message_keys(before: stored.Snapshot, after: stored.Snapshot) -> None:
+def check_message_keys(before: stored.Snapshot, after: stored.Snapshot) -> None:
     """Raises PlanError where a product gets other keys of its messages in the same topic, which keeps those of the former
     keys."""
     live = {one.name: one for one in before.products}

@@ -279,7 +279,11 @@ def _read_key(body: Map, scope: NameScope, problems: Problems) -> Iterator[KeyPa
     said, entity = as_map(body.get("key"), "`key`", cure, problems), scope.entities.get(scope.entity)
     named: list[str] = []
     for name, (_, node) in said.entries.items() if said and entity else ():
-        before = len(problems)
+        before, path = len(problems), parse_path(node.text.strip()) if isinstance(node, Scalar) else None
+        if entity and path and path[0] not in (*entity.columns, "true", "false"):
+            what = f"entity `{scope.entity}` has no column `{path[0]}`"
+            problems.add(node, what, f"a constant has the quotes of SQL: `{name}: \"'{path[0]}'\"`")
+            continue
         read = read_value(node, f"`{name}` of `key`", NameScope(entities=scope.entities, entity=scope.entity), problems)
         match read.expression:
             case Column(name=column) if read.valid and entity and column in entity.key and column not in named:
