@@ -306,7 +306,7 @@ def _check_topics(before: Snapshot, after: Snapshot, required: Requirements) -> 
         owners[topic].append(entry)
 
 
-_CONSTANT = re.compile(r"'|-?[0-9]|(true|false)$")
+_CONSTANT = re.compile(r"'|-?[0-9]")
 
 
 def _keys_cannot_meet(some: Sequence[Mapping[str, str]], others: Sequence[Mapping[str, str]]) -> bool:

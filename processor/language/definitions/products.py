@@ -269,7 +269,7 @@ RESERVED: Final = "statestore."
 _HEADERS: Final = "write `headers: {tenant: tenant_id}`, a name and a column or an expression of the root"
 
 
-CONSTANTS: Final = ("string", "int", "bool")
+CONSTANTS: Final = ("string", "int")
 """The types of constants in a key."""
 
 
@@ -280,7 +280,7 @@ def _read_key(body: Map, scope: NameScope, problems: Problems) -> Iterator[KeyPa
     named: list[str] = []
     for name, (_, node) in said.entries.items() if said and entity else ():
         before, path = len(problems), parse_path(node.text.strip()) if isinstance(node, Scalar) else None
-        if entity and path and path[0] not in (*entity.columns, "true", "false"):
+        if entity and path and path[0] not in entity.columns:
             what = f"entity `{scope.entity}` has no column `{path[0]}`"
             problems.add(node, what, f"a constant has the quotes of SQL: `{name}: \"'{path[0]}'\"`")
             continue

@@ -7,7 +7,7 @@ from registry.migrations.versions import v0010_letters as earlier
 revision = "0011_products_of_a_topic"
 down_revision = earlier.revision
 readable_by: tuple[str, ...] = (*earlier.readable_by, earlier.revision)
-CONSTANT = "^(''|-?[0-9]|true$|false$)"
+CONSTANT = "^(''|-?[0-9])"
 """How the constant of a key begins in a definition. A column is a name, in double quotes where it looks like this."""
 OWN_TOPIC = f"""
 CREATE OR REPLACE FUNCTION own_topic() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$

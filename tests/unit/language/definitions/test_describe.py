@@ -158,7 +158,7 @@ class Tree:
 
 @st.composite
 def message_keys(draw: st.DrawFn, root: Entity) -> tuple[KeyPart, ...]:
-    constants = draw(st.dictionaries(names, names | st.integers(-9, 2**60) | st.booleans(), max_size=2))
+    constants = draw(st.dictionaries(names, names | st.integers(-9, 2**60), max_size=2))
     parts = [KeyPart(name, constant=value) for name, value in constants.items() if name not in root.key]
     return (*parts, *(KeyPart(column, column=column) for column in root.key)) if parts else ()
 
