@@ -7,14 +7,19 @@ Topics have two or three partitions, and those of some runs grow by one with eac
 from collections import Counter
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, cast
 
+from processor.engine.plan.plan import Plan
+from processor.engine.rounds.round import PublishSetup
+from processor.job.run import topics
 from processor.language.product.document import key_of_root, message_key
 from processor.language.product.expressions.expression import Column
 from processor.language.product.product import KeyPart, Product, root_entity
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.record import HEADERS, Message, partition_of_key
+from tests.simulator.actor import TableClient
+from tests.simulator.mixed import MixedEditSimulation
 from tests.simulator.oracle import canonical_row, roots
 from tests.simulator.run import Simulation
 from tests.simulator.shapes import Row, Shape
@@ -95,6 +100,47 @@ class RoutedSimulation(Simulation):
                     return f"{topic} {key} is in partition {shown[0].partition}, should be in {place}"
         self.facts["moved documents"] = moved["moved"]
         return None
+
+
+PARTITIONS = 3
+
+
+class RoutedEditSimulation(MixedEditSimulation):
+    """A run with random products, which operators edit: some get, lose or change `partition_by`, or get a topic of others."""
+
+    __slots__ = ()
+
+    def run(self) -> None:
+        super().run()
+        self.problem = self.problem or self._astray()
+
+    def prepare(self, plan: Plan) -> PublishSetup | None:
+        partitions, store = dict.fromkeys(plan.products, PARTITIONS), cast(Any, TableClient(self.world.actor))
+        sequences = topics.earlier_sequences(self.settings, plan, store, partitions=partitions)
+        return PublishSetup(earlier_sequences=sequences, partitions=partitions)
+
+    def _messages(self, servers: str, kafka: object, topic: str) -> list[Message]:
+        return list(map(_placed, super()._messages(servers, kafka, topic)))
+
+    def _astray(self) -> str | None:
+        """A key with documents in two partitions; None if there is none."""
+        last: dict[tuple[str, bytes | None], dict[int, Message]] = {}
+        newest: dict[tuple[str, bytes | None], Message] = {}
+        for _, message in self.world.broker.log:
+            at = message.topic, message.key
+            last.setdefault(at, {})[_placed(message).partition] = newest[at] = message
+        for at, messages in last.items():
+            shown = sorted(place for place, one in messages.items() if one.value is not None)
+            self.facts["moved documents"] += len(messages) > 1
+            if len(shown) > 1 and not self.is_left(newest[at]):
+                return f"{at} is in partitions {shown}"
+        return None
+
+
+def _placed(message: Message) -> Message:
+    """The message with its partition, which the broker chooses by the key where the job does not."""
+    own = partition_of_key(message.key or b"", PARTITIONS) if message.partition < 0 else message.partition
+    return message._replace(partition=own)
 
 
 def _key(row: Row, root: Entity) -> str:

@@ -15,7 +15,7 @@ from tests.simulator.chosen_moments import ChosenMoments, ChosenReplays
 from tests.simulator.mixed import OVERRIDES as MIXED
 from tests.simulator.mixed import MixedEditSimulation, MixedSimulation
 from tests.simulator.product_sets import ProductSetSimulation
-from tests.simulator.routed_messages import RoutedSimulation
+from tests.simulator.routed_messages import RoutedEditSimulation, RoutedSimulation
 from tests.simulator.run import Simulation
 from tests.simulator.shared_topic import OVERRIDES as SHARED
 from tests.simulator.shared_topic import SharedSourceSimulation, SharedTopicSimulation
@@ -72,6 +72,7 @@ Kind = Literal[
     "shared topic",
     "shared topics",
     "routed",
+    "routed edits",
     "mixed",
     "mixed edits",
     "drawn edits",
@@ -91,6 +92,7 @@ CLASSES: Mapping[Kind, type[Simulation]] = {
     "shared topic": SharedTopicSimulation,
     "shared topics": SharedSourceSimulation,
     "routed": RoutedSimulation,
+    "routed edits": RoutedEditSimulation,
     "mixed": MixedSimulation,
     "mixed edits": MixedEditSimulation,
     "drawn edits": MixedEditSimulation,
@@ -105,6 +107,8 @@ def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
     """The overrides of a seed. Over the products of a shape some seeds empty tables."""
     if kind == "routed":
         return {"shape": f"{('any', 'grouped')[seed % 2]} {seed}"}
+    if kind == "routed edits":
+        return wide(seed) | MIXED | {"shape": f"drawn routed {seed}"}
     if kind == "products":
         return {"shape": f"any {seed}"}
     if kind == "sets":

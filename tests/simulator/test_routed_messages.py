@@ -3,7 +3,7 @@
 import pytest
 
 from tests.simulator.routed_messages import RoutedSimulation
-from tests.simulator.seeds import at_least, share
+from tests.simulator.seeds import Kind, at_least, overrides_of, share, simulation_of
 from tests.simulator.simulate import simulate
 
 SEEDS = share(64)
@@ -22,3 +22,13 @@ def test_every_history_ends_with_one_document_of_each_root(shape: str) -> None:
     ]
     assert {run.seed: run.problem for run in runs if run.problem} == {}
     assert sum(run.facts["moved documents"] for run in runs) >= at_least(SEEDS / 64)
+
+
+@pytest.mark.rest
+def test_every_history_with_edits_ends_with_one_document_of_each_key() -> None:
+    kind: Kind = "routed edits"
+    runs = [
+        simulate(n, simulation_class=simulation_of(kind), overrides=overrides_of(n, kind)) for n in range(max(1, SEEDS))
+    ]
+    assert {run.seed: run.problem for run in runs if run.problem} == {}
+    assert sum(run.facts["topics taken"] for run in runs) >= at_least(SEEDS / 8)

@@ -100,10 +100,10 @@ def forget_progress(plan: Plan, store: Store, messages: Messages) -> None:
     for pk in (*ledgers, *own):
         _delete(store, pk)
     for product in plan.products.values():
-        shown = _shown_roots(plan, product, messages(product.product.topic))
+        shown = shown_roots(plan, product, messages(product.product.topic))
         while chunk := list(islice(shown, CHUNK)):
             items = store.get([group_key(product.ledger, one.root) for one in chunk])
-            store.write_all([_invalid(product, one, items) for one in chunk])
+            store.write_all([invalid_entry(product, one, items, placed=_is_placed(product, one)) for one in chunk])
     _delete(store, IDENTITY.pk)
 
 
@@ -124,15 +124,21 @@ class ShownRoot(NamedTuple):
     partitions: tuple[int, ...]
 
 
-def _invalid(product: ProductPlan, shown: ShownRoot, items: Mapping[Key, Item]) -> Write:
-    """An invalid entry for the document, in the ledger item that other products may have made already."""
+def invalid_entry(product: ProductPlan, shown: ShownRoot, items: Mapping[Key, Item], *, placed: bool) -> Write:
+    """An invalid entry for the document, in the ledger item that the product or others may have made already. `placed`: it names
+    the partitions."""
     at = group_key(product.ledger, shown.root)
-    entry = LedgerEntry(shown.sequence, INVALIDATED, NOBODY)
-    placed = {product.number: Placed(product.product.topic, shown.partitions)} if product.product.partition_by else {}
-    return reserve(at, items.get(at), {product.number: entry}, shown.key, placed)
+    item = items.get(at)
+    entry = LedgerEntry(max(shown.sequence, read_entry(item, product.number).seq), INVALIDATED, NOBODY)
+    places = {product.number: Placed(product.product.topic, shown.partitions)} if placed else {}
+    return reserve(at, item, {product.number: entry}, shown.key, places)
 
 
-def _shown_roots(plan: Plan, product: ProductPlan, messages: Iterable[Message | Record]) -> Iterator[ShownRoot]:
+def _is_placed(product: ProductPlan, shown: ShownRoot) -> bool:
+    return bool(product.product.partition_by) or len(shown.partitions) > 1
+
+
+def shown_roots(plan: Plan, product: ProductPlan, messages: Iterable[Message | Record]) -> Iterator[ShownRoot]:
     """The roots whose documents the messages show."""
     shown: dict[str, dict[int, int]] = {}
     for message in messages:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import processor.job.run.topics as preparation
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.ledger import INVALIDATED, LedgerEntry, Mark, Placed, group_key, reserve, shown_places
@@ -15,11 +16,13 @@ from processor.engine.rounds.follow_up_stages import RootToRepair
 from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
-from processor.job.run.binding import _invalid, _shown_roots
+from processor.job.run.binding import invalid_entry, shown_roots
+from processor.job.run.topics import earlier_sequences
 from processor.language.definitions.load import load
 from processor.tools.inspect.verification import Difference, Verifier
 from processor.values import canonical_json
-from processor.values.record import Message, Record, partition_of_key, sequence_of
+from processor.values.record import HEADERS, Message, Record, partition_of_key, sequence_of
+from statestore.memory import MemoryStore
 
 ENTITIES = "user: {key: [id], columns: {id: int, tenant_id: int, name: string}}"
 WORD = "partition_by: [tenant_id]"
@@ -235,8 +238,33 @@ def test_a_table_that_begins_again_knows_where_its_topic_shows_documents() -> No
     job.send(2, tenant_id=A, name="a")
     job.send(2)
     planned = job.trial.driver.plan
-    (shown,) = _shown_roots(planned, planned.products["users"], records(job))
+    (shown,) = shown_roots(planned, planned.products["users"], records(job))
     assert (shown.root, shown.partitions) == ("1", (place(B),))
     again = Job()
-    again.trial.store.write(_invalid(planned.products["users"], shown, {}))
+    again.trial.store.write(invalid_entry(planned.products["users"], shown, {}, placed=True))
     assert again.send(1, tenant_id=A, name="a") == [(place(B), False, 4), (place(A), True, 5)]
+
+
+@pytest.mark.parametrize("word", [WORD, "format: json"])
+def test_a_product_that_comes_to_a_topic_moves_the_documents_that_are_there(
+    word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former, own = Job(), Job()
+    former.send(1, tenant_id=C, name="a")
+    own.trial.driver.adopt(plan(word=word, version=2))
+    monkeypatch.setattr(preparation, "read_topic", lambda *_: list(records(former)))
+    for _ in range(2):
+        found = earlier_sequences(Settings(), plan(word=word), own.trial.store, partitions={"users": PARTITIONS})
+    assert found == {"users": 1}
+    place_now = place(A) if word == WORD else by_key(1)
+    assert own.send(1, tenant_id=A, name="a") == [(place(C), False, 2), (place_now, True, 3)]
+
+
+def test_a_product_that_comes_to_a_topic_in_order_notes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = b'{"id":1}'
+    headers = tuple((name, b"1") for name in HEADERS)
+    there = Record(topic="users", partition=by_key(1), offset=0, key=key, value=b"{}", headers=headers)
+    monkeypatch.setattr(preparation, "read_topic", lambda *_: [there])
+    store, planned = MemoryStore(3), plan(word="format: json")
+    assert earlier_sequences(Settings(), planned, store, partitions={"users": PARTITIONS}) == {"users": 1}
+    assert list(store.items("LEDGER#user#0")) == []

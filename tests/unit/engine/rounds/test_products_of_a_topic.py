@@ -16,7 +16,7 @@ from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.trial import Trial, run_case
 from processor.environment.settings.settings import Settings
 from processor.errors import PlanError
-from processor.job.run.binding import _shown_roots
+from processor.job.run.binding import shown_roots
 from processor.job.run.topics import earlier_sequences
 from processor.language.definitions.load import load
 from processor.language.definitions.product_tests import read_cases
@@ -127,7 +127,7 @@ def test_verify_passes_over_the_messages_of_the_other_product(trial: Trial) -> N
 def test_a_table_that_begins_again_takes_each_document_for_its_product(trial: Trial) -> None:
     planned = plan()
     for name, key in (("users", '{"id":1}'), ("visits", '{"at":"2020-01-01T00:00:00Z","user":1}')):
-        (shown,) = _shown_roots(planned, planned.products[name], records(trial))
+        (shown,) = shown_roots(planned, planned.products[name], records(trial))
         assert shown.key == key
 
 
