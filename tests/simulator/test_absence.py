@@ -230,7 +230,9 @@ over_replays = replacing(
     (writes, "_committed", lambda committed: lambda since, below: replace(committed(since, below), lacks=""))
 )
 """A first write also over a row that a replay wrote last."""
-replays_published = replacing((write_state._Writing, "_is_published", lambda _: lambda it, row: it.published(row.version)))
+replays_published = replacing(
+    (write_state._Writing, "_is_published", lambda _: lambda it, row: it.published(row.version))
+)
 """A merge takes a row that a replay wrote for published, because its version is old."""
 
 
