@@ -1,6 +1,8 @@
-"""The source database: what loses changes on the way to the topics, before it happens."""
+"""The source database: what loses changes on the way to the topics, before it happens; and what Debezium needs before its first
+start (`local up --source`)."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -18,10 +20,14 @@ from processor.tools.source.session import (
     Equalities,
     MysqlFacts,
     PostgresFacts,
+    PostgresRights,
+    SourceSession,
     TableFacts,
     read_equalities,
     read_mysql_facts,
+    read_mysql_grants,
     read_postgres_facts,
+    read_postgres_rights,
     read_source_tables,
     source_session,
     table_of,
@@ -68,6 +74,97 @@ def check_source(address: str, around: CheckContext) -> Iterator[Finding]:
     yield from found
     if not any(one.state in ("warning", "failure") for one in found):
         yield ok(f"the source has the tables of {len(entities)} entities, and logs all their changes")
+
+
+def check_before_debezium(session: SourceSession, plans: Sequence[EntityPlan], name: str) -> Iterator[Finding]:
+    """What the database lacks before Debezium starts on the tables of the entities. `name`: of its slot and publication."""
+    known = read_source_tables(session)
+    tables = {plan.name: table_of(plan.entity, known) for plan in plans}
+    found: list[Finding] = []
+    if session.mysql:
+        facts: MysqlFacts | PostgresFacts = read_mysql_facts(session)
+        found += missing_grants(read_mysql_grants(session))
+        found += _of_mysql(facts) if isinstance(facts, MysqlFacts) else ()
+    else:
+        seen, rights = read_postgres_facts(session), read_postgres_rights(session, name)
+        found += _log_level(seen)
+        found += missing_rights(rights, [str(table) for table in tables.values() if table is not None], name)
+        facts = seen._replace(tables={key: _as_published(one, name) for key, one in seen.tables.items()})
+    for plan in plans:
+        found += _of_table(plan, tables[plan.name], facts)
+    yield from found
+
+
+def _as_published(table: TableFacts, name: str) -> TableFacts:
+    """The table as the publication that Debezium makes will have it."""
+    columns = {
+        column: facts._replace(left_out_by=(name,) if facts.generated else ())
+        for column, facts in table.columns.items()
+    }
+    return table._replace(publications=(name,), not_via_root=(), without_all=(), columns=columns)
+
+
+def missing_rights(rights: PostgresRights, tables: Sequence[str], name: str) -> Iterator[Finding]:
+    """What the user of a PostgreSQL may not do, with the SQL that allows it. `tables`: `schema.name` of those of the entities;
+    `name`: of slot and publication."""
+    user = sql_identifier(rights.user)
+    if rights.standby:
+        yield failure("the address leads to a standby, which takes no publication", "give the address of the primary")
+    if not rights.replicates:
+        cure = f"ALTER ROLE {user} REPLICATION; on Amazon RDS: GRANT rds_replication TO {user}"
+        yield failure(f"user {rights.user} may not read the log", cure)
+    if rights.reader is None and rights.free_slots < 1:
+        cure = "ALTER SYSTEM SET max_replication_slots to one more, and restart the server; or drop an unused slot"
+        yield failure("no replication slot is free", cure)
+    if rights.free_senders < 1:
+        cure = "ALTER SYSTEM SET max_wal_senders to one more, and restart the server"
+        yield failure("no process that sends the log is free (max_wal_senders)", cure)
+    if rights.reader:
+        cure = f"stop that connector, or SELECT pg_terminate_backend({rights.reader})"
+        yield failure(f"process {rights.reader} reads slot {name} already", cure)
+    unknown = (True, True, True)
+    closed = sorted({one.partition(".")[0] for one in tables if not rights.tables.get(one, unknown)[0]})
+    for schema in closed:
+        cure = f"GRANT USAGE ON SCHEMA {sql_identifier(schema)} TO {user}"
+        yield failure(f"user {rights.user} may not use schema {schema}", cure)
+    if unread := [one for one in tables if not rights.tables.get(one, unknown)[1]]:
+        cure = f"GRANT SELECT ON {_sql_tables(unread)} TO {user}"
+        yield failure(f"user {rights.user} may not read {first_of(unread, SHOWN)}", cure)
+    if rights.publication:
+        if lacking := [one for one in tables if one not in (rights.published or ())]:
+            cure = f"ALTER PUBLICATION {name} ADD TABLE {_sql_tables(lacking)}"
+            yield failure(f"publication {name} lacks {first_of(lacking, SHOWN)}", cure)
+        return
+    foreign = [one for one in tables if not rights.tables.get(one, unknown)[2]]
+    if not rights.creates or foreign:
+        why = f"does not own {first_of(foreign, SHOWN)}" if foreign else f"may create nothing in {rights.database}"
+        cure = f"let an owner give: CREATE PUBLICATION {name} FOR TABLE {_sql_tables(tables)}"
+        yield failure(f"user {rights.user} {why}, so Debezium cannot make its publication", cure)
+
+
+def missing_grants(grants: str) -> Iterator[Finding]:
+    """What the user of a MySQL or a MariaDB may not do. `grants`: as the server writes them, in capitals."""
+    if "ALL PRIVILEGES ON *.*" in grants:
+        return
+    wanted = {
+        "REPLICATION SLAVE": ("REPLICATION SLAVE", "REPLICATION REPLICA"),
+        "REPLICATION CLIENT": ("REPLICATION CLIENT", "BINLOG MONITOR"),
+        "SELECT": ("SELECT", "ALL PRIVILEGES"),
+        "RELOAD": ("RELOAD",),
+    }
+    missing = [name for name, words in wanted.items() if not any(word in grants for word in words)]
+    if missing:
+        cure = f"GRANT {', '.join(missing)} ON *.* TO the user"
+        yield failure(f"the user has no {', '.join(missing)}", cure)
+
+
+def sql_identifier(name: str) -> str:
+    """The name as SQL takes it."""
+    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else '"{}"'.format(name.replace('"', '""'))
+
+
+def _sql_tables(tables: Sequence[str]) -> str:
+    return ", ".join(".".join(map(sql_identifier, one.split(".", 1))) for one in tables)
 
 
 def _of_table(plan: EntityPlan, table: SourceTable | None, facts: MysqlFacts | PostgresFacts) -> Iterator[Finding]:
@@ -223,13 +320,17 @@ def _defaults(around: CheckContext, tables: Mapping[str, TableFacts]) -> Iterato
         yield warning(text, cure)
 
 
-def _of_postgres(facts: PostgresFacts) -> Iterator[Finding]:
+def _log_level(facts: PostgresFacts) -> Iterator[Finding]:
     new = facts.version >= 190000
     if facts.wal_level != "logical" and not (new and facts.wal_level == "replica"):
         yield failure(f"wal_level is {facts.wal_level}", "ALTER SYSTEM SET wal_level = logical, and restart the server")
     if new:
         text = "PostgreSQL 19: nobody has tested statestore on it; REPACK (CONCURRENTLY) takes a logical slot while it runs"
         yield warning(text, "leave a slot free in max_replication_slots; sequences that it replicates are no rows")
+
+
+def _of_postgres(facts: PostgresFacts) -> Iterator[Finding]:
+    yield from _log_level(facts)
     if not facts.slots:
         yield warning(
             "the database has no logical replication slot", "start the connector: what changes before is not logged"

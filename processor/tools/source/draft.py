@@ -319,6 +319,12 @@ def product_name(root: str) -> str:
     return f"{root}_document"
 
 
+def most_joined(entities: Sequence[DraftEntity]) -> str:
+    """The name of the whole entity with the most joins: the root of a first product. Raises ValueError without a whole entity."""
+    whole = {entity.name: entity for entity in entities if entity.is_whole}
+    return max(whole, key=lambda name: len(list(_links(whole[name], whole))))
+
+
 def product_text(entities: Sequence[DraftEntity], root: str, depth: int, header: Sequence[str]) -> str:
     """The text of a product file with `depth` levels of joins below the root. Raises KeyError for a root that is no whole
     entity."""
