@@ -341,6 +341,8 @@ def up_parts(args: argparse.Namespace) -> int:
     try:
         if args.source:
             return _up_source(args)
+        if given := [flag for flag in OF_SOURCE if getattr(args, flag)]:
+            raise SettingError(f"--{given[0].replace('_', '-')} goes with --source: give both")
         addresses = up(args.dir, print_progress, args.store, [args.land, *args.more])
     except PartError as error:
         return _fail(error)
@@ -402,6 +404,7 @@ def stop_parts(args: argparse.Namespace) -> int:
 
 
 SOURCE_STEPS = 4
+OF_SOURCE = ("password", "definitions", "schemas", "print_connector")
 SOURCE_LINES = 10
 """Documents that one look shows."""
 LOOK_SECONDS = 1.0
@@ -414,6 +417,8 @@ def _up_source(args: argparse.Namespace) -> int:
     from processor.tools.source import live_source
     from processor.tools.source.session import read_postgres_rights, read_source_tables, source_session, table_of
 
+    if args.json:
+        raise SettingError("--json does not go with --source, which shows documents until Ctrl-C")
     began, address = monotonic(), source_address(args)
 
     def step(number: int, text: str) -> None:

@@ -88,7 +88,7 @@ def check_before_debezium(session: SourceSession, plans: Sequence[EntityPlan], n
     else:
         seen, rights = read_postgres_facts(session), read_postgres_rights(session, name)
         found += _log_level(seen)
-        found += missing_rights(rights, [str(table) for table in tables.values() if table is not None], name)
+        found += missing_rights(rights, [table for table in tables.values() if table is not None], name)
         facts = seen._replace(tables={key: _as_published(one, name) for key, one in seen.tables.items()})
     for plan in plans:
         found += _of_table(plan, tables[plan.name], facts)
@@ -104,9 +104,9 @@ def _as_published(table: TableFacts, name: str) -> TableFacts:
     return table._replace(publications=(name,), not_via_root=(), without_all=(), columns=columns)
 
 
-def missing_rights(rights: PostgresRights, tables: Sequence[str], name: str) -> Iterator[Finding]:
-    """What the user of a PostgreSQL may not do, with the SQL that allows it. `tables`: `schema.name` of those of the entities;
-    `name`: of slot and publication."""
+def missing_rights(rights: PostgresRights, tables: Sequence[SourceTable], name: str) -> Iterator[Finding]:
+    """What the user of a PostgreSQL may not do, with the SQL that allows it. `tables`: those of the entities; `name`: of slot and
+    publication."""
     user = sql_identifier(rights.user)
     if rights.standby:
         yield failure("the address leads to a standby, which takes no publication", "give the address of the primary")
@@ -122,22 +122,26 @@ def missing_rights(rights: PostgresRights, tables: Sequence[str], name: str) -> 
     if rights.reader:
         cure = f"stop that connector, or SELECT pg_terminate_backend({rights.reader})"
         yield failure(f"process {rights.reader} reads slot {name} already", cure)
-    unknown = (True, True, True)
-    closed = sorted({one.partition(".")[0] for one in tables if not rights.tables.get(one, unknown)[0]})
+    allowed = [(table, *rights.tables.get(str(table), (True, True, True))) for table in tables]
+    closed = sorted({table.schema for table, usable, _, _ in allowed if not usable})
     for schema in closed:
         cure = f"GRANT USAGE ON SCHEMA {sql_identifier(schema)} TO {user}"
         yield failure(f"user {rights.user} may not use schema {schema}", cure)
-    if unread := [one for one in tables if not rights.tables.get(one, unknown)[1]]:
+    if unread := [table for table, _, readable, _ in allowed if not readable]:
         cure = f"GRANT SELECT ON {_sql_tables(unread)} TO {user}"
-        yield failure(f"user {rights.user} may not read {first_of(unread, SHOWN)}", cure)
+        yield failure(f"user {rights.user} may not read {first_of(list(map(str, unread)), SHOWN)}", cure)
     if rights.publication:
-        if lacking := [one for one in tables if one not in (rights.published or ())]:
+        if lacking := [table for table in tables if str(table) not in (rights.published or ())]:
             cure = f"ALTER PUBLICATION {name} ADD TABLE {_sql_tables(lacking)}"
-            yield failure(f"publication {name} lacks {first_of(lacking, SHOWN)}", cure)
+            yield failure(f"publication {name} lacks {first_of(list(map(str, lacking)), SHOWN)}", cure)
         return
-    foreign = [one for one in tables if not rights.tables.get(one, unknown)[2]]
+    foreign = [table for table, _, _, owned in allowed if not owned]
     if not rights.creates or foreign:
-        why = f"does not own {first_of(foreign, SHOWN)}" if foreign else f"may create nothing in {rights.database}"
+        why = (
+            f"does not own {first_of(list(map(str, foreign)), SHOWN)}"
+            if foreign
+            else f"may create nothing in {rights.database}"
+        )
         cure = f"let an owner give: CREATE PUBLICATION {name} FOR TABLE {_sql_tables(tables)}"
         yield failure(f"user {rights.user} {why}, so Debezium cannot make its publication", cure)
 
@@ -163,8 +167,13 @@ def sql_identifier(name: str) -> str:
     return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else '"{}"'.format(name.replace('"', '""'))
 
 
-def _sql_tables(tables: Sequence[str]) -> str:
-    return ", ".join(".".join(map(sql_identifier, one.split(".", 1))) for one in tables)
+def sql_table(table: SourceTable) -> str:
+    """The table as SQL takes it."""
+    return f"{sql_identifier(table.schema)}.{sql_identifier(table.name)}"
+
+
+def _sql_tables(tables: Sequence[SourceTable]) -> str:
+    return ", ".join(map(sql_table, tables))
 
 
 def _of_table(plan: EntityPlan, table: SourceTable | None, facts: MysqlFacts | PostgresFacts) -> Iterator[Finding]:
@@ -232,10 +241,11 @@ def _cascades(table: SourceTable, facts: MysqlFacts) -> Iterator[Finding]:
 
 def _published(table: SourceTable, facts: TableFacts) -> Iterator[Finding]:
     if facts.unlogged:
-        yield failure(f"{table} is unlogged: no log has its changes", f"ALTER TABLE {table} SET LOGGED")
+        yield failure(f"{table} is unlogged: no log has its changes", f"ALTER TABLE {sql_table(table)} SET LOGGED")
     if not facts.publications:
         yield failure(
-            f"no publication has {table}: its changes never arrive", f"ALTER PUBLICATION ... ADD TABLE {table}"
+            f"no publication has {table}: its changes never arrive",
+            f"ALTER PUBLICATION ... ADD TABLE {sql_table(table)}",
         )
     by_partition = sorted({*facts.publications} & {*facts.not_via_root})
     if facts.partitioned and by_partition:
@@ -248,10 +258,10 @@ def _published(table: SourceTable, facts: TableFacts) -> Iterator[Finding]:
         yield failure(f"publication {name} of {table} leaves out inserts, updates or deletes", cure)
     if facts.identity == "n" or (facts.identity == "d" and not facts.has_key):
         text = f"{table} has no replica identity: PostgreSQL refuses its updates and deletes, or logs no key"
-        yield failure(text, f"give it a primary key, or ALTER TABLE {table} REPLICA IDENTITY FULL")
+        yield failure(text, f"give it a primary key, or ALTER TABLE {sql_table(table)} REPLICA IDENTITY FULL")
     elif facts.identity == "i":
         text = f"{table} has another index as its replica identity: a delete has the key of that index only"
-        yield warning(text, f"ALTER TABLE {table} REPLICA IDENTITY DEFAULT, or FULL")
+        yield warning(text, f"ALTER TABLE {sql_table(table)} REPLICA IDENTITY DEFAULT, or FULL")
 
 
 def _unsent(plan: EntityPlan, table: SourceTable, facts: TableFacts) -> Iterator[Finding]:
@@ -273,7 +283,9 @@ def _unsent(plan: EntityPlan, table: SourceTable, facts: TableFacts) -> Iterator
                 text = (
                     f"{what} may be null, and entity {entity.name} declares `not_null`: a null keeps the value before"
                 )
-                yield failure(text, f"ALTER TABLE {table} ALTER COLUMN {name} SET NOT NULL, or remove `not_null`")
+                yield failure(
+                    text, f"ALTER TABLE {sql_table(table)} ALTER COLUMN {name} SET NOT NULL, or remove `not_null`"
+                )
             continue
         when = unsent_as_null(table.columns[name]) if facts.identity != "f" else ""
         if when:
@@ -282,7 +294,7 @@ def _unsent(plan: EntityPlan, table: SourceTable, facts: TableFacts) -> Iterator
                 f"{what} is {table.columns[name]}, and {table} has no REPLICA IDENTITY FULL: Debezium sends null for a large "
                 f"value that an update leaves as it is{under}"
             )
-            cure = f"ALTER TABLE {table} REPLICA IDENTITY FULL"
+            cure = f"ALTER TABLE {sql_table(table)} REPLICA IDENTITY FULL"
             yield warning(text, f"{cure}; or declare `{word}`: the column is NOT NULL" if column.not_null else cure)
 
 
@@ -295,7 +307,9 @@ def _moved_keys(entity: Entity, table: SourceTable, facts: TableFacts) -> Iterat
         f"{table}: an update of {', '.join(entity.key)} does not show the key before, because {table} has no REPLICA IDENTITY "
         "FULL: the document of the old key stays"
     )
-    yield failure(text, f"ALTER TABLE {table} REPLICA IDENTITY FULL, or make the primary key the key of the entity")
+    yield failure(
+        text, f"ALTER TABLE {sql_table(table)} REPLICA IDENTITY FULL, or make the primary key the key of the entity"
+    )
 
 
 def _defaults(around: CheckContext, tables: Mapping[str, TableFacts]) -> Iterator[Finding]:

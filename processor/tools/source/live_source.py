@@ -145,7 +145,7 @@ def kind_of_source(session: SourceSession) -> str:
 
 
 def database_name(session: SourceSession) -> str:
-    """The name of the session's database, as a topic has it."""
+    """The name of the database of the session, as a word of a topic."""
     ((name,),) = session.read_rows("SELECT database()" if session.mysql else "SELECT current_database()")
     return legal_name(str(name))
 

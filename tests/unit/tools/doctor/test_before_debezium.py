@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 
 from processor.tools.doctor.source import missing_grants, missing_rights, sql_identifier
+from processor.tools.source.compared_table import SourceTable
 from processor.tools.source.session import PostgresRights
 
-TABLES = ["public.users", "public.Order lines"]
-ALL = dict.fromkeys(TABLES, (True, True, True))
+TABLES = [SourceTable(schema="public", name=name, columns={}, key=(), nearby=True) for name in ("users", "Order lines")]
+NAMES = list(map(str, TABLES))
+ALL = dict.fromkeys(NAMES, (True, True, True))
 NAME = "statestore_app"
 READY = PostgresRights(
     user="me",
@@ -40,23 +42,23 @@ def test_a_ready_user_lacks_nothing() -> None:
         ({"free_senders": 0}, "no process that sends the log is free", "max_wal_senders"),
         ({"reader": 77}, "process 77 reads slot statestore_app", "SELECT pg_terminate_backend(77)"),
         (
-            {"tables": ALL | {TABLES[1]: (False, True, True)}},
+            {"tables": ALL | {NAMES[1]: (False, True, True)}},
             "may not use schema public",
             "GRANT USAGE ON SCHEMA public TO me",
         ),
         (
-            {"tables": ALL | {TABLES[1]: (True, False, True)}},
+            {"tables": ALL | {NAMES[1]: (True, False, True)}},
             "may not read public.Order lines",
             'GRANT SELECT ON public."Order lines" TO me',
         ),
         (
-            {"tables": ALL | {TABLES[0]: (True, True, False)}},
+            {"tables": ALL | {NAMES[0]: (True, True, False)}},
             "does not own public.users",
             'CREATE PUBLICATION statestore_app FOR TABLE public.users, public."Order lines"',
         ),
         ({"creates": False}, "may create nothing in app", "let an owner give: CREATE PUBLICATION statestore_app"),
         (
-            {"publication": True, "published": TABLES[:1], "creates": False},
+            {"publication": True, "published": NAMES[:1], "creates": False},
             "publication statestore_app lacks public.Order lines",
             'ALTER PUBLICATION statestore_app ADD TABLE public."Order lines"',
         ),
@@ -71,7 +73,7 @@ def test_each_missing_right_has_its_sql(change: dict[str, Any], text: str, cure:
 
 def test_a_publication_of_an_administrator_needs_no_owner() -> None:
     made = READY._replace(
-        publication=True, published=TABLES, creates=False, tables=dict.fromkeys(TABLES, (True, True, False))
+        publication=True, published=NAMES, creates=False, tables=dict.fromkeys(NAMES, (True, True, False))
     )
     assert list(missing_rights(made, TABLES, NAME)) == []
 
