@@ -49,8 +49,8 @@ from processor.environment.embedded import (
     up,
 )
 from processor.environment.programs.connect import connector_problem, read_connector, write_connector
-from processor.environment.programs.downloads import connect_jars, debezium_jars, spark_kafka_jars
-from processor.environment.programs.program import LOCAL_DIR, Owner, Program, log_tail
+from processor.environment.programs.downloads import LINE_SECONDS, connect_jars, debezium_jars, spark_kafka_jars
+from processor.environment.programs.program import LOCAL_DIR, Owner, Program, log_tail, log_text
 from processor.environment.programs.servers import CONSOLE_CODE, CONSOLE_PACKAGES
 from processor.environment.settings.settings import Settings, read_settings
 from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
@@ -62,6 +62,8 @@ from processor.values.recorded_topics import NO_TIMESTAMP, read_records
 if TYPE_CHECKING:
     from processor.engine.plan.plan import Plan
     from processor.tools.demo.github import History
+    from processor.tools.source.live_source import OwnSource
+    from processor.tools.source.session import SourceSession
 
 BATCH: Final = 200
 KEPT_DIR: Final = Path(".statestore/demo")
@@ -412,10 +414,8 @@ LOOK_SECONDS = 1.0
 
 def _up_source(args: argparse.Namespace) -> int:
     """Drafts definitions, checks the source, starts the parts with Debezium, and runs the job until Ctrl-C."""
-    from processor.engine.plan.planning import plan_alone
-    from processor.tools.doctor.source import check_before_debezium
-    from processor.tools.source import live_source
-    from processor.tools.source.session import read_postgres_rights, read_source_tables, source_session, table_of
+    from processor.tools.source.live_source import database_name, draft_definitions, own_source, password_of
+    from processor.tools.source.session import source_session
 
     if args.json:
         raise SettingError("--json does not go with --source, which shows documents until Ctrl-C")
@@ -426,47 +426,51 @@ def _up_source(args: argparse.Namespace) -> int:
 
     step(1, f"reading the tables of {args.source}")
     with source_session(address) as session:
-        kind, known = live_source.kind_of_source(session), read_source_tables(session)
-        name = live_source.database_name(session)
+        name = database_name(session)
         directory = args.definitions or Path(name)
         schemas = [word.strip() for word in args.schemas.split(",") if word.strip()]
-        for file in live_source.draft_definitions(address, directory, name, schemas):
+        for file in draft_definitions(address, directory, name, schemas):
             print_progress(visible_line(f"wrote {file}"))
-        plans = list(plan_alone(load_directory(directory), Settings().slots).entities.values())
-        entities = [plan.entity for plan in plans]
-        prefix = live_source.topic_prefix(entities, known)
-        properties = live_source.connector_properties(
-            address, prefix, [str(one) for entity in entities if (one := table_of(entity, known))], kind=kind
-        )
-        if any(entity.transactions for entity in entities):
-            properties |= {"provide.transaction.metadata": "true"}
+        source = own_source(session, address, directory)
         if args.print_connector:
-            config = {key: value for key, value in properties.items() if key != "name"}
-            print(json.dumps({"name": prefix, "config": config}, indent=2))
+            config = {key: value for key, value in source.properties.items() if key != "name"}
+            print(json.dumps({"name": source.prefix, "config": config}, indent=2))
             return DONE
-        step(2, f"checking {len(entities)} of {len(known)} tables, the log and the rights of the user")
-        kept = read_connector(args.dir / DEBEZIUM)
-        if kept is None:
-            found = list(check_before_debezium(session, plans, live_source.source_name(prefix)))
-            for one in found:
-                print_progress(visible_line(f"  {one.state}: {one.text}"))
-                print_progress(visible_line(f"    cure: {one.cure}"))
-            if any(one.state == "failure" for one in found):
-                print_progress("nothing was started: give these statements, then this command again")
-                return FAILED
-            if kind == live_source.POSTGRESQL and read_postgres_rights(session, properties["slot.name"]).publication:
-                properties |= {live_source.AUTOCREATE: "disabled"}
-            write_connector(args.dir / DEBEZIUM, properties, live_source.password_of(address))
-        elif {**kept[0], live_source.AUTOCREATE: ""} != {**properties, live_source.AUTOCREATE: ""}:
-            raise SettingError(
-                "--source: Debezium runs with another source or other tables: `statestore local down` first"
-            )
-    step(3, "starting Kafka, Postgres and Debezium (its first start fetches 70 MB)")
-    for fetch in (connect_jars, partial(debezium_jars, kind), spark_kafka_jars):
+        step(2, f"checking the log, the rights of the user, and the tables of {len(source.plans)} entities")
+        properties = _checked_properties(args.dir, session, source)
+    if properties is None:
+        print_progress("nothing was started: give these statements, then this command again")
+        return FAILED
+    step(3, "starting Kafka, Postgres and Debezium (the first start fetches 70 MB)")
+    for fetch in (connect_jars, partial(debezium_jars, source.kind), spark_kafka_jars):
         fetch(print_progress)
+    write_connector(args.dir / DEBEZIUM, properties, password_of(address))
     addresses = up(args.dir, print_progress, args.store, [args.land, *args.more, DEBEZIUM])
-    step(4, f"running the job; Spark starts first, and its log is {args.dir / JOB / 'log.txt'}")
-    return _follow(args, directory, addresses, prefix)
+    step(4, f"running the job; Debezium first sends about {source.rows:,} rows")
+    return _follow(args, directory, addresses, source.prefix)
+
+
+def _checked_properties(parts: Path, session: "SourceSession", source: "OwnSource") -> Mapping[str, str] | None:
+    """The properties of the connector, those of an earlier run where there are some; None where the source lacks something that
+    Debezium needs. Prints what it finds."""
+    from processor.tools.doctor.source import check_before_debezium
+    from processor.tools.source.live_source import AUTOCREATE, POSTGRESQL, source_name
+    from processor.tools.source.session import read_postgres_rights
+
+    properties, slot = source.properties, source_name(source.prefix)
+    if (kept := read_connector(parts / DEBEZIUM)) is not None:
+        if {**kept[0], AUTOCREATE: ""} != {**properties, AUTOCREATE: ""}:
+            cure = "give `statestore local down` first"
+            raise SettingError(f"--source: Debezium runs here with another source or other tables: {cure}")
+        return kept[0]
+    found = list(check_before_debezium(session, source.plans, slot))
+    for one in found:
+        print_progress(visible_line(f"  {one.state}: {one.text}"))
+        print_progress(visible_line(f"    cure: {one.cure}"))
+    if any(one.state == "failure" for one in found):
+        return None
+    made = source.kind == POSTGRESQL and read_postgres_rights(session, slot).publication
+    return {**properties, AUTOCREATE: "disabled"} if made else properties
 
 
 def _follow(args: argparse.Namespace, directory: Path, addresses: Addresses, connector: str) -> int:
@@ -487,10 +491,19 @@ def _follow(args: argparse.Namespace, directory: Path, addresses: Addresses, con
     argv = (sys.executable, "-c", CONSOLE_CODE, "run", "--embedded", "--local-dir", str(args.dir.resolve()))
     flags = ("--definitions", str(directory.resolve()), "--checkpoint", str((args.dir / JOB / "checkpoint").resolve()))
     program = Program(name="the job", directory=args.dir / JOB, argv=(*argv, *flags))
+    program.log.unlink(missing_ok=True)
+    began, said, runs = monotonic(), 0.0, False
     with Owner() as owner:
         job = owner.launch(program)
         try:
             while job.alive():
+                passed = monotonic() - began
+                if not runs and " runs\n" in log_text(program.log):
+                    runs = True
+                    print_progress(f"the job runs after {passed:.0f} s; its log is {program.log}")
+                elif not runs and passed - said >= LINE_SECONDS:
+                    said = passed
+                    print_progress(f"Spark starts: {passed:.0f} s")
                 screen.show_documents()
                 if problem := connector_problem(addresses.endpoints[DEBEZIUM], connector):
                     raise PartError("Debezium", f"it stopped: {problem}", f"read {args.dir / DEBEZIUM / 'log.txt'}")

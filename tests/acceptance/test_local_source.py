@@ -10,6 +10,7 @@ from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
 from time import monotonic
+from typing import TextIO
 
 import psycopg
 import pytest
@@ -39,7 +40,11 @@ class Shown:
         self.lines, self._new, self._run = list[str](), Queue[str](), run
         for stream in (run.stdout, run.stderr):
             assert stream is not None
-            Thread(target=lambda lines: [self._new.put(line) for line in lines], args=(stream,), daemon=True).start()
+            Thread(target=self._read, args=(stream,), daemon=True).start()
+
+    def _read(self, stream: TextIO) -> None:
+        for line in stream:
+            self._new.put(line)
 
     def wait_for(self, *words: str) -> str:
         """The next line that has all these words."""

@@ -104,7 +104,9 @@ def start_connect(
     """Starts a worker with the connector of the directory, on `port` if it is free; `endpoint` is the URL of its REST interface.
     `bootstrap`: the broker; without it, that of the parts in the parent of the directory. Raises PartError, also where Debezium
     refuses the properties."""
-    connector, password = read_connector(directory) or ({}, "")
+    if (kept := read_connector(directory)) is None:
+        raise PartError(CONNECT_NAME, f"there is no connector in {directory}", "start it with `local up --source`")
+    connector, password = kept
     kind = "mariadb" if "mariadb" in connector["connector.class"] else "postgresql"
     jars = connect_jars(progress)
     _link_plugin(directory / "plugins" / kind, debezium_jars(kind, progress))

@@ -89,19 +89,25 @@ def check_before_debezium(session: SourceSession, plans: Sequence[EntityPlan], n
         seen, rights = read_postgres_facts(session), read_postgres_rights(session, name)
         found += _log_level(seen)
         found += missing_rights(rights, [table for table in tables.values() if table is not None], name)
-        facts = seen._replace(tables={key: _as_published(one, name) for key, one in seen.tables.items()})
+        shown = {key: _as_published(one, name, rights.publication) for key, one in seen.tables.items()}
+        facts = seen._replace(tables=shown)
     for plan in plans:
         found += _of_table(plan, tables[plan.name], facts)
     yield from found
 
 
-def _as_published(table: TableFacts, name: str) -> TableFacts:
-    """The table as the publication that Debezium makes will have it."""
+def _as_published(table: TableFacts, name: str, made: bool) -> TableFacts:
+    """The table as the publication has it, or will have it. `made`: the publication is there."""
+    if made:
+        columns = {
+            column: facts._replace(left_out_by=[one for one in facts.left_out_by if one == name])
+            for column, facts in table.columns.items()
+        }
+        return table._replace(publications=[one for one in table.publications if one == name], columns=columns)
     columns = {
-        column: facts._replace(left_out_by=(name,) if facts.generated else ())
-        for column, facts in table.columns.items()
+        column: facts._replace(left_out_by=[name] if facts.generated else []) for column, facts in table.columns.items()
     }
-    return table._replace(publications=(name,), not_via_root=(), without_all=(), columns=columns)
+    return table._replace(publications=[name], not_via_root=[], without_all=[], columns=columns)
 
 
 def missing_rights(rights: PostgresRights, tables: Sequence[SourceTable], name: str) -> Iterator[Finding]:

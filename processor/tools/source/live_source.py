@@ -12,13 +12,17 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+from processor.engine.plan.plan import EntityPlan
+from processor.engine.plan.planning import plan_alone
 from processor.environment.programs.connect import BROKER_WORD, PASSWORD_WORD
 from processor.environment.settings.kafka import Secret
+from processor.environment.settings.settings import Settings
 from processor.errors import SettingError, StatestoreError
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_topic
@@ -29,7 +33,7 @@ from processor.tools.source.column_types import ConnectorModes
 from processor.tools.source.compared_table import SourceTable
 from processor.tools.source.database import TableSource, read_tables
 from processor.tools.source.draft import entities_text, legal_name, most_joined, product_name, product_text
-from processor.tools.source.session import SourceSession, connected, table_of, topic_name
+from processor.tools.source.session import SourceSession, connected, read_source_tables, table_of, topic_name
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.record import Record, Value
@@ -62,6 +66,13 @@ CHOICES: Final = {
     **{f"{side}.converter.replace.null.with.default": "false" for side in ("key", "value")},
 }
 """docs/debezium.md explains them."""
+
+
+_ROWS: Final = """
+    SELECT n.nspname || '.' || c.relname, c.reltuples FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind = 'r'
+"""
+_MYSQL_ROWS: Final = "SELECT concat(table_schema, '.', table_name), table_rows FROM information_schema.tables"
 
 
 def source_name(prefix: str) -> str:
@@ -124,6 +135,34 @@ def connector_properties(address: str, prefix: str, tables: Sequence[str], *, ki
     return found | {"topic.prefix": prefix, "table.include.list": included} | CHOICES
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnSource:
+    """A database as Debezium reads it here. `plans`: the entities of the definitions, `prefix`: the first word of their topics,
+    `properties`: of the connector; `rows`: about how many the first snapshot has."""
+
+    kind: str
+    plans: Sequence[EntityPlan]
+    prefix: str
+    properties: Mapping[str, str]
+    rows: int
+
+
+def own_source(session: SourceSession, address: str, directory: Path) -> OwnSource:
+    """The database with the definitions of a directory. Raises SettingError for a MySQL, and for topics that no connector of it
+    writes."""
+    kind, known = kind_of_source(session), read_source_tables(session)
+    plans = list(plan_alone(load_directory(directory), Settings().slots).entities.values())
+    entities = [plan.entity for plan in plans]
+    prefix = topic_prefix(entities, known)
+    tables = [str(table) for entity in entities if (table := table_of(entity, known)) is not None]
+    properties = connector_properties(address, prefix, tables, kind=kind)
+    if any(entity.transactions for entity in entities):
+        properties |= {"provide.transaction.metadata": "true"}
+    counts = {str(name): int(count or 0) for name, count in session.read_rows(_MYSQL_ROWS if session.mysql else _ROWS)}
+    rows = sum(max(counts.get(table, 0), 0) for table in tables)
+    return OwnSource(kind=kind, plans=plans, prefix=prefix, properties=properties, rows=rows)
+
+
 def password_of(address: str) -> str:
     """The password of an address, for PostgreSQL without one that of PGPASSWORD; empty: there is none."""
     url = urlsplit(address)
@@ -173,13 +212,12 @@ def draft_definitions(address: str, directory: Path, prefix: str, schemas: Seque
 
 
 def release_source(properties: Mapping[str, str], password: str, seconds: float = 20.0) -> str:
-    """Removes the slot of a connector that has ended, and the publication if Debezium made it. Returns what it removed, empty for
-    a source that keeps nothing. Raises StatestoreError with the SQL to give where the database does not allow it."""
+    """Removes the slot of a connector that has ended, and the publication if Debezium made it. Returns what was there, empty for
+    nothing. Raises StatestoreError with the SQL to give where the database does not allow it."""
     if properties["connector.class"] != CLASSES[POSTGRESQL]:
         return ""
-    name, made = properties["slot.name"], properties[AUTOCREATE] == "filtered"
-    drop = f"SELECT pg_drop_replication_slot('{name}')"
-    statements = [drop, f"DROP PUBLICATION {name}"] if made else [drop]
+    name, made, removed = properties["slot.name"], properties[AUTOCREATE] == "filtered", list[str]()
+    statements = [f"SELECT pg_drop_replication_slot('{name}')", *([f"DROP PUBLICATION {name}"] if made else [])]
     try:
         with connected(_address(properties, password), "--source") as connection:
             connection = connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -187,12 +225,14 @@ def release_source(properties: Mapping[str, str], password: str, seconds: float 
             slot = f"FROM pg_replication_slots WHERE slot_name = '{name}'"
             while connection.exec_driver_sql(f"SELECT 1 {slot} AND active").all() and monotonic() < end:
                 sleep(0.1)  # the server has not seen the end of its reader yet
-            connection.exec_driver_sql(f"SELECT pg_drop_replication_slot(slot_name) {slot}")
-            if made:
-                connection.exec_driver_sql(f"DROP PUBLICATION IF EXISTS {name}")
+            if connection.exec_driver_sql(f"SELECT pg_drop_replication_slot(slot_name) {slot}").all():
+                removed.append(f"slot {name}")
+            if made and connection.exec_driver_sql(f"SELECT 1 FROM pg_publication WHERE pubname = '{name}'").all():
+                connection.exec_driver_sql(f"DROP PUBLICATION {name}")
+                removed.append(f"publication {name}")
     except StatestoreError as error:
         raise StatestoreError(f"the source keeps its log for slot {name}: {'; '.join(statements)}. {error}") from None
-    return f"slot {name} and publication {name}" if made else f"slot {name}"
+    return " and ".join(removed)
 
 
 def _address(properties: Mapping[str, str], password: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from processor.cli.main import main
+from processor.environment.programs.connect import write_connector
 
 TABLES = """
 create table author (id int primary key, born date);
@@ -71,6 +72,15 @@ def test_the_configuration_for_kafka_connect_has_the_drafted_tables_and_no_passw
     assert made["name"] == made["config"]["topic.prefix"] == database
     assert made["config"]["table.include.list"] == f"{schema}.Book,{schema}.author"
     assert made["config"]["database.password"] == "${env:STATESTORE_SOURCE_PASSWORD}"
+
+
+@pytest.mark.rest
+def test_another_source_waits_for_the_end_of_the_first(
+    source: str, schema: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_connector(Path(".statestore/local/debezium"), {"name": "other"}, "")
+    assert up("--source", "env:ADMIN", "--schemas", schema) == 1
+    assert "another source or other tables: give `statestore local down` first" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
