@@ -160,7 +160,7 @@ SHOWN_TOPICS = 3
 
 
 def topic_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """The lag of each topic, a line each. Many topics that are at their end, and of which nothing else is to say, share a line."""
+    """The lag of each topic, a line each. Many that are at their end, and of which nothing else is to say, share a line."""
     texts = {topic: topic_text(report, topic) for topic in report["topics"]}
     ended = [topic for topic, text in texts.items() if text == AT_END]
     if len(ended) <= SHOWN_TOPICS:
