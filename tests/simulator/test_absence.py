@@ -3,7 +3,7 @@
 Three are written by hand: each ends right, and wrong without its protection. Random histories of small worlds find all three.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -257,28 +257,39 @@ def test_absence_proves_only_what_an_index_had_shown_under_the_key(
         pytest.param(
             SourceSimulation,
             lambda seed: short_lived(seed) | SOURCE,
-            100,
+            range(100),
             (any_partition, absence_of_unseen),
             id="a row of another partition counts as shown",
         ),
         pytest.param(
-            ChosenMoments, chosen, 100, (absence_by_row, absence_of_unseen), id="absence counts for each key of a row"
+            ChosenMoments,
+            chosen,
+            range(100),
+            (absence_by_row, absence_of_unseen),
+            id="absence counts for each key of a row",
         ),
         pytest.param(
-            ChosenReplays, chosen_replays, 100, (over_replays,), id="absence counts of a row that a replay wrote"
+            ChosenReplays,
+            chosen_replays,
+            range(100),
+            (over_replays,),
+            id="a first write over a row that a replay wrote",
+        ),
+        pytest.param(
+            ChosenReplays, chosen_replays, (337,), (replays_published,), id="what a replay wrote counts as published"
         ),
     ],
 )
 def test_random_histories_end_wrong_where(
     kind: type[Simulation],
     conditions: Callable[[int], dict[str, Any]],
-    seeds: int,
+    seeds: Iterable[int],
     without: tuple[Switch, ...],
 ) -> None:
     """Some of the first seeds find what `GrownTopic`, `TwoFormerKeys` and `LateReplay` say by hand."""
 
     def problems(*switches: Switch) -> Iterator[str]:
-        for seed in range(seeds):
+        for seed in seeds:
             switch = combine(*switches)
             run = simulate(seed, overrides=conditions(seed), switch=switch, simulation_class=kind)
             if run.problem is not None:
