@@ -414,7 +414,13 @@ LOOK_SECONDS = 1.0
 
 def _up_source(args: argparse.Namespace) -> int:
     """Drafts definitions, checks the source, starts the parts with Debezium, and runs the job until Ctrl-C."""
-    from processor.tools.source.live_source import database_name, draft_definitions, own_source, password_of
+    from processor.tools.source.live_source import (
+        database_name,
+        draft_definitions,
+        own_source,
+        password_of,
+        without_topic,
+    )
     from processor.tools.source.session import source_session
 
     if args.json:
@@ -429,7 +435,8 @@ def _up_source(args: argparse.Namespace) -> int:
         name = database_name(session)
         directory = args.definitions or Path(name)
         schemas = [word.strip() for word in args.schemas.split(",") if word.strip()]
-        for file in draft_definitions(address, directory, name, schemas):
+        left_out = without_topic(session)
+        for file in draft_definitions(address, directory, name, schemas, left_out):
             print_progress(visible_line(f"wrote {file}"))
         source = own_source(session, address, directory)
         if args.print_connector:
@@ -446,7 +453,7 @@ def _up_source(args: argparse.Namespace) -> int:
         fetch(print_progress)
     write_connector(args.dir / DEBEZIUM, properties, password_of(address))
     addresses = up(args.dir, print_progress, args.store, [args.land, *args.more, DEBEZIUM])
-    step(4, f"running the job; Debezium first sends about {source.rows:,} rows")
+    step(4, f"running the job; Debezium first reads the tables ({source.size / 2**20:,.1f} MB)")
     return _follow(args, directory, addresses, source.prefix)
 
 

@@ -92,12 +92,12 @@ def check_before_debezium(session: SourceSession, plans: Sequence[EntityPlan], n
         shown = {key: _as_published(one, name, rights.publication) for key, one in seen.tables.items()}
         facts = seen._replace(tables=shown)
     for plan in plans:
-        found += _of_table(plan, tables[plan.name], facts)
+        found += _of_table(plan, tables[plan.name], facts, binary=False)
     yield from found
 
 
 def _as_published(table: TableFacts, name: str, made: bool) -> TableFacts:
-    """The table as the publication has it, or will have it. `made`: the publication is there."""
+    """The table in the publication, or in the one that Debezium will make. `made`: the publication is there."""
     if made:
         columns = {
             column: facts._replace(left_out_by=[one for one in facts.left_out_by if one == name])
@@ -182,7 +182,10 @@ def _sql_tables(tables: Sequence[SourceTable]) -> str:
     return ", ".join(map(sql_table, tables))
 
 
-def _of_table(plan: EntityPlan, table: SourceTable | None, facts: MysqlFacts | PostgresFacts) -> Iterator[Finding]:
+def _of_table(
+    plan: EntityPlan, table: SourceTable | None, facts: MysqlFacts | PostgresFacts, binary: bool = True
+) -> Iterator[Finding]:
+    """`binary`: the connector may have another `binary.handling.mode` than the default."""
     entity = plan.entity
     if table is None:
         text = f"entity {entity.name}: the source shows no table for topic {entity.topic}"
@@ -210,7 +213,7 @@ def _of_table(plan: EntityPlan, table: SourceTable | None, facts: MysqlFacts | P
         yield from _cascades(table, facts)
     elif (of_table := facts.tables.get(str(table))) is not None:
         yield from _published(table, of_table)
-        yield from _unsent(plan, table, of_table)
+        yield from _unsent(plan, table, of_table, binary)
         yield from _moved_keys(entity, table, of_table)
 
 
@@ -270,7 +273,7 @@ def _published(table: SourceTable, facts: TableFacts) -> Iterator[Finding]:
         yield warning(text, f"ALTER TABLE {sql_table(table)} REPLICA IDENTITY DEFAULT, or FULL")
 
 
-def _unsent(plan: EntityPlan, table: SourceTable, facts: TableFacts) -> Iterator[Finding]:
+def _unsent(plan: EntityPlan, table: SourceTable, facts: TableFacts, binary: bool) -> Iterator[Finding]:
     """The declared columns whose values do not come with each record."""
     entity = plan.entity
     for name in entity.columns:
@@ -294,7 +297,7 @@ def _unsent(plan: EntityPlan, table: SourceTable, facts: TableFacts) -> Iterator
                 )
             continue
         when = unsent_as_null(table.columns[name]) if facts.identity != "f" else ""
-        if when:
+        if when and (binary or not when.startswith("binary")):
             under = "" if when == ALWAYS else f" (with {when})"
             text = (
                 f"{what} is {table.columns[name]}, and {table} has no REPLICA IDENTITY FULL: Debezium sends null for a large "

@@ -320,9 +320,10 @@ def product_name(root: str) -> str:
 
 
 def most_joined(entities: Sequence[DraftEntity]) -> str:
-    """The name of the whole entity with the most joins: the root of a first product. Raises ValueError without a whole entity."""
+    """The name of the whole entity that joins with the most others: the root of a first product. Raises ValueError for no whole
+    entity."""
     whole = {entity.name: entity for entity in entities if entity.is_whole}
-    return max(whole, key=lambda name: len(list(_links(whole[name], whole))))
+    return max(whole, key=lambda name: len({link.entity for link in _links(whole[name], whole)} - {name}))
 
 
 def product_text(entities: Sequence[DraftEntity], root: str, depth: int, header: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ import getpass
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
@@ -68,11 +68,12 @@ CHOICES: Final = {
 """docs/debezium.md explains them."""
 
 
-_ROWS: Final = """
-    SELECT n.nspname || '.' || c.relname, c.reltuples FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.relkind = 'r'
+_SIZES: Final = """
+    SELECT n.nspname || '.' || c.relname, CASE c.relkind WHEN 'r' THEN pg_table_size(c.oid) ELSE
+           (SELECT sum(pg_table_size(p.relid)) FROM pg_partition_tree(c.oid) p) END
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p')
 """
-_MYSQL_ROWS: Final = "SELECT concat(table_schema, '.', table_name), table_rows FROM information_schema.tables"
+_MYSQL_SIZES: Final = "SELECT concat(table_schema, '.', table_name), data_length FROM information_schema.tables"
 
 
 def source_name(prefix: str) -> str:
@@ -138,13 +139,13 @@ def connector_properties(address: str, prefix: str, tables: Sequence[str], *, ki
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnSource:
     """A database as Debezium reads it here. `plans`: the entities of the definitions, `prefix`: the first word of their topics,
-    `properties`: of the connector; `rows`: about how many the first snapshot has."""
+    `properties`: of the connector; `size`: of the tables, in bytes."""
 
     kind: str
     plans: Sequence[EntityPlan]
     prefix: str
     properties: Mapping[str, str]
-    rows: int
+    size: int
 
 
 def own_source(session: SourceSession, address: str, directory: Path) -> OwnSource:
@@ -158,9 +159,9 @@ def own_source(session: SourceSession, address: str, directory: Path) -> OwnSour
     properties = connector_properties(address, prefix, tables, kind=kind)
     if any(entity.transactions for entity in entities):
         properties |= {"provide.transaction.metadata": "true"}
-    counts = {str(name): int(count or 0) for name, count in session.read_rows(_MYSQL_ROWS if session.mysql else _ROWS)}
-    rows = sum(max(counts.get(table, 0), 0) for table in tables)
-    return OwnSource(kind=kind, plans=plans, prefix=prefix, properties=properties, rows=rows)
+    sizes = {str(name): int(size or 0) for name, size in session.read_rows(_MYSQL_SIZES if session.mysql else _SIZES)}
+    size = sum(sizes.get(table, 0) for table in tables)
+    return OwnSource(kind=kind, plans=plans, prefix=prefix, properties=properties, size=size)
 
 
 def password_of(address: str) -> str:
@@ -189,13 +190,29 @@ def database_name(session: SourceSession) -> str:
     return legal_name(str(name))
 
 
-def draft_definitions(address: str, directory: Path, prefix: str, schemas: Sequence[str]) -> list[Path]:
-    """Writes entities.yaml and a first product where the directory has none. Returns the new files. Raises SettingError for a
-    source without a table that can be an entity."""
+_NO_TOPIC: Final = """
+    SELECT n.nspname || '.' || c.relname, CASE WHEN c.relispartition THEN 'a partition' ELSE 'unlogged' END
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p') AND (c.relispartition OR c.relpersistence = 'u') ORDER BY 1
+"""
+
+
+def without_topic(session: SourceSession) -> Mapping[str, str]:
+    """`schema.name` of the tables that get no topic of their own, and why."""
+    return {} if session.mysql else {str(name): str(why) for name, why in session.read_rows(_NO_TOPIC)}
+
+
+def draft_definitions(
+    address: str, directory: Path, prefix: str, schemas: Sequence[str], left_out: Collection[str] = ()
+) -> list[Path]:
+    """Writes entities.yaml and a first product where the directory has none. Returns the new files. `left_out`: tables
+    (`schema.name`) that are no entities. Raises SettingError for a source without a table that can be an entity."""
     known = load_directory(directory) if (directory / ENTITIES).exists() else None
     if known is not None and known.products:
         return []
-    found = read_tables(TableSource(url=address, prefix=prefix, schemas=schemas, modes=MODES))
+    read = read_tables(TableSource(url=address, prefix=prefix, schemas=schemas, modes=MODES))
+    topics = {f"{prefix}.{topic_name(name)}" for name in left_out}
+    found = [one for one in read if one.topic not in topics]
     declared = [one for one in found if one.is_whole and (known is None or one.name in known.entities)]
     if not declared:
         raise SettingError("--source: no table has a primary key: give them keys, or write entities.yaml")

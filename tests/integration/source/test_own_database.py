@@ -16,6 +16,10 @@ TABLES = """
 create table author (id int primary key, born date);
 create table "Book" (id int primary key, author int references author (id), marks bit varying);
 create table loose (id int);
+create unlogged table scratch (id int primary key);
+create table category (id int primary key, parent int references category, other int references category);
+create table part (id int primary key) partition by range (id);
+create table part_1 partition of part for values from (0) to (9);
 """
 
 
@@ -53,7 +57,7 @@ def test_the_command_drafts_and_names_each_missing_thing_with_its_sql(
         "    cure: ALTER SYSTEM SET wal_level = logical, and restart the server",
         f"    cure: ALTER ROLE {schema} REPLICATION; on Amazon RDS: GRANT rds_replication TO {schema}",
         f"    cure: GRANT USAGE ON SCHEMA {schema} TO {schema}",
-        f'    cure: GRANT SELECT ON {schema}."Book", {schema}.author TO {schema}',
+        f'    cure: GRANT SELECT ON {schema}."Book", {schema}.author, {schema}.category, {schema}.part TO {schema}',
         f'    cure: ALTER TABLE {schema}."Book" REPLICA IDENTITY FULL',
         "nothing was started: give these statements, then this command again",
     ):
@@ -70,7 +74,9 @@ def test_the_configuration_for_kafka_connect_has_the_drafted_tables_and_no_passw
     made = json.loads(capsys.readouterr().out)
     database = create_engine("postgresql+psycopg://" + source.partition("://")[2]).url.database
     assert made["name"] == made["config"]["topic.prefix"] == database
-    assert made["config"]["table.include.list"] == f"{schema}.Book,{schema}.author"
+    assert made["config"]["table.include.list"] == ",".join(
+        f"{schema}.{name}" for name in ("Book", "author", "category", "part")
+    )
     assert made["config"]["database.password"] == "${env:STATESTORE_SOURCE_PASSWORD}"
 
 
