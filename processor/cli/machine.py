@@ -435,9 +435,8 @@ def _up_source(args: argparse.Namespace) -> int:
         name = database_name(session)
         directory = args.definitions or Path(name)
         schemas = [word.strip() for word in args.schemas.split(",") if word.strip()]
-        left_out = without_topic(session)
-        for file in draft_definitions(address, directory, name, schemas, left_out):
-            print_progress(visible_line(f"wrote {file}"))
+        for line in draft_definitions(address, directory, name, schemas, without_topic(session)):
+            print_progress(visible_line(line))
         source = own_source(session, address, directory)
         if args.print_connector:
             config = {key: value for key, value in source.properties.items() if key != "name"}

@@ -11,7 +11,7 @@ import getpass
 import os
 import re
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
@@ -203,15 +203,15 @@ def without_topic(session: SourceSession) -> Mapping[str, str]:
 
 
 def draft_definitions(
-    address: str, directory: Path, prefix: str, schemas: Sequence[str], left_out: Collection[str] = ()
-) -> list[Path]:
-    """Writes entities.yaml and a first product where the directory has none. Returns the new files. `left_out`: tables
-    (`schema.name`) that are no entities. Raises SettingError for a source without a table that can be an entity."""
+    address: str, directory: Path, prefix: str, schemas: Sequence[str], left_out: Mapping[str, str]
+) -> list[str]:
+    """Writes entities.yaml and a first product where the directory has none. Returns lines about it. `left_out`: of
+    `without_topic`. Raises SettingError for a source without a table that can be an entity."""
     known = load_directory(directory) if (directory / ENTITIES).exists() else None
     if known is not None and known.products:
         return []
     read = read_tables(TableSource(url=address, prefix=prefix, schemas=schemas, modes=MODES))
-    topics = {f"{prefix}.{topic_name(name)}" for name in left_out}
+    topics = {f"{prefix}.{topic_name(name)}": why for name, why in left_out.items()}
     found = [one for one in read if one.topic not in topics]
     declared = [one for one in found if one.is_whole and (known is None or one.name in known.entities)]
     if not declared:
@@ -225,7 +225,9 @@ def draft_definitions(
         with open(directory / name, "x", encoding="utf-8") as file:
             file.write(text)
     write_schemas(directory)
-    return [directory / name for name in sorted(texts)]
+    reasons = topics | {one.topic: one.refusal or one.note or "its key" for one in found if not one.is_whole}
+    others = [f"not declared: {one.topic} ({reasons[one.topic]})" for one in read if one.topic in reasons]
+    return [*(f"wrote {directory / name}" for name in sorted(texts)), *(others if known is None else ())]
 
 
 def release_source(properties: Mapping[str, str], password: str, seconds: float = 20.0) -> str:
