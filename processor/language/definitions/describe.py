@@ -112,6 +112,17 @@ def describe_key(product: Product) -> dict[str, str]:
     return {part.name: _key_part(part) for part in product.key}
 
 
+def describe_messages(product: Product) -> dict[str, str]:
+    """What a product says of its messages, for people: `key`, `headers` and `partition_by`, each where it has it."""
+    headers = {name: write_expression(of) for name, of in product.headers}
+    found = {
+        "messages by": ", ".join(f"{name} = {of}" for name, of in describe_key(product).items()),
+        "headers": ", ".join(f"{name} = {of}" for name, of in headers.items()),
+        "partition by": ", ".join(name for name, _ in product.partition_by),
+    }
+    return {name: text for name, text in found.items() if text}
+
+
 def _key_part(part: KeyPart) -> str:
     """A column, or a constant as SQL writes it."""
     if part.column:
