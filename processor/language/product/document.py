@@ -347,7 +347,7 @@ Headers = tuple[tuple[str, bytes], ...]
 class MessageParts:
     """Makes what a product gives its messages next to key and value, from the columns of the root: headers, what chooses the
     partition, and another key than the root's. A header without a value is left out. A tombstone has those that need only the
-    key of the root: nobody knows the other columns of a row that is gone."""
+    key of the root: the other columns of a row that is gone are unknown."""
 
     __slots__ = ("_headers", "_partition", "_product", "_root")
 
@@ -371,7 +371,7 @@ class MessageParts:
         return self._made(columns, every=False)
 
     def partition_key(self, columns: Mapping[str, Value]) -> bytes:
-        """The key by which the partition of a document is chosen; empty where it is the key of the message."""
+        """The key that chooses the partition of a document; empty where the key of the message does."""
         scope: Scope = (Match(columns, {}), None)
         values = {name: make(scope) for name, make in self._partition.items()}
         return canonical_json.encode(values) if values else b""

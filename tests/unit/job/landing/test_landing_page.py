@@ -60,15 +60,10 @@ def test_the_messages_of_the_other_products_of_a_topic_are_not_foreign() -> None
         once=False,
         others=frozenset({"q"}),
     )
-    words = ("statestore.product_version", "statestore.sequence")
+    words = [(f"statestore.{name}", b"1") for name in ("product_version", "sequence")]
     records = [
         Record(
-            topic="t",
-            partition=0,
-            offset=n,
-            key=b'{"id":1}',
-            value=b"{}",
-            headers=(("statestore.product", of), *((w, b"1") for w in words)),
+            topic="t", partition=0, offset=n, key=b'{"id":1}', value=b"{}", headers=(("statestore.product", of), *words)
         )
         for n, of in enumerate((b"p", b"q", b"r"))
     ]
