@@ -1,6 +1,8 @@
 """Products whose messages have headers, places and keys of their own, two of them in one topic, on a real broker."""
 
 import json
+from collections.abc import Callable
+from contextlib import closing
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -51,9 +53,15 @@ def seen(scene: Scene) -> list[tuple[str, int, bool, dict[str, bytes]]]:
 
 
 def verify(scene: Scene, product: str) -> VerificationResult:
-    runner = with_open_changes(StepRunner(store=open_store(scene.settings)))
-    verifier = Verifier(plan=scene.plan, runner=runner, wait=lambda: None)
-    return verifier.verify(scene.plan.products[product], lambda: scene.published(product), None, Random(1))
+    with closing(open_store(scene.settings)) as store:
+        verifier = Verifier(plan=scene.plan, runner=with_open_changes(StepRunner(store=store)), wait=lambda: None)
+        return verifier.verify(scene.plan.products[product], lambda: scene.published(product), None, Random(1))
+
+
+def noted(scene: Scene) -> dict[str, dict[str, Any]]:
+    """What the table notes of the topics of products."""
+    with closing(open_store(scene.settings)) as store:
+        return {item["SK"]: dict(item) for item in store.partition(SEQUENCES)}
 
 
 def place(name: str) -> int:
@@ -64,9 +72,12 @@ FIRST, SECOND = "ann", next(n for n in ("bob", "eve", "dan", "kim", "joe", "lea"
 KEY = '{"kind":"user","id":1}'
 
 
+@pytest.mark.parametrize("store", ["postgres", "dynamodb"])
 def test_two_products_share_a_topic_and_a_document_moves_between_its_partitions(
-    scene: Scene, rows: SimpleNamespace
+    new_scene: Callable[..., Scene], rows: SimpleNamespace, store: str
 ) -> None:
+    scene = new_scene(store=store)
+    scene.plain = True
     share_a_topic(scene)
     scene.produce(rows.user(1, FIRST), *(rows.star(FIRST, f"r{n}") for n in range(6)))
     scene.run()
@@ -75,7 +86,7 @@ def test_two_products_share_a_topic_and_a_document_moves_between_its_partitions(
     assert all(one[1] == partition_of_key(one[0].encode(), 2) for one in gifts)  # as librdkafka chooses
     own = {"kind": b"user"}
     assert [one for one in seen(scene) if one[0] == KEY] == [(KEY, place(FIRST), True, {"name": FIRST.encode(), **own})]
-    noted = {item["SK"]: dict(item) for item in open_store(scene.settings).partition(SEQUENCES)}
+    before = noted(scene)
 
     scene.produce(rows.user(1, SECOND))
     assert scene.run().published == 2  # the profile, too
@@ -88,7 +99,7 @@ def test_two_products_share_a_topic_and_a_document_moves_between_its_partitions(
     )
     scene.lose_checkpoint()
     assert scene.run().published == 0
-    assert {item["SK"]: dict(item) for item in open_store(scene.settings).partition(SEQUENCES)} == noted
+    assert noted(scene) == before
 
     people, gifts_result = verify(scene, "people"), verify(scene, "gifts")
     assert (people.differences, people.compared, people.passed) == ((), 1, {"gifts": 6})
@@ -101,9 +112,9 @@ def test_two_products_share_a_topic_and_a_document_moves_between_its_partitions(
     (found,) = verify(scene, "people").differences
     assert found.strays == (place(FIRST),)
     parts = {"settings": scene.settings, "plan": scene.plan, "registry": scene.registry}
-    repair = Repair(**parts, store=open_store(scene.settings), owner="repair")
     root = RootToRepair((found.product, found.root or ""), found.key, found.partitions)
-    assert repair.publish([root])["published"] == 1
+    with closing(open_store(scene.settings)) as store:
+        assert Repair(**parts, store=store, owner="repair").publish([root])["published"] == 1
     assert verify(scene, "people").differences == ()
 
     scene.produce(rows.gone(rows.user(1, SECOND)))
