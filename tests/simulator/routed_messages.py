@@ -89,6 +89,8 @@ class RoutedSimulation(Simulation):
                 moved["moved"] += topic == product.topic and len(messages) > 1
                 if topic != product.topic or not shown or key_of_root(product, key) is None:
                     continue
+                if key not in rows:
+                    return f"{topic} {key} is shown, and its root is gone"
                 if len(shown) > 1:
                     return f"{topic} {key} is in partitions {sorted(one.partition for one in shown)}"
                 own = {name: text for name, text in shown[0].headers if name not in HEADERS}

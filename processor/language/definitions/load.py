@@ -150,6 +150,7 @@ def _read_products(
 ) -> dict[str, Product]:
     products: dict[str, Product] = {}
     headings: dict[str, Heading] = {}
+    unread = set[str]()  # the topics of products with problems
     for node in nodes.values():
         heading, product = read_product(node, entities, problems) if node else (None, None)
         if heading is None:
@@ -161,13 +162,14 @@ def _read_products(
             continue
         headings[heading.name] = heading
         sharing = [one for one in products.values() if one.topic == heading.topic]
-        if product is not None and sharing and product.key:
+        if product is not None and product.key and (sharing or heading.topic in unread):
             _share_topic(product, sharing, heading, problems)
-            products[product.name] = product
-            continue
-        _claim_topic(heading.topic, f"product `{heading.name}`", heading.topic_node, topics, problems)
+        elif product is not None or not any(one.key for one in sharing):
+            _claim_topic(heading.topic, f"product `{heading.name}`", heading.topic_node, topics, problems)
         if product is not None:
             products[product.name] = product
+        else:
+            unread.add(heading.topic)
     return products
 
 
