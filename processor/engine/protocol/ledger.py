@@ -28,7 +28,7 @@ without a round that published is no evidence.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -188,11 +188,13 @@ def turn_of(item: Item | None) -> int:
     return turn
 
 
-def hash_of(value: bytes | None, headers: Iterable[tuple[str, bytes]] = ()) -> str:
+def hash_of(value: bytes | None, headers: Collection[tuple[str, bytes]] = ()) -> str:
     """The hash of a document's encoded value, with the headers that its product gives it; empty for no document."""
     if value is None:
         return NO_DOCUMENT
     hashed = hashlib.blake2b(value, digest_size=_DIGEST_BYTES)
+    if not headers:
+        return hashed.hexdigest()
     for name, text in headers:
         hashed.update(b"\0%d:%b%d:%b" % (len(name.encode()), name.encode(), len(text), text))
     return hashed.hexdigest()

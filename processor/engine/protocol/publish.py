@@ -233,6 +233,9 @@ def publish(
             limits = context.dead_letter_topic, context.letter_bytes, context.refused_by
             group.sends.append((context.product, Send(reject_message(letter, *limits))))
             group.outcomes[context.product] = UnfitDocument(unfit.reason, letter)
+        elif context.parts is None and route is BY_KEY:
+            group.sends.append((context.product, Send(context.message(encoded_key, document.value, seq))))
+            group.outcomes[context.product] = "published"
         else:
             group.sends += ((context.product, Send(one)) for one in _messages(context, route, key, document, entry.seq))
             group.outcomes[context.product] = "published"

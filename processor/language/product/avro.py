@@ -362,24 +362,24 @@ class DocumentEncoder(NamedTuple):
 
     def encoded(self, top: Match, key: str) -> EncodedDocument:
         """The document of a root row. `key`: of its message."""
-        made = self._body(top, key)
-        if self.parts is None or made.value is None:
-            return made
-        parts, columns = self.parts, top.columns
-        return made._replace(headers=parts.headers(columns), partition_key=parts.partition_key(columns))
-
-    def _body(self, top: Match, key: str) -> EncodedDocument:
         if self.encode is None:
             text = self.renderer.text(top)
-            return EncodedDocument(key, None if text is GONE else text.encode())
+            made = EncodedDocument(key, None if text is GONE else text.encode())
+            return made if self.parts is None else self._with_parts(top, made)
         document = self.renderer.document(top)
         if document is GONE:
             return EncodedDocument(key, None)
         try:
-            return EncodedDocument(key, self.encode(document))
+            return self._with_parts(top, EncodedDocument(key, self.encode(document)))
         except (ValueError, TypeError) as error:
             misfit = error.plain if isinstance(error, Mismatch) else type(error).__name__
-            return EncodedDocument(key, canonical_json.encode(document), misfit)
+            return self._with_parts(top, EncodedDocument(key, canonical_json.encode(document), misfit))
+
+    def _with_parts(self, top: Match, made: EncodedDocument) -> EncodedDocument:
+        if self.parts is None or made.value is None:
+            return made
+        parts, columns = self.parts, top.columns
+        return made._replace(headers=parts.headers(columns), partition_key=parts.partition_key(columns))
 
 
 def framed_avro(
