@@ -69,6 +69,9 @@ SCRIPTS = {
     "a user goes while the product has another topic": "user x username=a; user x gone",
     "a product comes after another one that went": "user x username=a; star 0 username=a",
     "a message of a second product is lost": "user x username=a; star 0 username=a",
+    "a product gets the topic of one that went": (
+        "user x username=a; star 0 username=a; star 1 username=a; star 2 username=a; user x"
+    ),
     "two products change, and then one of them": (
         "user x username=a; star 0 username=a note=a; star 0 username=-; star 0; user x"
     ),
