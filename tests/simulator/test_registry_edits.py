@@ -1,5 +1,7 @@
 """Operators edit the registry while the job runs: every history ends with the documents of the products as they are then."""
 
+from typing import Any
+
 import pytest
 
 from processor.job.run import topics
@@ -51,8 +53,8 @@ def test_a_topic_that_a_product_gets_again_shows_its_last_documents(overrides: d
 class TakenTopicSimulation(ScriptedEditSimulation):
     """A run whose products go on above the sequences of the messages that their topics had."""
 
-    prepare = MixedEditSimulation.prepare
-    _messages = MixedEditSimulation._messages
+    prepare: Any = MixedEditSimulation.prepare
+    _messages: Any = MixedEditSimulation._messages
 
     def run(self) -> None:
         with replacing((topics, "read_topic", lambda _: self._messages))():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processor.engine.protocol.decode import Decoder, compare_columns, decode
-from processor.values.decimal_forms import NO_FORMS, ColumnForms
+from processor.values.decimal_forms import NO_FORMS, ColumnForms, LearnedForm
 from processor.values.entity import Entity
 from processor.values.record import UNAVAILABLE, Change, Ignored, Record, Rejected
 from tests.unit.engine.protocol.decoding import (
@@ -206,7 +206,7 @@ def test_an_entity_is_read_by_its_own_columns_also_at_the_place_of_one_that_went
 ) -> None:
     """A new entity may lie where a former one lay, and so may its settled forms."""
     other = entity("item", "id", "id int, amount string", decimals="text")
-    forms: ColumnForms = {"amount": "text"}
+    forms: ColumnForms = {"amount": LearnedForm("text", "t", 0, 0, 0)}
     for stale in (Decoder(other), Decoder(ITEM, forms)):
         monkeypatch.setattr("processor.engine.protocol.decode._decoders", {(id(ITEM), id(NO_FORMS)): stale})
         assert change(ITEM, {"id": 7}, {"id": 7, "amount": 1.5})[1]["amount"] == Decimal("1.5")
