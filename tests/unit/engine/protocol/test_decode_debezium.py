@@ -80,6 +80,42 @@ def test_a_truncate_is_no_change_and_an_entity_may_ignore_it(value: Any) -> None
     assert result.why == "truncate"
 
 
+PAIR = entity("pair", "tenant id", "tenant string, id int, n int, note string")
+MOVED = {"tenant": "t", "id": 2, "n": 1, "note": "x"}
+UNSENT = "__debezium_unavailable_value"
+
+
+@pytest.mark.parametrize(
+    ("before", "former"),
+    [
+        ({"tenant": "t", "id": 1, "n": 1}, ("t", 1)),
+        ({"tenant": "s", "id": 2}, ("s", 2)),
+        ({"id": 1}, ("t", 1)),
+        ({"tenant": "t", "id": 1, "n": "no number"}, ("t", 1)),
+        ({"tenant": "t", "id": 2.0}, None),
+        ({"n": 7}, None),
+        ({"tenant": None, "id": 1}, None),
+        ({"tenant": UNSENT, "id": 1}, None),
+        ({"tenant": 5, "id": 1}, None),
+        (None, None),
+    ],
+    ids=[
+        "whole", "the other part", "a part alone", "a value that does not fit", "the same key in another form",
+        "without the key", "null", "not sent", "no key", "no old image",
+    ],
+)  # fmt: skip
+def test_an_update_names_the_key_that_the_row_had_where_its_old_image_shows_it(before: Any, former: Any) -> None:
+    """Else a row that stays would lose the values that this record does not send."""
+    result = decoded(PAIR, None, envelope("u", before=before, after=MOVED | {"note": UNSENT}))
+    assert isinstance(result, Change), result
+    assert (result.former, result.key) == (former, ("t", 2))
+    assert result.row is not None
+    assert result.row["note"] is UNAVAILABLE
+    assert [(other.key, other.row, other.former) for other in result.others] == (
+        [(former, None, None)] if former else []
+    )
+
+
 def test_an_envelope_without_a_row_or_with_an_unknown_op_is_a_dead_letter() -> None:
     assert reason(ITEM, {"id": 7}, envelope("u")) == "expected a row as an object in 'after', found null"
     assert (

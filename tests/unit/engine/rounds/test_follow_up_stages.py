@@ -259,12 +259,14 @@ def test_a_publication_of_groups_takes_those_of_the_rows_and_of_the_whole_ledger
     task = Task(plan=GROUPED)
     items = ["pen", "ink", "pen", None]
     task.write(*(record("sale", n, n, item=item) for n, item in enumerate(items)), record("sale", 9, 9))
-    task.ledger("sales", "old", LedgerEntry(1, "00" * 16, Mark(1, 1, 0, 0), 1), GROUPED)
+    task.ledger(
+        "sales", "1", LedgerEntry(1, "00" * 16, Mark(1, 1, 0, 0), 1), GROUPED
+    )  # no sale, though it has this number
     rules = replace(ROUND.rules, walk_page=10)
     found = task.do(walk_stage, [WalkPage(("publish", "sales"), "TABLE#sale")], rules=rules)
     assert [root for _, root in found.roots] == ["pen", "ink"]
     ledger = group_partition(GROUPED.products["sales"].ledger)
-    assert task.do(walk_stage, [WalkPage(("publish", "sales"), ledger)]).roots == {("sales", "old"): UNKNOWN}
+    assert task.do(walk_stage, [WalkPage(("publish", "sales"), ledger)]).roots == {("sales", "1"): UNKNOWN}
 
 
 def test_a_walk_passes_over_pages_without_rows(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -431,12 +433,24 @@ def test_a_letter_from_before_a_truncate_leaves_the_marker_of_the_truncate(
     assert outcomes(found) == [(offset, said, "")]
     row = stored(task, "star", 5)
     assert (row.version, row.columns is not None) == (encode_version(0, 0, version), is_there)
-    stray = letter(replace(record("star", 5, 5, who="x"), partition=1))
-    assert outcomes(task.do(replay_stage, [stray], remembered=EMPTIED))[0][1] == "refused"
     others = Remembered(truncates={"user": EMPTIED.truncates["star"]})
     assert outcomes(task.do(replay_stage, [letter(record("star", 8, 5, who="y"))], remembered=others)) == [
         (8, "applied", "")
     ]
+
+
+def test_the_marker_of_a_truncate_has_the_place_of_the_truncate_and_stays_refused_where_no_row_may_have_it(
+    task: Task,
+) -> None:
+    later = Remembered(truncates={"star": TruncateGoal(encode_version(1, 1, 2))})
+    one = letter(record("star", 5, 5, who="x"))
+    assert outcomes(task.do(replay_stage, [one], remembered=later)) == [(5, "superseded", "")]
+    assert stored(task, "star", 5).version == encode_version(1, 1, 2)
+    task.write(record("star", 7, 6, who="x"))
+    other = Remembered(truncates={"star": TruncateGoal(encode_version(0, 1, 2))})
+    ((_, said, reason),) = outcomes(task.do(replay_stage, [letter(record("star", 5, 6, who="x"))], remembered=other))
+    assert said == "refused"
+    assert "partition" in reason
 
 
 def test_a_letter_of_an_erased_row_brings_nothing_back(task: Task) -> None:
