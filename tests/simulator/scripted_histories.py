@@ -24,6 +24,7 @@ SCRIPTS = {
     "three stars appear": "user x username=a; star 0 username=a; star 1 username=a; star 2 username=a; user x",
     "a star changes": "user x username=a; star 0 username=a; star 0; user x",
     "a star moves": "user x username=a; user y username=b; star 0 username=a; star 0 username=b",
+    "a star moves to another user": "user x username=a; user y username=c; star 2 username=a; star 2 username=c",
     "a star comes back": (
         "user x username=a; user y username=b; star 0 username=a; star 0 username=b; star 0 username=a"
     ),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from processor.engine.protocol.decode import decode
-from processor.values.record import UNAVAILABLE, Change, Ignored, Truncated
+from processor.values.record import UNAVAILABLE, AbsentColumns, Change, Ignored, Truncated
 from processor.values.recorded_topics import read_records
 from tests.unit.engine.protocol.decoding import ITEM, STAR, USER, change, decoded, entity, envelope, reason, with_schema
 
@@ -114,6 +114,14 @@ def test_an_update_names_the_key_that_the_row_had_where_its_old_image_shows_it(b
     assert [(other.key, other.row, other.former) for other in result.others] == (
         [(former, None, None)] if former else []
     )
+
+
+def test_the_delete_of_a_former_key_lacks_no_column() -> None:
+    """So a record that moves a row counts once among those that lack a column."""
+    result = decoded(PAIR, None, envelope("u", before={"tenant": "t", "id": 1}, after={"tenant": "t", "id": 2, "n": 1}))
+    assert isinstance(result, Change), result
+    assert result.absent == AbsentColumns(("note",), True)
+    assert [other.absent for other in result.others] == [None]
 
 
 def test_an_envelope_without_a_row_or_with_an_unknown_op_is_a_dead_letter() -> None:
