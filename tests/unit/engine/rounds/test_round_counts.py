@@ -77,7 +77,15 @@ def rejects(**groups: int) -> tuple[dict[LetterGroup, int], dict[LetterGroup, st
 
 def test_a_stop_names_the_topics_by_their_dead_letters_and_five_reasons_of_each() -> None:
     counts, letters = rejects(b1=70, a1=40, c1=40, c2=30, **{f"d{n}": 100 + n for n in range(7)})
-    tally = {"read": 1_000, "applied": 59, "dead letters": 941, "applied in a": 50, "dead letters in a": 40}
+    tally = {
+        "read": 1_000,
+        "applied": 55,
+        "ignored": 4,
+        "dead letters": 941,
+        "applied in a": 46,
+        "dead letters in a": 40,
+    }
+    tally |= {"ignored in a": 4, "ignored: other table in a": 4}
     with pytest.raises(TooManyRejects) as stopped:
         check_account(tally, counts, letters, Settings())
     said = str(stopped.value).partition("allows: ")[2].partition(". The job")[0]
@@ -128,9 +136,11 @@ def test_batches_of_one_moment_are_one_mark_and_those_before_the_window_are_none
     assert [(mark.at, mark.read["a"]) for mark in window.marks] == [(0.0, 230), (20.0, 230)]
     assert [one.dead for one in window.topics(599.9)] == [60]
     assert [one.dead for one in window.topics(600.0)] == [30]
+    window.add(599.0, {}, *rejects(b1=1))
+    assert [one.largest for one in window.topics(599.9)] == ["a/0 offset 1: because", "b/0 offset 1: because"]
     window.add(620.0, {"applied in a": 1}, {}, {})
-    assert [mark.at for mark in window.marks] == [620.0]
-    assert window.topics(620.0) == []
+    assert [mark.at for mark in window.marks] == [599.0, 620.0]
+    assert [one.topic for one in window.topics(620.0)] == ["b"]
 
 
 def test_ages_and_lags_count_in_their_buckets_and_add_up_in_milliseconds() -> None:
