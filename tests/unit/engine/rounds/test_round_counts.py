@@ -19,12 +19,14 @@ from processor.engine.rounds.round_counts import (
     count_lags,
     oldest,
     read_freshness,
+    spending,
 )
 from processor.environment.settings.settings import Settings
 from processor.errors import AccountError, TooManyRejects
 from processor.language.definitions.load import load
 from processor.values.dead_letters import LetterGroup
 from processor.values.record import AbsentColumns, Change, Record
+from statestore.memory import MemoryStore
 
 PLAN = plan_alone(
     load(
@@ -161,6 +163,12 @@ def test_ages_and_lags_count_in_their_buckets_and_add_up_in_milliseconds() -> No
 def test_a_root_has_the_oldest_of_its_times() -> None:
     one, other = ("p", "1"), ("p", "2")
     assert oldest([{one: 5.0}, {one: 3.0, other: 9.0}, {one: 4.0}]) == {one: 3.0, other: 9.0}
+
+
+def test_the_requests_of_a_store_count_with_what_they_cost() -> None:
+    store = MemoryStore(3)
+    store.requests["Query"], store.spent["read units"] = 2, 5
+    assert spending(store) == {"request Query": 2, "read units": 5}
 
 
 def test_counts_of_writes_add_up() -> None:
