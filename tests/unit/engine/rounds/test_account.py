@@ -87,10 +87,11 @@ def test_only_writes_of_rows_that_an_index_shows_count_for_the_read_before_them(
     touches = [
         touch("t", "applied", "n"),
         touch("t", "applied", "m"),
+        touch("t", "applied", "m"),
         touch("t", "replayed", "n"),
         touch("u", "applied", "n"),
     ]
-    assert count_updates(touches, plan) == {"t": UpdateCounts(2, 1)}
+    assert count_updates(touches, plan) == {"t": UpdateCounts(3, 2)}
 
 
 def test_after_many_writes_of_an_entity_the_older_ones_count_half() -> None:
