@@ -129,6 +129,10 @@ def test_text_of_one_meaning_shows_its_form_only_where_no_schema_and_no_plain_ro
         result = decoded(ITEM, {"id": 7, "amount": "BNI="}, value)
         assert isinstance(result, Change), result
         assert result.shows == found, value
+    for table, value in ((ITEM, {"id": 7, "bio": "12.34"}), (replace(ITEM, decimals="text"), row)):
+        result = decoded(table, None, envelope("c", after=value))
+        assert isinstance(result, Change), result
+        assert result.shows == {}
 
 
 def test_a_column_without_a_scale_has_digits_and_settles_nothing() -> None:
