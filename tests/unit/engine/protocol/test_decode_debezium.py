@@ -116,6 +116,15 @@ def test_an_update_names_the_key_that_the_row_had_where_its_old_image_shows_it(b
     )
 
 
+def test_a_key_in_another_form_is_the_same_key() -> None:
+    at = entity("at", "at", "at timestamp, n int")
+    result = decoded(
+        at, None, envelope("u", before={"at": "2015-01-01T01:00:00+01:00"}, after={"at": "2015-01-01T00:00:00Z"})
+    )
+    assert isinstance(result, Change), result
+    assert (result.key, result.former, result.others) == (("2015-01-01T00:00:00Z",), None, ())
+
+
 def test_the_delete_of_a_former_key_lacks_no_column() -> None:
     """So a record that moves a row counts once among those that lack a column."""
     result = decoded(PAIR, None, envelope("u", before={"tenant": "t", "id": 1}, after={"tenant": "t", "id": 2, "n": 1}))
