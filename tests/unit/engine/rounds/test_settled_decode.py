@@ -13,7 +13,7 @@ from processor.language.definitions.load import load
 from processor.values.decimal_forms import LearnedForm
 from processor.values.entity import DecimalForm
 from processor.values.record import Change, Record
-from tests.unit.engine.protocol.decoding import ITEM, decoded, envelope, with_schema
+from tests.unit.engine.protocol.decoding import ITEM, decoded, entity, envelope, with_schema
 from tests.unit.engine.rounds.settled_items import (
     BYTES,
     DIGITS,
@@ -129,6 +129,11 @@ def test_text_of_one_meaning_shows_its_form_only_where_no_schema_and_no_plain_ro
         result = decoded(ITEM, {"id": 7, "amount": "BNI="}, value)
         assert isinstance(result, Change), result
         assert result.shows == found, value
+    fee = entity("fee", "amount", "amount decimal(9,2)")
+    for key in ({"amount": "12.5"}, "12.5"):
+        result = decoded(fee, key, None)
+        assert isinstance(result, Change), result
+        assert result.shows == shows
     for table, value in ((ITEM, {"id": 7, "bio": "12.34"}), (replace(ITEM, decimals="text"), row)):
         result = decoded(table, None, envelope("c", after=value))
         assert isinstance(result, Change), result
