@@ -96,7 +96,9 @@ class WatchedJob:
         """Asks for the health each second until `stop`."""
         while not self.stopped.wait(LOOK_SECONDS):
             self.health.append(self._ask("health"))
-            self.counted = count(self.counted, self._ask("metrics").text)
+            before, self.counted = self.batches(), count(self.counted, self._ask("metrics").text)
+            if self.batches() > before:  # the log has a line only for a batch that took long or lost something
+                self.lines.append(Line(at=time(), event="batch", text=""))
 
     def stop(self) -> int:
         """Ends the job by SIGTERM, as an operator does. Returns its exit status."""
