@@ -137,8 +137,8 @@ class WatchedJob:
 
 
 def count(counted: tuple[int, int], metrics: str) -> tuple[int, int]:
-    """The batches of earlier runs and of the present one, by the page of metrics, which counts from the start of its run. Without a
-    page they stay as they were."""
+    """The batches of earlier runs and of the present one, by the page of metrics, which counts from the start of its run.
+    Without a page they stay as they were."""
     found = re.search(r"^statestore_batches_total (\d+)", metrics, re.MULTILINE)
     before, present = counted
     now = int(found[1]) if found else present
