@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from processor.language.product.document import GONE, Match, Renderer
+from processor.language.product.expressions.expression import ClockTime
 from processor.language.product.join_fields import convert
 from processor.language.product.product import Definitions, GroupEntity, Join, Product, root_entity
 from processor.values import canonical_json
@@ -18,10 +19,10 @@ from tests.simulator.history import Tables
 from tests.simulator.shapes import Row
 
 
-def documents(product: Product, definitions: Definitions, tables: Tables) -> dict[str, Any]:
+def documents(product: Product, definitions: Definitions, tables: Tables, clock: int = 0) -> dict[str, Any]:
     """The documents of all roots, by message key, as a reader decodes them from JSON. Fails where the text of a document is
-    another JSON than that of its value."""
-    renderer = Renderer(product=product, entities=definitions.entities, tally=Counter())
+    another JSON than that of its value. `clock`: of the product, in seconds since 1970."""
+    renderer = Renderer(product=product, entities=definitions.entities, tally=Counter(), clock=ClockTime(clock))
     root = root_entity(product, definitions.entities)
     found = {}
     for row in _roots(root, tables, definitions):

@@ -173,8 +173,12 @@ class ExpressionConverter:
                 return self._apply("array", *node.expressions)
             case exp.Extract():
                 return self._apply(f"extract {str(node.this).lower()}", node.expression)
+            case exp.Interval(this=exp.Literal() as amount):
+                return ParsedCall(
+                    "interval", (ParsedConstant(f"{amount.this} {node.args.get('unit') or ''}".strip().lower()),)
+                )
         cures = {
-            exp.Interval: "compare with a moment, `at >= '2026-01-01'`: no document changes with time alone",
+            exp.Interval: "write a constant, `interval '7 days'`",
             exp.Window: "number and total rows by a join: `first(x order by y)`, or `one` with `order_by`, or `sum` of a `many`",
             exp.Subquery: "join its table with `join`, and name its columns",
             exp.AtTimeZone: "times are in UTC: cast them, `at::date`, or let the source write the local time",
@@ -259,6 +263,8 @@ class ExpressionConverter:
     def _cast(self, node: Any) -> ParsedExpression:
         written = node.to.sql(dialect="postgres").lower()
         name, _, parameters = written.partition("(")
+        if name == "interval" and isinstance(node.this, self._exp.Literal):
+            return ParsedCall("interval", (ParsedConstant(str(node.this.this).lower()),))
         numbers = [ParsedConstant(_number(n)) for n in parameters.rstrip(")").split(",") if n.strip().isdecimal()]
         return ParsedCall(f"to {name.strip()}", (self.convert(node.this), *numbers))
 
