@@ -118,7 +118,7 @@ class ClockedSimulation(Simulation):
 
     def end_job(self) -> None:
         if self.job is not None:
-            self.high = max(self.high, self.job.driver.progress.ticks.time)
+            self.high = max(self.high, self.job.driver.progress.ticks._kept)
         Simulation.end_job(self)
 
     def _act(self) -> bool:

@@ -141,7 +141,7 @@ def doubles(world: World) -> Iterator[None]:
             "PARTITIONS",
             ("OPEN#00", "OPEN#01"),
         ),  # so that a start takes few requests
-        (processor.engine.protocol.ticks, "BUCKET_SECONDS", 20),
+        (processor.engine.protocol.ticks, "BUCKET_SECONDS", 20 if world.conditions.batch_records < 4 else 500),
         (processor.engine.protocol.ticks, "SHARDS", 2),
         (processor.engine.protocol.ticks, "ROOTS_PER_ROUND", 3),
         (processor.engine.protocol.open_changes, "SMALL_GROUP", 2),  # so that small histories have several groups

@@ -123,7 +123,8 @@ def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
     if kind == "groups":
         return {"shape": f"grouped {seed}", "truncate_chance": Random(f"{seed} truncates").choice((0, 0, 0, 0.1, 0.3))}
     if kind == "clock":
-        return {"shape": f"clocked {seed}", "late_events": False}
+        skew = Random(f"{seed} skew").choice((0, 3, 30))
+        return {"shape": f"clocked {seed}", "late_events": False, "max_clock_skew": skew}
     if kind == "grouped edits":
         return wide(seed) | MIXED | {"shape": f"drawn grouped {seed}"}
     if kind == "mixed edits":

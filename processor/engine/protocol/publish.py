@@ -125,8 +125,8 @@ class PublishTask:
     """The facts that all messages of a task share. `entity`: of the roots; `mark`: of its reservations. `runs`: how far the known
     runs came, this task's own among them. `erased`: the erased rows. `contended`: roots whose ledger the task reads strongly
     consistent, because a weak read missed a write. `consistent`: whether the store has no late reads, so that it reads each
-    ledger so. `clock`: of the round, in seconds since 1970. `work`: what the task counts by product; `due`: the ticks of
-    the due items that it wrote."""
+    ledger so. `clock`: of the round, in seconds since 1970. `work`: what the task counts by product; `due`: the ticks at
+    which its roots are due."""
 
     entity: str
     mark: Mark
@@ -161,10 +161,9 @@ class _RootLedger:
             return LedgerEntry(seq=above, hash=NO_DOCUMENT if context.number in self.sequences else found.hash)
         return found
 
-    def needs_due(self, context: PublishContext, tick: int, clock: int) -> bool:
-        """Whether the root of a product needs a due item for this tick: no item of an earlier tick is still to come."""
-        known = due_in(self.items[context.partition], context.number)
-        return known is None or not clock < known <= tick
+    def due(self, context: PublishContext) -> int | None:
+        """The tick of the due item that the root of a product has, or had."""
+        return due_in(self.items[context.partition], context.number)
 
     @property
     def key(self) -> str:
@@ -208,8 +207,12 @@ def publish(
         if isinstance(document, Unpublishable):
             outcomes[context.product] = document
             continue
-        if document.changes is not None and ledger.needs_due(context, document.changes, task.clock):
-            group.dues[context.product] = DueRoot(document.changes, (context.product, root))
+        if document.changes is not None:
+            known = ledger.due(context)
+            if known is None or not task.clock < known <= document.changes:
+                known = document.changes
+                group.dues[context.product] = DueRoot(known, (context.product, root))
+            task.due.append(known)
         if not key:
             group.outcomes[context.product] = "unchanged"
             continue
@@ -234,7 +237,6 @@ def publish(
     if dues := [due for group in groups.values() for due in group.dues.values()]:
         yield tuple(map(write_due, dues))  # before the ledger names them
         task.work.writes.update((due.root[0],) for due in dues)
-        task.due.append(min(due.tick for due in dues))
     numbers = {context.product: context.number for context in contexts}
     return outcomes | (yield from _end_groups(task.work, ledger, root, key, groups, numbers))
 

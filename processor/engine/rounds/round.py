@@ -222,7 +222,7 @@ class LaneResult:
     sights: tuple[IndexObservation, ...] = ()
     """Of open rows in index answers."""
     due: tuple[int, ...] = ()
-    """The first tick of the due items that the lane wrote; empty where it wrote none."""
+    """The first tick at which a root of the lane is due; empty where none is."""
 
 
 def hold_back(result: StageResult, round_: Round, store: Store) -> StageResult:
