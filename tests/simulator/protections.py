@@ -3,10 +3,10 @@ a run without it soon ends wrong."""
 
 from collections.abc import Iterator
 
+from tests.simulator.clock_protections import clock_protections
 from tests.simulator.committed_protections import committed_protections
 from tests.simulator.consistent_protections import consistent_protections
 from tests.simulator.edit_protections import edit_protections
-from tests.simulator.clock_protections import clock_protections
 from tests.simulator.gate_protections import gate_protections
 from tests.simulator.group_protections import group_protections
 from tests.simulator.index_protections import index_protections, settle_protections

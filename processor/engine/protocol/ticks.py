@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from processor.engine.plan.plan import Plan
-from processor.engine.plan.step import Root
+from processor.engine.plan.step import Root, Step
 from processor.engine.protocol.pending import Moment, Turn, Turns, split
 from statestore.items import key_of_item
 from statestore.keys import Key, progress_partition
@@ -67,6 +67,14 @@ def read_due(item: Item) -> DueRoot:
 def clock_in(item: Item | None) -> int:
     """The clock of the last round, by the item `CLOCK`; 0 without one."""
     return 0 if item is None else int(item["time"])
+
+
+def job_clock(step: int) -> Step[int]:
+    """The clock at which the job published last, for the documents of a product whose clock has this step; 0 without a clock."""
+    if not step:
+        return 0
+    (item,) = yield (CLOCK,)
+    return clock_in(item)
 
 
 def _partition(bucket: int, shard: int) -> str:

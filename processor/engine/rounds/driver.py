@@ -136,7 +136,8 @@ class Driver:
     def busy(self) -> bool:
         """Whether background work remains that need not wait."""
         progress = self.progress
-        return any(map(self._is_due, (progress.fan_outs, progress.backlog, progress.walks, progress.ticks)))
+        works: list[Work] = [progress.fan_outs, progress.backlog, progress.walks, progress.ticks]
+        return any(map(self._is_due, works))
 
     def _is_due(self, work: Work) -> bool:
         due = work.next_due()

@@ -35,6 +35,7 @@ from processor.engine.protocol.publish import (
     unpublishable,
 )
 from processor.engine.protocol.replays import kept_letter
+from processor.engine.protocol.ticks import job_clock
 from processor.engine.rounds.round import CHUNK, LaneResult, Round
 from processor.engine.rounds.round_counts import UNKNOWN, RootTimes
 from processor.engine.rounds.step_runner import StepRunner
@@ -168,15 +169,14 @@ def _end_of_chunk(todo: Sequence[Root]) -> int:
     return end
 
 
-def encoded_document(
-    plan: Plan, product: ProductPlan, root: str, tally: Counter[str], clock: int = 0
-) -> Step[EncodedDocument]:
-    """Assembles a root's document of one product and encodes it as JSON. `clock`: of the product, in seconds since 1970."""
+def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter[str]) -> Step[EncodedDocument]:
+    """Assembles a root's document of one product at the clock of the job, and encodes it as JSON."""
     top = None if product.retracted else (yield from assemble(plan, product, root, tally))
     if top is None:
         return EncodedDocument(key="", value=None)
     entities = plan.declared_entities
-    renderer = Renderer(product=product.product, entities=entities, tally=tally, clock=ClockTime(clock))
+    clock = ClockTime((yield from job_clock(product.product.clock)))
+    renderer = Renderer(product=product.product, entities=entities, tally=tally, clock=clock)
     return DocumentEncoder(renderer).encoded(top, root_message_key(plan.root_entity(product), top.columns))
 
 

@@ -147,6 +147,8 @@ def read_expression(
 def _read(text: str, scope: NameScope, may_aggregate: bool, stored: bool) -> tuple[Expression, Type]:
     path = parse_path(text)
     if path is not None and not _is_word(path, scope):
+        if text == CLOCK:
+            _check_clock_name(path, scope)
         named, type_ = resolve(path, scope)
         if isinstance(named, Column):
             made = computed_node(named, scope)
@@ -231,6 +233,13 @@ def folded(expression: Expression, scope: NameScope) -> Expression:
     return expression if isinstance(node, Column) else Computed(text=text, node=node)
 
 
+def _check_clock_name(path: Path, scope: NameScope) -> None:
+    """Raises WrongDefinition for a name that means the clock of the product, and a column or a join of the level."""
+    if scope.clock and path == (CLOCK,):
+        what = f"`{CLOCK}` is the clock of the product, and a name of `{scope.entity}`"
+        raise WrongDefinition(what, f'write `now()` for the clock, or alone in double quotes, `"{CLOCK}"`, for the column')
+
+
 def _is_word(path: Path, scope: NameScope) -> bool:
     """Whether a bare name is a literal, or a function without parentheses, instead of a name."""
     known = path[0] in scope.joins or path[0] in scope.names
@@ -290,6 +299,7 @@ class _Reader:
             raise WrongDefinition(what, "use it in `count`, or name a column")
         if self._names_clock(parts):
             return self._clock(parts[0])
+        _check_clock_name(parts, self.scope)
         whole = self.scope.physical(parts)
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(whole[:-1], self.over, strict=False)))
         if not any(one.many for one in self._joins(self.over[:shared])):

@@ -266,8 +266,8 @@ PRODUCT: Final[Members] = {
         {**mapping(PUBLISH), "minProperties": 1},
     ),
     "clock": Word(
-        "The step of the clock that expressions read as `clock`, e.g. `1 minute`: a document changes when time passes a boundary, "
-        "not with each step. Default: no clock.",
+        "The step of the time that expressions read as `clock`, e.g. `1 minute`: a document changes when time passes a "
+        "boundary, not with each step. Default: no clock.",
         CLOCK_TEXT,
     ),
     "compare": Word(
@@ -349,6 +349,7 @@ _LINE: Final[JsonSchema] = {
 TEST: Final[Members] = {
     "test": Word("The name of the test.", TEXT),
     "product": Word("The product. Default: the only one.", TEXT),
+    "clock": Word("The moment at which the changes come, for a product with `clock`: `2026-11-20T08:00:00Z`.", TEXT),
     "given": Word("Rows by entity, stored first.", _map_of({"type": "array", "items": _DOCUMENTS})),
     "changes": Word(
         "Then lines of recorded topics, in order. Between them and at the end, `after: 2 s` lets time pass.",

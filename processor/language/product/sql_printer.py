@@ -462,8 +462,8 @@ def _as_text(written: str, column: ColumnType) -> str:
 def product_sql(
     product: Product, entities: Mapping[str, Entity], schema: str | None = None, *, clock: int | None = None
 ) -> str:
-    """The query whose rows are the product's documents, without a semicolon; no parameters, no `%` escapes. `clock`: the moment of
-    the product's clock, in seconds since 1970; None for that of the query."""
+    """The query whose rows are the product's documents, without a semicolon; no parameters, no `%` escapes. `clock`: of the
+    product, in seconds since 1970; None for the time of the query."""
     moment = "now()" if clock is None else f"to_timestamp({clock})"
     return _QueryWriter(entities, schema, moment).query(product)
 

@@ -567,7 +567,7 @@ def read_interval(text: str) -> Interval:
 
 
 def later(moment: str, interval: str) -> str | None:
-    """The moment after an interval: first its months, then its days, then its time, in UTC. None outside the years 0001 to 9999."""
+    """The moment after an interval in UTC: first its months, then its days, then its time. None outside the years 1 to 9999."""
     return _shifted(moment, read_interval(interval), 1)
 
 
