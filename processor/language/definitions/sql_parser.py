@@ -356,7 +356,14 @@ def parse_query(text: str) -> tuple[Any, Any]:
         raise WrongDefinition("the query is not valid SQL", "check its quotes and brackets") from None
     if len(trees) != 1:
         raise WrongDefinition(f"`sql` has {len(trees)} statements", "write one `select` per product")
+    for column in list(trees[0].find_all(exp.Column)) if trees[0] is not None else ():
+        if not column.table and not column.this.args.get("quoted") and column.name.lower() in _MOMENTS:
+            column.replace(exp.Anonymous(this=column.name.lower(), expressions=[]))
     return trees[0], exp
+
+
+_MOMENTS = ("current_date", "current_timestamp")
+"""Functions without parentheses, which the parser takes for columns."""
 
 
 def _tokens(dialect: Any, text: str) -> list[Any]:

@@ -666,7 +666,8 @@ _MONTHS: Final = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_PATTERNS: Final[dict[str, Callable[[datetime], str | int]]] = {
+TimePart = Callable[[datetime], str]
+_NUMBERS: Final[dict[str, TimePart]] = {
     "YYYY": lambda at: f"{at.year:04d}",
     "YY": lambda at: f"{at.year % 100:02d}",
     "IYYY": lambda at: f"{at.isocalendar().year:04d}",
@@ -678,26 +679,43 @@ _PATTERNS: Final[dict[str, Callable[[datetime], str | int]]] = {
     "Q": lambda at: str((at.month + 2) // 3),
     "HH24": lambda at: f"{at.hour:02d}",
     "HH12": lambda at: f"{(at.hour + 11) % 12 + 1:02d}",
+    "HH": lambda at: f"{(at.hour + 11) % 12 + 1:02d}",
     "MI": lambda at: f"{at.minute:02d}",
     "SS": lambda at: f"{at.second:02d}",
     "MS": lambda at: f"{at.microsecond // 1000:03d}",
     "US": lambda at: f"{at.microsecond:06d}",
-    "AM": lambda at: "PM" if at.hour >= 12 else "AM",
-    "PM": lambda at: "PM" if at.hour >= 12 else "AM",
+}
+_WORDS: Final[dict[str, TimePart]] = {
     "Month": lambda at: f"{_MONTHS[at.month - 1]:9}",
     "Mon": lambda at: _MONTHS[at.month - 1][:3],
     "Day": lambda at: f"{_DAYS[at.weekday()]:9}",
     "Dy": lambda at: _DAYS[at.weekday()][:3],
+    "AM": lambda at: "PM" if at.hour >= 12 else "AM",
+    "PM": lambda at: "PM" if at.hour >= 12 else "AM",
 }
+
+
+def _cased(change: Callable[[str], str], write: TimePart) -> TimePart:
+    return lambda at: change(write(at))
+
+
+_PATTERNS: Final[dict[str, TimePart]] = {
+    **_NUMBERS,
+    **{name.lower(): write for name, write in _NUMBERS.items()},
+    **{name.upper(): _cased(str.upper, write) for name, write in _WORDS.items()},
+    **{name.lower(): _cased(str.lower, write) for name, write in _WORDS.items()},
+    **_WORDS,
+}
+"""Of `to_char`. A number may be in small letters; a word has the case of its pattern."""
 _PATTERN: Final = re.compile(
     rf'(FM)?({"|".join(sorted(_PATTERNS, key=len, reverse=True))})|"([^"\\]*)"|([^A-Za-z"\\]+)'
 )
 
 
 @lru_cache(maxsize=256)
-def read_time_pattern(pattern: str) -> tuple[Callable[[datetime], str | int], ...]:
+def read_time_pattern(pattern: str) -> tuple[TimePart, ...]:
     """The parts of a pattern of `to_char`. Raises ValueError, which names the part that is not known."""
-    parts: list[Callable[[datetime], str | int]] = []
+    parts: list[TimePart] = []
     at = 0
     while at < len(pattern):
         match = _PATTERN.match(pattern, at)
@@ -716,12 +734,12 @@ def _constant(text: str, _at: datetime) -> str:
     return text
 
 
-def _without_padding(write: Callable[[datetime], str | int], at: datetime) -> str:
-    text = str(write(at)).rstrip()
+def _without_padding(write: TimePart, at: datetime) -> str:
+    text = write(at).rstrip()
     return text.lstrip("0") or "0" if text.isdecimal() else text
 
 
 def to_char(moment: str, pattern: str) -> str:
     """The text of a moment, or of a day at midnight, in UTC."""
     at = datetime.fromisoformat(moment)
-    return "".join(str(write(at)) for write in read_time_pattern(pattern))
+    return "".join(write(at) for write in read_time_pattern(pattern))
