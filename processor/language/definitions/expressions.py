@@ -237,7 +237,9 @@ def _check_clock_name(path: Path, scope: NameScope) -> None:
     """Raises WrongDefinition for a name that means the clock of the product, and a column or a join of the level."""
     if scope.clock and path == (CLOCK,):
         what = f"`{CLOCK}` is the clock of the product, and a name of `{scope.entity}`"
-        raise WrongDefinition(what, f'write `now()` for the clock, or alone in double quotes, `"{CLOCK}"`, for the column')
+        raise WrongDefinition(
+            what, f'write `now()` for the clock, or alone in double quotes, `"{CLOCK}"`, for the column'
+        )
 
 
 def _is_word(path: Path, scope: NameScope) -> bool:
