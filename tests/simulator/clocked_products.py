@@ -4,15 +4,19 @@ The job restarts at any moment, on machines whose clocks differ. The clock of th
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
+from processor.engine.protocol.ticks import CLOCK, clock_in
 from processor.language.definitions.load import load
 from processor.language.product.expressions.expression import clock_text
 from processor.language.product.product import Definitions
+from tests.simulator import product_sets
 from tests.simulator.check import check_last_documents
+from tests.simulator.product_sets import ProductSetSimulation
 from tests.simulator.run import Simulation, WrongAtRest
+from tests.simulator.without.switch import replacing
 
 Row = dict[str, Any]
 STEPS = ("1 s", "1 s", "2 s", "5 s", "15 s", "1 minute")
@@ -114,15 +118,16 @@ class ClockedSimulation(Simulation):
         if self.job is not None:
             step = self.job.driver.progress.ticks.step
             self.high = max(self.high, int(self.world.now + self.world.skew) // step * step if step else 0)
+        self.high = max(self.high, clock_in(self.world.table.get([CLOCK]).get(CLOCK)))  # also that of a zombie
         return self.high
 
     def end_job(self) -> None:
         if self.job is not None:
             self.high = max(self.high, self.job.driver.progress.ticks._kept)
-        Simulation.end_job(self)
+        super().end_job()
 
     def _act(self) -> bool:
-        if Simulation._act(self):
+        if super()._act():
             return True
         if self.job is None or self.passes >= PASSES:
             return False
@@ -142,3 +147,21 @@ class ClockedSimulation(Simulation):
         world.now = due if to_tick and due is not None else world.now + world.rng.choice((0.5, 1, 4, 20, 70))
         world.log("time passes")
         self.facts["passes"] += 1
+
+
+class ClockedSetSimulation(ClockedSimulation, ProductSetSimulation):
+    """A run with a random set of products, to which operators give clocks, and from which they take them."""
+
+    def run(self) -> None:
+        with replacing((product_sets, "CONTENTS", _with_clocks))():
+            ProductSetSimulation.run(self)
+
+
+def _with_clocks(contents: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """Each content, and again with each of some clocks, by which its documents come or go."""
+    clocks: list[dict[str, Any]] = [
+        {},
+        {"clock": "5 s", "where": "clock > '1970-01-01T00:01:30Z'"},
+        {"clock": "1 minute", "where": "clock < '1970-01-01T00:03:00Z'"},
+    ]
+    return {name: [{**one, **clock} for one in some for clock in clocks] for name, some in contents.items()}

@@ -273,7 +273,7 @@ def _seconds(bound: float) -> str:
 
 
 CLOCK_AHEAD = 5.0
-"""Seconds by which two clocks may differ."""
+"""Seconds: the clocks of two machines differ by less."""
 
 
 def gate_lines(report: Mapping[str, Any]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from processor.language.definitions.describe import describe_entity, describe_product
 from processor.language.definitions.load import load
 from processor.language.product.document import GONE, Match, Renderer
 from processor.language.product.expressions.expression import ClockTime, clock_text
@@ -83,3 +84,13 @@ def test_a_document_is_the_same_until_the_tick_that_it_names(seed: int) -> None:
                     assert due <= tick, (product.name, key)
             documents(product, definitions, tables, tick, noted)
             changes, before = noted, now
+
+
+def test_a_product_with_a_clock_reads_back_as_it_is_described() -> None:
+    for seed in range(5):
+        shape = shape_of(f"clocked {seed}")
+        for name, product in shape.definitions.products.items():
+            described = canonical_json.dumps(describe_product(product))
+            entities = {one: describe_entity(entity) for one, entity in shape.definitions.entities.items()}
+            again = load({"entities.yaml": canonical_json.dumps(entities), "p.json": described})
+            assert again.products[name] == product
