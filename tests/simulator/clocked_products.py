@@ -82,11 +82,11 @@ def _product(r: Random, n: int) -> dict[str, Any]:
         }
     product: dict[str, Any] = {"product": f"p{n}", "clock": step}
     if r.random() < 0.25:
-        shown = {"name": "name", "open": f"count(*) filter (where {_condition(r, 'at')})"}
-        group = {"group": "star", "by": {"name": "username"}}
+        selected: Row = {"name": "name", "open": f"count(*) filter (where {_condition(r, 'at')})"}
+        group: Row = {"group": "star", "by": {"name": "username"}}
         if r.random() < 0.5:
             group["where"] = _condition(r, "ends")
-        return {**product, "root": group, "fields": shown}
+        return {**product, "root": group, "fields": selected}
     product["root"] = "user"
     fields = {"email": "email", "minute": "extract(minute from clock)", "old": _condition(r, "born")}
     product["fields"] = {
@@ -95,7 +95,7 @@ def _product(r: Random, n: int) -> dict[str, Any]:
     if r.random() < 0.4:
         product["where"] = _condition(r, "born")
     if r.random() < 0.7:
-        shown = {"many": "star", "on": {"username": "username"}, "where": _condition(r, "at")}
+        shown: Row = {"many": "star", "on": {"username": "username"}, "where": _condition(r, "at")}
         if r.random() < 0.3:
             shown["limit"] = 1
         if r.random() < 0.3:

@@ -16,7 +16,7 @@ def _is_due(request: Any) -> bool:
 
 def _written_at_last(publish: Any) -> Any:
     def changed(*args: Any) -> Any:
-        running, answers, late = publish(*args), None, []
+        running, answers, late = publish(*args), None, list[Any]()
         while True:
             try:
                 requests = next(running) if answers is None else running.send(answers)
