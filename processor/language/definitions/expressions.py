@@ -351,6 +351,20 @@ class _Reader:
         made = apply_function(f"{name} interval", [read, make_literal(str(text))])
         return apply_overload("without zone(timestamp)", made) if read.type == "date" else made
 
+    def _in_utc(self, moment: ParsedExpression, zone: ParsedExpression) -> TypedNode:
+        """`x at time zone 'UTC'`: a timestamp without a zone, and of such a one the timestamp with it. Only texts differ."""
+        name = zone.value if isinstance(zone, ParsedConstant) else None
+        if not isinstance(name, str) or name.upper() not in ("UTC", "ETC/UTC"):
+            what = f"`at time zone {repr(name) if isinstance(name, str) else '...'}` is not offered: the rules of zones change"
+            raise WrongDefinition(what, "write `at time zone 'UTC'`, or let the source write the local time")
+        read = self.read(moment)
+        if read.type != "timestamp":
+            read = apply_function("to timestamp", [read])
+        without = isinstance(read.node, Call) and read.node.function == "without zone(timestamp)"
+        if without and isinstance(read.node, Call):
+            return TypedNode(read.node.args[0], "timestamp")
+        return apply_overload("without zone(timestamp)", read)
+
     def _epoch_of(self, arg: ParsedExpression) -> TypedNode:
         """`extract(epoch from x)`, also of the interval between two moments."""
         if (
@@ -382,6 +396,8 @@ class _Reader:
             return self._moved(name, args)
         if name == "extract epoch":
             return self._epoch_of(args[0])
+        if name == "at time zone":
+            return self._in_utc(*args)
         if name in ("between", "like", "ilike") and len(args) != 3:
             raise WrongDefinition(
                 f"`{name}` is an operator, not a function", f"write it between its values: `a {name} b`"

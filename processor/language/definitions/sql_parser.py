@@ -177,11 +177,12 @@ class ExpressionConverter:
                 return ParsedCall(
                     "interval", (ParsedConstant(f"{amount.this} {node.args.get('unit') or ''}".strip().lower()),)
                 )
+            case exp.AtTimeZone():
+                return self._apply("at time zone", node.this, node.args["zone"])
         cures = {
             exp.Interval: "write a constant, `interval '7 days'`",
             exp.Window: "number and total rows by a join: `first(x order by y)`, or `one` with `order_by`, or `sum` of a `many`",
             exp.Subquery: "join its table with `join`, and name its columns",
-            exp.AtTimeZone: "times are in UTC: cast them, `at::date`, or let the source write the local time",
             exp.Bracket: "write `data ->> 'name'` for a member of json; an array has no elements by their numbers",
         }
         cure = next((cure for kind, cure in cures.items() if isinstance(node, kind)), PLAIN_SQL)
