@@ -3,13 +3,16 @@
 from typing import Any
 
 from processor.engine.plan.planning import plan_alone
+from processor.engine.protocol.erasures import Erasure
 from processor.engine.protocol.ticks import CLOCK, SHARDS
 from processor.engine.rounds.events import VirtualClock
+from processor.engine.rounds.operators import Eraser
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.values import canonical_json
 from processor.values.record import Record
+from statestore.items import encode_version
 from statestore.memory import MemoryStore
 from statestore.store import Store
 
@@ -161,3 +164,30 @@ def test_a_product_without_a_clock_makes_no_request_more() -> None:
     assert store.requests == {}
     assert shop.items("CLOCK") == shop.items("DUE") == []
     assert shop.trial.driver.next_due() is None
+
+
+def test_an_erased_root_leaves_no_due_item_and_one_that_comes_back_has_its_own() -> None:
+    shop = Shop()
+    sold(shop)
+    assert len(shop.items("DUE#")) == 1
+    eraser = Eraser(shop.trial.driver)
+    eraser.erase("customer", "1", Erasure({0: encode_version(0, 0, shop.offset + 1)}))
+    shop.trial.finish()
+    eraser.retire_entries("customer", "1")
+    assert shop.items("DUE#") == []
+    shop.rows("customer", {"id": 1, "name": "Ada"})
+    assert shop.spent[-1] == 12
+    shop.trial.advance(DAY)
+    assert shop.spent[-1] == 7
+
+
+def test_due_roots_wait_at_the_gate_of_their_product() -> None:
+    shop = Shop(TOTALS + "publish: {quiet: 10 min}\n")
+    sold(shop)
+    shop.trial.advance(NOON + DAY - shop.trial.clock.date())
+    before = shop.spent
+    assert before[-1] == 12
+    shop.trial.advance(9 * 60)
+    assert shop.spent == before
+    shop.trial.advance(2 * 60)
+    assert shop.spent == [*before, 7]
