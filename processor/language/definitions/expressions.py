@@ -116,6 +116,8 @@ _VOLATILE: Final = frozenset([
     "statement_timestamp", "transaction_timestamp", "random", "random_normal", "setseed", "gen_random_uuid", "uuidv4",
     "uuidv7", "uuid_generate_v4", "nextval", "rand", "uuid", "newid", "getdate", "sysdate", "today",
 ])  # fmt: skip
+_OUTSIDE: Final = _VOLATILE | {CLOCK}
+"""Words that mean time or chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +247,7 @@ def _check_clock_name(path: Path, scope: NameScope) -> None:
 def _is_word(path: Path, scope: NameScope) -> bool:
     """Whether a bare name is a literal, or a function without parentheses, instead of a name."""
     known = path[0] in scope.joins or path[0] in scope.names
-    return len(path) == 1 and not known and path[0].lower() in {*_LITERALS, *_VOLATILE, CLOCK}
+    return len(path) == 1 and not known and path[0].lower() in {*_LITERALS, *_OUTSIDE}
 
 
 def _known_names(scope: NameScope) -> set[str]:
@@ -323,7 +325,7 @@ class _Reader:
         return TypedNode(read, type_, compare=compare)
 
     def _names_clock(self, parts: Path) -> bool:
-        return len(parts) == 1 and parts[0].lower() in {*_VOLATILE, CLOCK} and parts[0] not in _known_names(self.scope)
+        return len(parts) == 1 and parts[0].lower() in _OUTSIDE and parts[0] not in _known_names(self.scope)
 
     def _clock(self, name: str) -> TypedNode:
         """The clock of the product, by its name or by one of PostgreSQL's."""

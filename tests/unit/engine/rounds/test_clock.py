@@ -1,5 +1,6 @@
 """Documents of a product with a clock change when time passes a boundary, and a job at rest has nothing to do for them."""
 
+from collections import Counter
 from typing import Any
 
 from processor.engine.plan.planning import plan_alone
@@ -7,9 +8,12 @@ from processor.engine.protocol.erasures import Erasure
 from processor.engine.protocol.ticks import CLOCK, SHARDS
 from processor.engine.rounds.events import VirtualClock
 from processor.engine.rounds.operators import Eraser
+from processor.engine.rounds.publish_stage import encoded_document
+from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
+from processor.tools.inspect.explain import lineage
 from processor.values import canonical_json
 from processor.values.record import Record
 from statestore.items import encode_version
@@ -191,3 +195,15 @@ def test_due_roots_wait_at_the_gate_of_their_product() -> None:
     assert shop.spent == before
     shop.trial.advance(2 * 60)
     assert shop.spent == [*before, 7]
+
+
+def test_a_look_at_a_document_shows_it_at_the_clock_of_the_job() -> None:
+    shop = Shop()
+    sold(shop)
+    shop.trial.advance(DAY)
+    plan = shop.trial.driver.plan
+    runner = StepRunner(store=shop.trial.store)
+    (body,) = runner.run([encoded_document(plan, plan.products["totals"], "1", Counter())])
+    assert body.value == shop.trial.published.messages[-1].value
+    (found,) = runner.run([lineage(plan, plan.products["totals"], "1", {})])
+    assert found.reason == ""
