@@ -32,6 +32,7 @@ from processor.engine.protocol.ledger import (
     Mark,
     Placed,
     Run,
+    due_in,
     group_key,
     hash_of,
     message_key,
@@ -44,6 +45,7 @@ from processor.engine.protocol.ledger import (
     shown_places,
     turn_of,
 )
+from processor.engine.protocol.ticks import DueRoot, write_due
 from processor.language.product.avro import EncodedDocument
 from processor.language.product.document import Headers, MessageParts
 from processor.values.dead_letters import RefusedBy, message_bytes, reject_message
@@ -138,7 +140,8 @@ class PublishTask:
     """The facts that all messages of a task share. `entity`: of the roots; `mark`: of its reservations. `runs`: how far the known
     runs came, this task's own among them. `erased`: the erased rows. `contended`: roots whose ledger the task reads strongly
     consistent, because a weak read missed a write. `consistent`: whether the store has no late reads, so that it reads each
-    ledger so. `work`: what the task counts by product."""
+    ledger so. `clock`: of the round, in seconds since 1970. `work`: what the task counts by product; `due`: the ticks at
+    which its roots are due."""
 
     entity: str
     mark: Mark
@@ -146,7 +149,9 @@ class PublishTask:
     erased: Erased = frozenset()
     contended: Collection[str] = ()
     consistent: bool = False
+    clock: int = 0
     work: ProductWork = field(default_factory=ProductWork)
+    due: list[int] = field(default_factory=list)
 
 
 Documents = Mapping[str, EncodedDocument | Unpublishable]
@@ -171,6 +176,10 @@ class _RootLedger:
             return LedgerEntry(seq=above, hash=NO_DOCUMENT if context.number in self.sequences else found.hash)
         return found
 
+    def due(self, context: PublishContext) -> int | None:
+        """The tick of the due item that the root of a product has, or had."""
+        return due_in(self.items[context.partition], context.number)
+
     @property
     def key(self) -> str:
         """The key of the root's messages; empty for a root without any."""
@@ -179,14 +188,20 @@ class _RootLedger:
 
 @dataclass(slots=True)
 class _Group:
-    """The reservations of a group; their products, each with the messages that go out once the ledger has them; and the outcomes
-    of all products. `placed`: where the messages of some go."""
+    """The reservations of a group; the due items to write before, by product; the products of the reservations, each with the
+    messages that go out once the ledger has them; and the outcomes of all products. `placed`: where the messages of some go."""
 
     entries: dict[int, LedgerEntry] = field(default_factory=dict)
     placed: dict[int, Placed] = field(default_factory=dict)
+    dues: dict[str, DueRoot] = field(default_factory=dict)
     reserved: list[str] = field(default_factory=list)
     sends: list[tuple[str, Send]] = field(default_factory=list)
     outcomes: dict[str, PublishOutcome] = field(default_factory=dict)
+
+    @property
+    def writes(self) -> bool:
+        """Whether the ledger item of the group changes."""
+        return bool(self.entries or self.dues)
 
 
 def publish(
@@ -208,6 +223,12 @@ def publish(
         if isinstance(document, Unpublishable):
             outcomes[context.product] = document
             continue
+        if document.changes is not None:
+            known = ledger.due(context)
+            if known is None or not task.clock < known <= document.changes:
+                known = document.changes
+                group.dues[context.product] = DueRoot(known, (context.product, root))
+            task.due.append(known)
         if not key:
             group.outcomes[context.product] = "unchanged"
             continue
@@ -239,7 +260,11 @@ def publish(
         else:
             group.sends += ((context.product, Send(one)) for one in _messages(context, route, key, document, entry.seq))
             group.outcomes[context.product] = "published"
-    return outcomes | (yield from _end_groups(task.work, ledger, root, key, groups))
+    if dues := [due for group in groups.values() for due in group.dues.values()]:
+        yield tuple(map(write_due, dues))  # before the ledger names them
+        task.work.writes.update((due.root[0],) for due in dues)
+    numbers = {context.product: context.number for context in contexts}
+    return outcomes | (yield from _end_groups(task.work, ledger, root, key, groups, numbers))
 
 
 class _Route(NamedTuple):
@@ -296,15 +321,21 @@ def _messages(
 
 
 def _end_groups(
-    work: ProductWork, ledger: _RootLedger, root: str, key: str, groups: Mapping[str, _Group]
+    work: ProductWork,
+    ledger: _RootLedger,
+    root: str,
+    key: str,
+    groups: Mapping[str, _Group],
+    numbers: Mapping[str, int],
 ) -> Step[dict[str, PublishOutcome]]:
     """Reserves the messages of each group by its write, and sends those that the ledger has. Reads the item of a group without
     messages again where the ledger is not sure."""
     asked: dict[str, Request] = {}
     for pk, group in groups.items():
-        if group.entries:
-            asked[pk] = reserve(Key(pk, root), ledger.items[pk], group.entries, key, group.placed)
-            work.writes[tuple(group.reserved)] += 1
+        if group.writes:
+            dues = {numbers[product]: due.tick for product, due in group.dues.items()}
+            asked[pk] = reserve(Key(pk, root), ledger.items[pk], group.entries, key, dues, group.placed)
+            work.writes[tuple(dict.fromkeys((*group.reserved, *group.dues)))] += 1
         elif group.outcomes and not ledger.sure:
             asked[pk] = Key(pk, root)
             work.reads[tuple(group.outcomes)] += 1
@@ -312,7 +343,7 @@ def _end_groups(
     outcomes: dict[str, PublishOutcome] = {}
     messages: list[Send] = []
     for pk, group in groups.items():
-        if group.entries:
+        if group.writes:
             current = isinstance(answers[pk], Done)
         else:
             current = pk not in asked or turn_of(answers[pk]) == turn_of(ledger.items[pk])
@@ -390,7 +421,7 @@ def invalidate(
         entry = read_entry(item, ledger.number, earlier)
         invalidated = LedgerEntry(seq=entry.seq + 1, hash=INVALIDATED, mark=mark)
         placed = {ledger.number: _with_places(shown, item, ledger.number)} if shown else {}
-        (outcome,) = yield (reserve(at, item, {ledger.number: invalidated}, key, placed),)
+        (outcome,) = yield (reserve(at, item, {ledger.number: invalidated}, key, placed=placed),)
         if isinstance(outcome, Done):
             return
 

@@ -131,7 +131,7 @@ def invalid_entry(product: ProductPlan, shown: ShownRoot, items: Mapping[Key, It
     item = items.get(at)
     entry = LedgerEntry(max(shown.sequence, read_entry(item, product.number).seq), INVALIDATED, NOBODY)
     places = {product.number: Placed(product.product.topic, shown.partitions)} if placed else {}
-    return reserve(at, item, {product.number: entry}, shown.key, places)
+    return reserve(at, item, {product.number: entry}, shown.key, placed=places)
 
 
 def _is_placed(product: ProductPlan, shown: ShownRoot) -> bool:

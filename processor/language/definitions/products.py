@@ -30,6 +30,7 @@ from processor.language.definitions.shape import (
     as_texts,
     as_topic,
     check_keys,
+    read_clock,
     read_duration,
     write_duration,
 )
@@ -43,6 +44,7 @@ from processor.language.product.expressions.expression import (
     aggregates,
     is_built,
     node_of,
+    reads_clock,
     references,
 )
 from processor.language.product.join_fields import type_of, write_computed
@@ -95,6 +97,7 @@ def read_product(
 
         body = read_sql(body, entities, problems)
     reads: set[tuple[str, str]] = set()
+    clock = 0 if (step := body.get("clock") if body else None) is None else read_clock(step, problems)
     by: tuple[GroupColumn, ...] = ()
     if body and isinstance(groups := body.get("root"), Map):
         grouped = _read_group(groups, body, entities, reads, problems)
@@ -102,12 +105,12 @@ def read_product(
             return heading, None
         group, by, body = grouped
         entity, with_group = group.rows, {**entities, group.name: group}
-        scope = NameScope(entities=with_group, entity=group.name, rows=entity, reads=reads)
+        scope = NameScope(entities=with_group, entity=group.name, rows=entity, reads=reads, clock=clock)
     else:
         named = _read_root(body, entities, problems) if body else None
         if body is None or named is None:
             return heading, None
-        entity, scope = named, NameScope(entities=entities, entity=named, reads=reads)
+        entity, scope = named, NameScope(entities=entities, entity=named, reads=reads, clock=clock)
     joins = read_joins(body, scope, problems)
     scope = replace(scope, joins=joins)
     selection = read_selection(body, scope, problems)
@@ -134,6 +137,7 @@ def read_product(
         key=message_key,
         headers=headers,
         partition_by=partition_by,
+        clock=clock,
     )
     product = replace(product, compare=_compares(product, entities), computed=_computed(reads, entities))
     if gate.whole:
@@ -339,6 +343,8 @@ def _beyond_the_root(node: ExpressionNode) -> str:
     """Why an expression is no value of the root's own columns; empty where it is one."""
     if is_built(node):
         return "builds json"
+    if reads_clock(node):
+        return "reads the clock, whose time is not in the row"
     own = all(isinstance(one, Column) and not (one.path or one.up) for one in references(node))
     return (
         "" if own and not any(True for _ in aggregates(node)) else "reads a join, and not the columns of the root alone"

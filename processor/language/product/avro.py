@@ -343,12 +343,14 @@ Encode = Callable[[Value], bytes]
 
 class EncodedDocument(NamedTuple):
     """A document as it goes out: the message's key and value; value None where there is no document. `misfit`: why Avro does not
-    hold the document, without values of rows; then the value is JSON, and does not go out. `headers`: those of the product;
-    `partition_key`: chooses the partition, empty where the key does."""
+    hold the document, without values of rows; then the value is JSON, and does not go out. `changes`: the tick of the product's
+    clock from which on the document may differ. `headers`: those of the product; `partition_key`: chooses the partition, empty
+    where the key does."""
 
     key: str
     value: bytes | None
     misfit: str = ""
+    changes: int | None = None
     headers: Headers = ()
     partition_key: bytes = b""
 
@@ -364,16 +366,16 @@ class DocumentEncoder(NamedTuple):
         """The document of a root row. `key`: of its message."""
         if self.encode is None:
             text = self.renderer.text(top)
-            made = EncodedDocument(key, None if text is GONE else text.encode())
+            made = EncodedDocument(key, None if text is GONE else text.encode(), "", self.renderer.clock.changes)
             return made if self.parts is None else self._with_parts(top, made)
-        document = self.renderer.document(top)
+        document, changes = self.renderer.document(top), self.renderer.clock.changes
         if document is GONE:
-            return EncodedDocument(key, None)
+            return EncodedDocument(key, None, "", changes)
         try:
-            return self._with_parts(top, EncodedDocument(key, self.encode(document)))
+            return self._with_parts(top, EncodedDocument(key, self.encode(document), "", changes))
         except (ValueError, TypeError) as error:
             misfit = error.plain if isinstance(error, Mismatch) else type(error).__name__
-            return self._with_parts(top, EncodedDocument(key, canonical_json.encode(document), misfit))
+            return self._with_parts(top, EncodedDocument(key, canonical_json.encode(document), misfit, changes))
 
     def _with_parts(self, top: Match, made: EncodedDocument) -> EncodedDocument:
         if self.parts is None or made.value is None:

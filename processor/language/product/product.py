@@ -282,9 +282,10 @@ class Product:
     """The definition of a document. `where`: the condition on root rows that have a document. `format`: of the documents in the
     topic. `gate`: when they go out. `compare`: how the columns that it reads compare; `computed`: the computed columns that it
     names, by entity. Joins and expressions have both already, and do not ask the entities. `by`: the columns of the groups whose
-    documents they are, instead of single rows of the root entity; the first join then finds the rows of a group. `headers`: those
-    that the product gives its messages, from columns of the root; `partition_by`: the columns of the root that choose the
-    partition in place of the key; `key`: that of the messages, where it is another one than the root's."""
+    documents they are, instead of single rows of the root entity; the first join then finds the rows of a group. `clock`: the
+    step of its clock in seconds, 0 without one. `headers`: those that the product gives its messages, from columns of the root;
+    `partition_by`: the columns of the root that choose the partition in place of the key; `key`: that of the messages, where it
+    is another one than the root's."""
 
     name: str
     topic: str
@@ -300,6 +301,7 @@ class Product:
     headers: tuple[tuple[str, Expression], ...] = ()
     partition_by: tuple[tuple[str, Expression], ...] = ()
     key: tuple[KeyPart, ...] = ()
+    clock: int = 0
 
     @property
     def roots(self) -> str:

@@ -74,11 +74,12 @@ class Oracle:
         """The documents of all roots, by message key."""
         return {key: canonical_json.loads(text) for key, text in self.answer(product)}
 
-    def answer(self, product: Product) -> Iterator[tuple[str, str]]:
-        """The message key and the document, as JSON, of each root; fetched in portions."""
+    def answer(self, product: Product, clock: int | None = None) -> Iterator[tuple[str, str]]:
+        """The message key and the document, as JSON, of each root; fetched in portions. `clock`: of the product, in seconds since
+        1970; None for that of the database."""
         root = root_entity(product, self._entities)
         with self._connection.cursor("documents", withhold=True) as cursor:
-            for row in cursor.execute(product_sql(product, self._entities, self._schema).encode()):
+            for row in cursor.execute(product_sql(product, self._entities, self._schema, clock=clock).encode()):
                 yield message_key(product, _root_key(root, row)), row[-1]
 
 

@@ -72,11 +72,11 @@ FIRST, SECOND = "ann", next(n for n in ("bob", "eve", "dan", "kim", "joe", "lea"
 KEY = '{"kind":"user","id":1}'
 
 
-@pytest.mark.parametrize("store", ["postgres", "dynamodb"])
+@pytest.mark.parametrize("kind", ["postgres", "dynamodb"])
 def test_two_products_share_a_topic_and_a_document_moves_between_its_partitions(
-    new_scene: Callable[..., Scene], rows: SimpleNamespace, store: str
+    new_scene: Callable[..., Scene], rows: SimpleNamespace, kind: str
 ) -> None:
-    scene = new_scene(store=store)
+    scene = new_scene(store=kind)
     scene.plain = True
     share_a_topic(scene)
     scene.produce(rows.user(1, FIRST), *(rows.star(FIRST, f"r{n}") for n in range(6)))

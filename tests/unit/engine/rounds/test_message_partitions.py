@@ -166,7 +166,7 @@ def test_a_reservation_without_acknowledgement_keeps_the_place_before_it() -> No
     lost = LedgerEntry(3, "ab" * 16, Mark(99, 0, 0, 0), 1)
     item = job.trial.store.get([at])[at]
     placed = {0: Placed("users", (place(B), place(A)))}
-    job.trial.store.write(reserve(at, item, {0: lost}, item["key"], placed))
+    job.trial.store.write(reserve(at, item, {0: lost}, item["key"], placed=placed))
     found = job.send(1, tenant_id=C, name="a")
     assert sorted(found[:-1]) == sorted([(place(B), False, 4), (place(A), False, 5)])
     assert found[-1] == (place(C), True, 6)
