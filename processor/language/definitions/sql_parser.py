@@ -45,7 +45,14 @@ class ParsedCall:
         return (*self.args, *(by for by, _, _ in self.order), *(() if self.where is None else (self.where,)))
 
 
-ParsedExpression = ParsedName | ParsedConstant | ParsedCall
+@dataclass(frozen=True, slots=True)
+class ParsedSecret:
+    """The name of a secret, `:mask` or `:'mask'`."""
+
+    name: str
+
+
+ParsedExpression = ParsedName | ParsedConstant | ParsedCall | ParsedSecret
 
 
 PLAIN_SQL = "write a column, a literal, an operator or a function of docs/definitions.md"
@@ -98,6 +105,8 @@ class ExpressionConverter:
                 return self.convert(node.this)
             case exp.Column() | exp.Dot() | exp.Identifier() | exp.Star():
                 return ParsedName(tuple(self._parts(node)))
+            case exp.Var(this=name) if str(name).startswith(":"):
+                return ParsedSecret(str(name)[1:])
             case exp.Literal() if node.is_string:
                 return ParsedConstant(str(node.this))
             case exp.Literal():
@@ -387,11 +396,27 @@ def _dialect() -> tuple[Any, Callable[[Any], ParsedExpression]]:
         token: partial(_arrow, arrows[token.name]) if token.name in arrows else made
         for token, made in Postgres.Parser.JSON_OPERATORS.items()
     }
-    members = {"FUNCTIONS": {}, "NO_PAREN_FUNCTIONS": {}, "FUNCTION_PARSERS": parsers, "LAMBDAS": {}}
-    parser = type("Parser", (Postgres.Parser,), {**members, "JSON_OPERATORS": operators})
+    placeholders = {
+        token: partial(_secret, exp.Var) if token.name == "COLON" else made
+        for token, made in Postgres.Parser.PLACEHOLDER_PARSERS.items()
+    }
+    members: dict[str, Any] = {"FUNCTIONS": {}, "NO_PAREN_FUNCTIONS": {}, "FUNCTION_PARSERS": parsers, "LAMBDAS": {}}
+    members |= {"JSON_OPERATORS": operators, "PLACEHOLDER_PARSERS": placeholders}
+    parser = type("Parser", (Postgres.Parser,), members)
     dialect = type("Expressions", (Postgres,), {"Parser": parser})
     return dialect(), ExpressionConverter(exp).convert
 
 
 def _arrow(node: Any, parser: Any, value: Any, key: Any) -> Any:
     return parser.expression(node(this=value, expression=key, only_json_types=True))
+
+
+def _secret(node: Any, parser: Any) -> Any:
+    """The name of a secret as a word with its colon, which sqlglot prints as it is."""
+    named = parser._curr and (
+        parser._curr.token_type.name == "STRING" or parser._curr.token_type in parser.COLON_PLACEHOLDER_TOKENS
+    )
+    if not named:
+        return None
+    parser._advance()
+    return node(this=f":{parser._prev.text}")
