@@ -16,6 +16,7 @@ of one table, and names the shortest way out. It reads sqlglot's trees without i
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from processor.language.definitions.names import write_path
