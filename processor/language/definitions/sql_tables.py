@@ -90,13 +90,16 @@ class TablesReader:
             if kind not in ("", "INNER", "LEFT", "LEFT OUTER", "CROSS"):
                 what = f"a product given as SQL cannot have {kind.lower()} joins"
                 raise self._error(join, what, "write `left join` or `inner join`")
-            on = list(conjuncts(join.args["on"], self._exp)) if join.args.get("on") else []
-            for column in join.args.get("using") or ():
-                left = self._exp.column(column.this, table=before.alias_or_name)
-                on.append(
-                    self._exp.EQ(this=left, expression=self._exp.column(column.this, table=join.this.alias_or_name))
-                )
-            yield from self._flattened(join.this, on, inner=join.side != "LEFT")
+            yield from self._flattened(join.this, self._on(join, before), inner=join.side != "LEFT")
+
+    def _on(self, join: Any, before: Any) -> list[Any]:
+        """The conditions of a join. `before`: the first table of its FROM or of its bracket, which USING names."""
+        exp = self._exp
+        on = list(conjuncts(join.args["on"], exp)) if join.args.get("on") else []
+        for column in join.args.get("using") or ():
+            left = exp.column(column.this, table=before.alias_or_name)
+            on.append(exp.EQ(this=left, expression=exp.column(column.this, table=join.this.alias_or_name)))
+        return on
 
     def _flattened(self, node: Any, on: list[Any], *, inner: bool) -> Iterator[tuple[Source, list[Any], bool]]:
         exp = self._exp
@@ -111,11 +114,7 @@ class TablesReader:
         source.inner = inner
         yield source, on, inner
         for join in joins:
-            yield from self._flattened(
-                join.this,
-                list(conjuncts(join.args["on"], exp)) if join.args.get("on") else [],
-                inner=join.side != "LEFT",
-            )
+            yield from self._flattened(join.this, self._on(join, node), inner=join.side != "LEFT")
 
     def _source(self, node: Any) -> Source:
         """The source of a table, a subquery, a LATERAL or a name of WITH."""
