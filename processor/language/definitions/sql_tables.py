@@ -257,7 +257,7 @@ class TablesReader:
                 mine.remove(condition)
         source.parent = next(iter(source.on.values()))[0]
         source.inner = inner
-        source.name = self._unique(source.alias)
+        source.name = self._unique(source.alias, source.parent.entity.columns)
         chained = [one for one in (mine if not inner else list(mine)) if self._is_alone(one, source)]
         for condition in chained:
             if self._is_number(condition, source):
@@ -503,10 +503,10 @@ class TablesReader:
                 return any(self._strict(part, target) for part in node.expressions)
         return False
 
-    def _unique(self, name: str) -> str:
-        number = 1
-        found = name
-        while found in self._names or found == "parent":
+    def _unique(self, name: str, columns: Iterable[str] = ()) -> str:
+        """A name for a join. `columns`: of the row above, which it must not hide."""
+        number, found, taken = 1, name, {*self._names, *columns, "parent"}
+        while found in taken:
             number += 1
             found = f"{name}_{number}"
         self._names.add(found)
