@@ -263,8 +263,10 @@ class TablesReader:
             if self._is_number(condition, source):
                 source.first = True
                 mine.remove(condition)
-            elif source.shown is None and (not inner or source.many) and not self._is_absent(condition, source):
-                source.conditions.append(condition)
+            elif inner and (not source.many or self._is_absent(condition, source)):
+                continue
+            elif (own := self._of_rows(condition, source)) is not None:
+                source.conditions.append(own)
                 mine.remove(condition)
         left = [] if inner else [one for one in mine if not (isinstance(one, exp.Boolean) and one.this)]
         if left:
@@ -294,6 +296,18 @@ class TablesReader:
             above.inside.sources[source.alias] = (source, relative)
             relative = (above.name, *relative)
             above = above.parent
+
+    def _of_rows(self, condition: Any, source: Source) -> Any:
+        """The condition over the columns of a source's rows. None for a subquery that groups or chooses rows before."""
+        exp, shown = self._exp, source.shown
+        if shown is None:
+            return condition
+        chosen = source.grouped or source.first or source.number
+        if chosen or any(column.name not in shown for column in condition.find_all(exp.Column)):
+            return None
+        return condition.transform(
+            lambda one: exp.Paren(this=shown[one.name].copy()) if isinstance(one, exp.Column) else one
+        )
 
     def _correlate(self, source: Source, scope: Scope) -> bool:
         """Takes the equalities of a subquery's WHERE with a table of the query around it."""
