@@ -5,6 +5,7 @@ functions, so each call arrives as the author wrote it: `expressions.py` knows t
 `ExpressionConverter` makes the trees from sqlglot's, and refuses the SQL that an expression cannot have.
 """
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
@@ -337,6 +338,23 @@ def parse_expression(text: str, names: Collection[str]) -> ParsedExpression:
         ) from None
 
 
+_PLAIN = re.compile("[a-z_][a-z0-9_]*")
+
+
+@cache
+def _is_plain(name: str) -> bool:
+    """Whether a name means the same with and without double quotes."""
+    from sqlglot.errors import SqlglotError
+
+    if not _PLAIN.fullmatch(name):
+        return False
+    try:
+        (tree,) = _dialect()[0].parse(f"{name} + t.{name}")
+    except SqlglotError:
+        return False
+    return tree is not None and tree.sql(dialect="postgres") == f"{name} + t.{name}"
+
+
 def parse_query(text: str) -> tuple[Any, Any]:
     """The tree of the one statement in the text, as sqlglot makes it, and the module of sqlglot's node types.
 
@@ -359,6 +377,9 @@ def parse_query(text: str) -> tuple[Any, Any]:
         raise WrongDefinition("the query is not valid SQL", "check its quotes and brackets") from None
     if len(trees) != 1:
         raise WrongDefinition(f"`sql` has {len(trees)} statements", "write one `select` per product")
+    for name in trees[0].find_all(exp.Identifier) if trees[0] else ():
+        if name.quoted and _is_plain(name.this):
+            name.set("quoted", False)  # readers compare the texts of terms
     return trees[0], exp
 
 
