@@ -136,6 +136,10 @@ class ViewReader(GroupReader):
         for source in self._joins:
             if source.many and self._is_alone(node, source) and self._is_absent(node, source) and not source.inner:
                 return f"count({write_path(Column(name=source.name))}) = 0"
+        if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
+            query = node.expression.this
+            if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Select):
+                node = exp.In(this=node.this.copy(), query=query.copy())
         if isinstance(node, exp.In) and node.args.get("query"):
             return self._in(node)
         if (
@@ -339,32 +343,31 @@ class ViewReader(GroupReader):
         """The path of a table of the query in the expressions of the root."""
         return next((path for one, path in self._scope.sources.values() if one is source), (source.name,))
 
-    def _outside(self, node: Any, outside: Scope, source: Source) -> Any:
+    def _outside(self, node: Any, outside: Scope, source: Source, *, aggregated: bool = False) -> Any:
+        """A term of a subquery over the tables of the query around it. `aggregated`: the term is a part of an aggregate."""
         exp = self._exp
+
+        def counted(one: Any, call: Any) -> Any:
+            inside = partial(self._outside, outside=outside, source=source, aggregated=True)
+            rows = isinstance(call.expressions[0], exp.Star | exp.Literal)
+            made = [exp.Var(this=source.name)] if rows else list(map(inside, call.expressions))
+            count = exp.Anonymous(this="count", expressions=made)
+            if isinstance(one, exp.Filter):
+                count = exp.Filter(this=count, expression=exp.Where(this=inside(one.expression.this)))
+            missing = source.partition and not source.inner
+            return exp.Var(this=f"case when count({source.name}) > 0 then {text_of(count)} end") if missing else count
 
         def change(one: Any) -> Any:
             match one:
-                case exp.Anonymous() if str(one.this).lower() == "count" and source.grouped and one.expressions:
-                    rows = isinstance(one.expressions[0], exp.Star | exp.Literal)
-                    counted = (
-                        f"count({source.name})"
-                        if rows
-                        else text_of(
-                            exp.Anonymous(
-                                this="count",
-                                expressions=[self._outside(part, outside, source) for part in one.expressions],
-                            )
-                        )
-                    )
-                    missing = source.partition and not source.inner
-                    return exp.Var(
-                        this=f"case when count({source.name}) > 0 then {counted} end" if missing else counted
-                    )
+                case exp.Filter(this=exp.Anonymous() as call) | (exp.Anonymous() as call) if (
+                    str(call.this).lower() == "count" and source.grouped and call.expressions
+                ):
+                    return counted(one, call)
                 case exp.Column() if one.table in self._scope.sources and one.table not in outside.sources:
                     return self._column(one, self._scope, None)
                 case exp.Column():
                     at, name = self._inside_column(one, outside)
-                    if source.grouped and not self._within(one) and name in source.on:
+                    if source.grouped and not aggregated and not self._within(one) and name in source.on:
                         parent, above = source.on[name]
                         own = text_of(self._column(exp.column(above, table=parent.alias), self._scope, None))
                         found = f"count({source.name}) > 0"
