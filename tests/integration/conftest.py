@@ -38,7 +38,7 @@ select case kind when 'sha256' then sha256(outer_key || sha256(inner_key || conv
 def postgres_url() -> Iterator[str]:
     """The address of a Postgres server; tests make their own schemas in it."""
     given = os.environ.get("STATESTORE_TEST_POSTGRES_URL")
-    for url in [given] if given else _docker() if _docker_answers() else _embedded():
+    for url in [given] if given else _docker() if _docker_answers() else embedded():
         with psycopg.connect(url) as connection:
             connection.execute(HMAC)
         yield url
@@ -111,7 +111,8 @@ def _docker() -> Iterator[str]:
         yield container.get_connection_url()
 
 
-def _embedded() -> Iterator[str]:
+def embedded() -> Iterator[str]:
+    """The address of a server of the wheel, which ends with the iterator."""
     # Not by the wheel's own function: as root that one opens the folders above its files to all users.
     with tempfile.TemporaryDirectory(prefix="statestore-postgres-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)  # under root the server is another user
