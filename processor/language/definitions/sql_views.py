@@ -240,6 +240,8 @@ class ViewReader(GroupReader):
                     literal = last.this if isinstance(last, exp.Cast) else last
                     built = {"[]": "json_build_array()", "{}": "json_build_object()"}.get(str(literal.this))
                     if built and isinstance(literal, exp.Literal):
+                        if any(self._is_array(part, scope) for part in one.expressions[:-1]):
+                            built = "json_build_array()"  # `'{}'` is an empty array of SQL, and an empty object of json
                         parts = [self._rewritten(part, scope, empty) for part in one.expressions[:-1]]
                         return exp.Anonymous(this="coalesce", expressions=[*parts, named(built)])
                 case exp.Anonymous() if str(one.this).lower() in _WHOLE_ROWS and one.expressions:
@@ -255,6 +257,26 @@ class ViewReader(GroupReader):
             return one
 
         return node.copy().transform(change)
+
+    def _is_array(self, node: Any, scope: Scope) -> bool:
+        """Whether a term is an array of SQL, and no json."""
+        exp = self._exp
+        match node:
+            case exp.Paren() | exp.Filter():
+                return self._is_array(node.this, scope)
+            case exp.Anonymous(this=name):
+                parts = node.expressions if str(name).lower() == "coalesce" else ()
+                return str(name).lower() in ("array_agg", "array") or any(self._is_array(one, scope) for one in parts)
+            case exp.Array():
+                return True
+            case exp.Subquery(this=exp.Select(expressions=[term])):
+                return self._is_array(term.unalias(), scope)
+            case exp.Column() if found := self._maybe(node, scope):
+                source, name = found
+                if source.shown is None or source.inside is scope:
+                    return name in source.entity.columns and source.entity.columns[name].array
+                return source.inside is not None and self._is_array(source.shown[name], source.inside)
+        return False
 
     def _listed(self, select: Any) -> Any:
         """The select of `array(select x ... order by y)` as one of `array_agg(x order by y)`."""
