@@ -258,7 +258,7 @@ class TablesReader:
         source.parent = next(iter(source.on.values()))[0]
         source.inner = inner
         source.name = self._unique(source.alias, source.parent.entity.columns)
-        chained = [one for one in (mine if not inner else list(mine)) if self._is_alone(one, source)]
+        chained = [one for one in mine if self._is_alone(one, source) or (not inner and self._is_constant(one))]
         for condition in chained:
             if self._is_number(condition, source):
                 source.first = True
@@ -388,6 +388,13 @@ class TablesReader:
         columns = list(condition.find_all(exp.Column))
         return bool(columns) and all(
             c.table == source.alias or (not c.table and c.name in source.entity.columns) for c in columns
+        )
+
+    def _is_constant(self, condition: Any) -> bool:
+        """Whether a condition reads no table, and is more than `true`."""
+        exp = self._exp
+        return not condition.find(exp.Column, exp.Select) and not (
+            isinstance(condition, exp.Boolean) and condition.this
         )
 
     def _is_number(self, condition: Any, source: Source) -> bool:
