@@ -427,7 +427,7 @@ class Plain:
                 pairs = ", ".join(f"'f{n}', {one}" for n, one in enumerate(shown))
                 return self.choose(f"json_build_object({pairs})", f"jsonb_build_object({pairs})")
             case "listed":
-                return f"coalesce({shown[0]}, {self.empty_list(shown[0])})"
+                return f"coalesce({shown[0]}, {self.empty_list(args[0])})"
             case "year":
                 return f"extract(year from {shown[0]})"
             case "to text":
@@ -442,7 +442,7 @@ class Plain:
     def found(self, join: str) -> str:
         raise NotImplementedError
 
-    def empty_list(self, text: str) -> str:
+    def empty_list(self, node: Node) -> str:
         return "json_build_array()"
 
     def literal(self, value: Any, type_: str) -> str:
@@ -457,8 +457,9 @@ class Plain:
             return self.choose(f"({value})" if str(value)[0] == "-" else str(value), f"({value})::decimal(12,2)")
         return self.choose(f"({value})" if value < 0 else str(value), f"({value})")
 
-    def list_name(self, name: str, value: Node | None) -> str:
-        return name
+    def list_name(self, node: Node) -> str:
+        """The name of an aggregate."""
+        return str(node.args[1])
 
     def call(self, node: Node, env: Env, argument: str | None = None, *, absent: str = "") -> str:
         """An aggregate. `argument`: in place of its own. `absent`: a condition for its filter."""
@@ -473,8 +474,7 @@ class Plain:
                 self.show(c, env) + (" desc nulls last" if down else "") for c, down in order
             )
         filters = [one for one in (absent, "" if filter_ is None else self.show(filter_, env)) if one]
-        name = self.list_name(name, value)
-        text = f"{name}({'distinct ' * distinct}{text})"
+        text = f"{self.list_name(node)}({'distinct ' * distinct}{text})"
         return text + (f" filter (where {' and '.join(filters)})" if filters else "")
 
 
@@ -600,6 +600,7 @@ class Analyst(Plain):
         """The list that the query itself groups."""
         self.aliases: set[str] = set()
         self.forms: list[str] = []
+        self.list_names: dict[Node, str] = {}
 
     def may(self, chance: float) -> bool:
         return self.rng.random() < chance
@@ -716,20 +717,14 @@ class Analyst(Plain):
         text, env, wheres = self.inside(join, alias)
         return self.existence(join, text, env, wheres, alias)
 
-    def list_name(self, name: str, value: Node | None) -> str:
-        if name != "array_agg":
-            return name
-        return self.choose_name(
-            "json_agg", "jsonb_agg", "array_agg" if value is not None and value.kind == "object" else "json_agg"
-        )
+    def list_name(self, node: Node) -> str:
+        if node.args[1] == "array_agg" and node not in self.list_names:
+            self.list_names[node] = self.rng.choice(["json_agg", "jsonb_agg", "array_agg"])
+        return self.list_names.get(node, node.args[1])
 
-    def choose_name(self, *names: str) -> str:
-        return self.rng.choice(names)
-
-    def empty_list(self, text: str) -> str:
-        if "jsonb_agg(" in text.lower():
-            return "'[]'::jsonb"
-        return "'[]'::json" if "json_agg(" in text.lower() else "'{}'"
+    def empty_list(self, node: Node) -> str:
+        json_list = self.choose("'[]'::json", "'[]'", "cast('[]' as json)")
+        return {"array_agg": "'{}'", "json_agg": json_list, "jsonb_agg": "'[]'::jsonb"}[self.list_names[node]]
 
     def selected(self, name: str, node: Node) -> str:
         text = self.show(node, self.env)
@@ -806,7 +801,7 @@ class Analyst(Plain):
         if way == "using" and join.up in COLUMNS[join.entity] and join.up != join.on:
             way = "join"
         if way == "lateral":
-            inside = f"{alias}0"
+            inside = f"{alias}_0"
             terms = self.rng.choice(["*", f"{inside}.*", ", ".join(f"{inside}.{c}" for c in COLUMNS[join.entity])])
             where = self.equal(f"{inside}.{join.on}", above(join.up))
             select = f"(select {terms} from {join.entity} {inside} where {where}) {alias}"
@@ -870,7 +865,7 @@ class Analyst(Plain):
     def first(self, join: Joined) -> None:
         alias, above = self.alias(join.entity), self.tables[""]
         way = self.form("scalar", "lateral", *([] if join.correlated else ["distinct on", "row number"]))
-        inside = alias if way in ("scalar",) else f"{alias}1"
+        inside = alias if way in ("scalar",) else f"{alias}_1"
         text, env, wheres = self.inside(join, inside)
         if way in ("scalar", "lateral"):
             wheres.append(self.equal(f"{inside}.{join.on}", above(join.up)))
@@ -926,7 +921,7 @@ class Analyst(Plain):
         way = self.form(
             "scalar", *([] if ungrouped else ["scalar", "lateral", *([] if join.correlated else ["grouped"])])
         )
-        inside = alias if way == "scalar" else f"{alias}1"
+        inside = alias if way == "scalar" else f"{alias}_1"
         text, env, wheres = self.inside(join, inside)
         if way == "scalar":
             wheres.append(self.equal(f"{inside}.{join.on}", above(join.up)))

@@ -226,3 +226,12 @@ select o.id, count(item.title) as titles from orders o left join line l on l.ord
 
 -- names with and without double quotes
 select o."status" as status, count(*) as n from orders o where o.status is not null group by "o".status
+
+-- an empty array of sql, and an empty object of json
+select u.id, coalesce(array_agg(o.status order by o.id) filter (where o.id is not null), '{}') as list,
+coalesce(json_object_agg(o.id, o.total) filter (where o.id is not null), '{}') as map, coalesce((select
+array_agg(a.street order by a.id) from address a where a.user_id = u.id), '{}') as streets from users u left join orders
+o on o.user_id = u.id group by u.id
+
+-- a constant in the ON of a left join
+select u.id, count(o.id) as n from users u left join orders o on o.user_id = u.id and 1 > 2 group by u.id
