@@ -82,6 +82,9 @@ class ViewReader(GroupReader):
         if grouped:
             self._check_group(grouped, root)
         wheres = [one for one in wheres if not self._pushed(one)]
+        if self.rows is not None:
+            self.rows.conditions += filter(self._is_constant, wheres)
+            wheres = [one for one in wheres if not self._is_constant(one)]
         if self.rows is not None and wheres:
             what = f"`{text_of(wheres[0])}` in WHERE is not over one table alone, and chooses rows of the groups"
             raise self._error(
@@ -236,7 +239,7 @@ class ViewReader(GroupReader):
                 ):
                     return named(f"coalesce({self._scalar(self._listed(one.expressions[0]), one)}, json_build_array())")
                 case exp.Anonymous() if str(one.this).lower() == "coalesce" and one.expressions:
-                    last = one.expressions[-1]
+                    last = one.expressions[-1].unnest()
                     literal = last.this if isinstance(last, exp.Cast) else last
                     built = {"[]": "json_build_array()", "{}": "json_build_object()"}.get(str(literal.this))
                     if built and isinstance(literal, exp.Literal):

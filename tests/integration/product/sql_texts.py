@@ -600,6 +600,8 @@ class Analyst(Plain):
         """The list that the query itself groups."""
         self.aliases: set[str] = set()
         self.forms: list[str] = []
+        self.outer: dict[str, str] = {}
+        """The column above of a join that is a subquery of SELECT."""
         self.list_names: dict[Node, str] = {}
 
     def may(self, chance: float) -> bool:
@@ -742,6 +744,7 @@ class Analyst(Plain):
             if node.kind != "aggregate":
                 nodes += [one for one in node.args if isinstance(one, Node)]
         key += [text for join, column in used if "select" not in (text := self.env(join, column)) and text not in key]
+        key += [self.outer[join] for join, _ in used if join in self.outer]
         key += [text for text in self.grouped_values if "select" not in text]
         for n, node in enumerate(self.drawn.members.values(), start=1):
             if node.kind == "column" and self.may(0.2) and (text := self.env(*node.args)) in key:
@@ -792,6 +795,7 @@ class Analyst(Plain):
         alias, above = self.alias(join.entity), self.tables[join.above]
         leaf = all(other.above != join.name for other in self.drawn.joins)
         if not join.inner and leaf and self.form("join", "join", "join", "scalar") == "scalar":
+            self.outer[join.name] = above(join.up)
             self.tables[join.name] = lambda column: (
                 f"(select {alias}.{column} from {self.named(join.entity, alias)} where {alias}.{join.on} = {above(join.up)})"
             )
