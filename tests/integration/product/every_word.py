@@ -32,7 +32,7 @@ FORMS: Final[dict[str, list[str]]] = {
         "replace({string}, 'a', 'xy')", "split_part({string}, 'a', 1)", "concat({string}, {int}, null)",
         "concat_ws('-', {string}, {bool})", "lpad({string}, 3, '*')", "lpad({string}, 3)",
         "rpad({string}, {int}, 'ab')", "rpad({string}, 2)", "regexp_replace({string}, '[ab]+', 'x', 'g')",
-        "regexp_replace({string}, '(a)', '\\\\1\\\\1')", "md5({string})", "sha224({string})", "sha256({string})",
+        "regexp_replace({string}, '(a)', '\\1\\1')", "md5({string})", "sha224({string})", "sha256({string})",
         "sha384({string})", "sha512({string})", "hmac_sha256({string}, :mask)", "format('%s-%2$s', {string}, {int})",
         "({int})::text", "({bool})::text", "({date})::text", "({timestamp})::text", "({timestamp})::timestamp::text",
         "(round({decimal}, 2))::text", "({json} ->> 'a')", "({json} ->> 0)", "({json} #>> '{{a,0}}')",

@@ -235,3 +235,10 @@ o on o.user_id = u.id group by u.id
 
 -- a constant in the ON of a left join
 select u.id, count(o.id) as n from users u left join orders o on o.user_id = u.id and 1 > 2 group by u.id
+
+-- an empty list in brackets
+select u.id, coalesce(json_agg(o.id order by o.id) filter (where o.id is not null), ('[]'::json)) as ids from users u
+left join orders o on o.user_id = u.id group by u.id
+
+-- a constant in the WHERE of groups
+select status, count(*) as n from orders where status is not null and 2 > 1 group by status
