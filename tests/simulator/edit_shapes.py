@@ -107,7 +107,7 @@ def drawn_contents(name: str) -> dict[str, list[dict[str, Any]]]:
     if "grouped" in name:
         return _grouped_contents(Random(name))
     if "every" in name:
-        return _every_contents(Random(name))
+        return _every_contents(name)
     rng = Random(name)
     entities = json.loads(drawn_entities(name))
     found = {}
@@ -132,8 +132,9 @@ def _grouped_contents(rng: Random) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def _every_contents(rng: Random) -> dict[str, list[dict[str, Any]]]:
-    found = {}
+@lru_cache(maxsize=4)
+def _every_contents(name: str) -> dict[str, list[dict[str, Any]]]:
+    rng, found = Random(name), {}
     for number in range(rng.choice((1, 2))):
         first = described_words(rng)
         found[f"p{number}"] = found[f"q{number}"] = [first, *(described_words(rng, first) for _ in range(2))]

@@ -722,7 +722,7 @@ class Analyst(Plain):
     def list_name(self, node: Node) -> str:
         if node.args[1] == "array_agg" and node not in self.list_names:
             self.list_names[node] = self.rng.choice(["json_agg", "jsonb_agg", "array_agg"])
-        return self.list_names.get(node, node.args[1])
+        return self.list_names.get(node, str(node.args[1]))
 
     def empty_list(self, node: Node) -> str:
         json_list = self.choose("'[]'::json", "'[]'", "cast('[]' as json)")
@@ -869,7 +869,7 @@ class Analyst(Plain):
     def first(self, join: Joined) -> None:
         alias, above = self.alias(join.entity), self.tables[""]
         way = self.form("scalar", "lateral", *([] if join.correlated else ["distinct on", "row number"]))
-        inside = alias if way in ("scalar",) else f"{alias}_1"
+        inside = alias if way == "scalar" else f"{alias}_1"
         text, env, wheres = self.inside(join, inside)
         if way in ("scalar", "lateral"):
             wheres.append(self.equal(f"{inside}.{join.on}", above(join.up)))
@@ -889,17 +889,14 @@ class Analyst(Plain):
         self.tables[join.name] = self.plain_table(alias)
         if way == "distinct on":
             order = self.ordered(join, env, before=[f"{inside}.{join.on}"])
-            select = f"select distinct on ({inside}.{join.on}) {columns} from {text}{where} {order}"
+            rows = f"select distinct on ({inside}.{join.on}) {columns} from {text}{where} {order}"
             more = ""
         else:
             terms = self.rng.choice([f"{inside}.*", columns])
             number = f"row_number() over (partition by {inside}.{join.on} {self.ordered(join, env)}) as rn"
-            select, more = f"select {terms}, {number} from {text}{where}", f" and {alias}.rn = 1"
-        self.add(
-            "",
-            join,
-            f"left join {self.stored(select, alias)} on {self.equal(f'{alias}.{join.on}', above(join.up))}{more}",
-        )
+            rows, more = f"select {terms}, {number} from {text}{where}", f" and {alias}.rn = 1"
+        equal = self.equal(f"{alias}.{join.on}", above(join.up))
+        self.add("", join, f"left join {self.stored(rows, alias)} on {equal}{more}")
 
     def stored(self, select: str, alias: str) -> str:
         """A subquery of FROM, or a CTE."""
