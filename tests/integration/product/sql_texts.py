@@ -58,6 +58,16 @@ class Node(NamedTuple):
     type: str
 
 
+Term = tuple[Node, str]
+"""A term of an order, and its direction."""
+WAYS: Final = ("", "desc nulls last", "desc nulls first", "nulls first")
+
+
+def key_order(entity: str, join: str) -> list[Term]:
+    """The order by the key, which no two rows share."""
+    return [(Node("column", (join, key), "int"), "") for key in KEYS[entity]]
+
+
 @dataclass(slots=True, kw_only=True)
 class Joined:
     """A join. way: `one` (by the key), `first` (the first row of `order`), `many` (aggregates read it), `exists` or `absent` (a
@@ -72,7 +82,7 @@ class Joined:
     up: str
     inner: bool = False
     where: list[Node] = field(default_factory=list)
-    order: list[tuple[Node, bool]] = field(default_factory=list)
+    order: list["Term"] = field(default_factory=list)
     below: list["Joined"] = field(default_factory=list)
     listed: "Joined | None" = None
 
@@ -136,7 +146,7 @@ class Author:
         if self.may(0.5):
             drawn.where.append(self.condition(own))
         rows = Joined(name="", entity=root, way="many", above="", on="", up="")
-        rows.order = [(Node("column", ("", key), "int"), False) for key in KEYS[root]]
+        rows.order = key_order(root, "")
         drawn.members = {name: Node("column", ("", column), "string") for name, column in drawn.by.items()}
         drawn.members |= {f"m{n}": self.aggregate(rows) for n in range(rng.choice([0, 1, 2, 3]))}
         if self.may(0.25):
@@ -230,8 +240,8 @@ class Author:
                         Joined(name=self.name(), entity=below, way="one", above=join.name, on=below_on, up=below_up)
                     )
         if way == "first":
-            join.order = [(column, self.may(0.5)) for column in rng.sample(own, rng.choice([0, 1, 2]))]
-        join.order += [(Node("column", (join.name, key), "int"), False) for key in KEYS[entity]]
+            join.order = [(column, rng.choice(WAYS)) for column in rng.sample(own, rng.choice([0, 1, 2]))]
+        join.order += key_order(entity, join.name)
         return join
 
     def aggregate(self, join: Joined) -> Node:
@@ -254,12 +264,13 @@ class Author:
         if name == "count" and not distinct and self.may(0.5):
             argument = None
         filter_ = self.condition(own) if self.may(0.25) else None
-        order: tuple[tuple[Node, bool], ...] = ()
+        order: list[Term] = []
         if name in ("string_agg", "array_agg"):
-            order = tuple((c, self.may(0.5)) for c in rng.sample(own, rng.choice([0, 1])))
-            order += tuple((Node("column", (join.name, key), "int"), False) for key in KEYS[join.entity])
+            order = [(c, rng.choice(WAYS)) for c in rng.sample(own, rng.choice([0, 1]))] + key_order(
+                join.entity, join.name
+            )
         gives = {"count": "int", "array_agg": "json", "sum": "decimal", "avg": "decimal"}.get(name, type_)
-        return Node("aggregate", (join.name, name, argument, filter_, order, distinct), gives)
+        return Node("aggregate", (join.name, name, argument, filter_, tuple(order), distinct), gives)
 
     def expression(self, seen: Sequence[Node], type_: str, depth: int = 2) -> Node:
         rng = self.rng
@@ -457,6 +468,16 @@ class Plain:
             return self.choose(f"({value})" if str(value)[0] == "-" else str(value), f"({value})::decimal(12,2)")
         return self.choose(f"({value})" if value < 0 else str(value), f"({value})")
 
+    def direction(self, way: str) -> str:
+        """A direction, whose nulls SQL has last, and with `desc` first."""
+        also = {
+            "": ["asc", "nulls last", "asc nulls last"],
+            "nulls first": ["asc nulls first"],
+            "desc nulls first": ["desc"],
+        }
+        chosen = self.choose(way, *also.get(way, ())).strip("()")
+        return f" {chosen}" if chosen else ""
+
     def list_name(self, node: Node) -> str:
         """The name of an aggregate."""
         return str(node.args[1])
@@ -470,9 +491,7 @@ class Plain:
         if name == "string_agg":
             text += ", '-'"
         if order:
-            text += " order by " + ", ".join(
-                self.show(c, env) + (" desc nulls last" if down else "") for c, down in order
-            )
+            text += " order by " + ", ".join(self.show(c, env) + self.direction(way) for c, way in order)
         filters = [one for one in (absent, "" if filter_ is None else self.show(filter_, env)) if one]
         text = f"{self.list_name(node)}({'distinct ' * distinct}{text})"
         return text + (f" filter (where {' and '.join(filters)})" if filters else "")
@@ -539,7 +558,14 @@ def as_tree(drawn: Drawn) -> dict[str, Any]:
         if join.where:
             made["where"] = " and ".join(plain.show(one, env) for one in join.where)
         if join.way == "first":
-            made["order_by"] = [("-" if down else "") + plain.show(c, env) for c, down in join.order]
+            made["order_by"] = [
+                text
+                for column, way in join.order
+                for text in (
+                    *([f"-({plain.show(column, env)} is null)"] if "nulls first" in way else []),
+                    ("-" if "desc" in way else "") + plain.show(column, env),
+                )
+            ]
         below = [*nested.get(join.name, ()), *join.below, *([join.listed] if join.listed else [])]
         if below:
             made["join"] = {one.name: written(one) for one in below}
@@ -860,10 +886,7 @@ class Analyst(Plain):
 
     def ordered(self, join: Joined, env: Env, *, before: Iterable[str] = ()) -> str:
         terms = list(before)
-        for column, down in join.order:
-            terms.append(
-                self.show(column, env) + (" desc nulls last" if down else self.rng.choice(["", " asc", " nulls last"]))
-            )
+        terms += [self.show(column, env) + self.direction(way) for column, way in join.order]
         return "order by " + ", ".join(terms)
 
     def first(self, join: Joined) -> None:
