@@ -18,6 +18,7 @@ from processor.engine.rounds.trial import Trial
 from processor.environment.settings.resolve import resolve_tables, secret_readers
 from processor.environment.settings.settings import Settings, read_settings
 from processor.errors import OracleError, PlanError, SettingError
+from processor.job.run import worker
 from processor.language.definitions.describe import describe_product
 from processor.language.definitions.load import load
 from processor.language.definitions.problems import DefinitionError
@@ -119,6 +120,25 @@ def test_the_driver_reads_each_reference_and_its_tasks_carry_the_hidden_values(
     monkeypatch.setenv("A", "")
     with pytest.raises(SettingError, match=r"\[secrets\] own: env:A is empty"):
         resolve_tables(settings_with(tmp_path, 'own = "env:A"'))
+
+
+def test_a_worker_takes_the_secrets_of_the_settings_that_its_task_carries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A", HIDDEN)
+    settings = resolve_tables(settings_with(tmp_path, 'own = "env:A"'))
+    for name in ("open_store", "KafkaOutbox", "open_registry"):
+        monkeypatch.setattr(worker, name, lambda *_, **__: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(worker, "tune_garbage_collector", lambda: None)
+    worker.clients(settings, None, None)
+    worker.clients.cache_clear()
+    assert hmac_sha256("x", "own") == hmac.new(HIDDEN.encode(), b"x", hashlib.sha256).hexdigest()
+
+
+def test_a_new_name_is_another_version_of_the_product_and_of_its_keys() -> None:
+    before, after = (requirements_of(definitions(text)) for text in (PRODUCT, PRODUCT.replace(":joined", ":joined_2")))
+    assert before.products != after.products
+    assert before.groups != after.groups
 
 
 def test_a_plan_without_a_secret_of_its_own_is_refused_before_anything_is_published() -> None:
