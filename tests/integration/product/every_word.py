@@ -4,6 +4,7 @@ products.py. Their authors stay as they are, so that the seeds of other historie
 
 import json
 import re
+from collections.abc import Callable
 from random import Random
 from typing import Any, Final
 
@@ -76,7 +77,46 @@ FORMS: Final[dict[str, list[str]]] = {
     ],
 }  # fmt: skip
 """Type -> forms of expressions. `{T}` is an expression of the type T; doubled braces are braces."""
+TOTALS: Final = [
+    "bool_and({bool})", "bool_or({bool})", "string_agg({string}, ',')", "array_agg({int})", "json_object_agg({string}, {int})",
+    "first({date} order by {int})", "last({timestamp} order by {int})", "min({string})", "max({float})", "sum({decimal})",
+    "count({bool})", "count(distinct {string})", "sum({int}) filter (where {bool})",
+]  # fmt: skip
+"""Forms of aggregates."""
 _HOLE = re.compile(r"(?<!\{)\{(\w+(?:\[\])?)\}")
+
+
+def filled(form: str, part: Callable[[str], str]) -> str:
+    """The expression of a form. `part`: an expression of a type."""
+    return _HOLE.sub(lambda found: part(found[1]), form).replace("{{", "{").replace("}}", "}")
+
+
+def every_form() -> Definitions:
+    """A product with each form once, over columns of three tables."""
+    names = {
+        "int": "item", "string": "s", "decimal": "n.v", "float": "i.v", "bool": "n.ok", "date": "i.day", "timestamp": "n.at",
+        "json": "x", "int[]": "n.ids", "string[]": "words",
+    }  # fmt: skip
+    forms = [filled(form, names.__getitem__) for of in FORMS.values() for form in of]
+    columns = {
+        "int": "n",
+        "string": "s",
+        "decimal": "m.v",
+        "float": "v",
+        "bool": "ok",
+        "date": "day",
+        "timestamp": "m.at",
+    }
+    totals = [filled(form, columns.__getitem__) for form in TOTALS]
+    items = {"many": "item", "on": {"id": "item"}, "join": {"m": {"one": "node", "on": {"id": "node"}}}}
+    product = {
+        "product": "p",
+        "root": "tag",
+        "join": {"n": {"one": "node", "on": {"id": "item"}}, "i": {"one": "item", "on": {"id": "item"}}},
+        "embed": {"t": {**items, "fields": {f"t{n}": one for n, one in enumerate(totals)}}},
+        "fields": {f"f{n}": one for n, one in enumerate(forms)},
+    }
+    return load({"entities.yaml": json.dumps(ENTITIES), "p.json": json.dumps(product, ensure_ascii=False)})
 
 
 class _AllWords(Author):
@@ -92,24 +132,26 @@ class _AllWords(Author):
         ):
             return super().expression(names, type_, depth)
 
-        def filled(found: re.Match[str]) -> str:
-            kind = found[1]
+        def part(of: str) -> str:
             return (
-                self.rng.choice(names[kind])
-                if kind not in FORMS or kind == "json"
-                else self.expression(names, kind, depth - 1)
+                self.rng.choice(names[of]) if of not in FORMS or of == "json" else self.expression(names, of, depth - 1)
             )
 
-        return _HOLE.sub(filled, form).replace("{{", "{").replace("}}", "}")
+        return filled(form, part)
 
     def json(self, names: Names) -> str:
         """An expression of json."""
         form = self.rng.choice(FORMS["json"] if names["json"] else FORMS["json"][3:6])
+        return filled(form, lambda of: self.rng.choice(names[of]) if of == "json" else self.expression(names, of, 1))
 
-        def filled(found: re.Match[str]) -> str:
-            return self.rng.choice(names["json"]) if found[1] == "json" else self.expression(names, found[1], 1)
-
-        return _HOLE.sub(filled, form).replace("{{", "{").replace("}}", "}")
+    def total(self, names: Names) -> str:
+        if self.may(0.5):
+            return super().total(names)
+        rows = {
+            of: [n for n in named if n[:4] not in ("min(", "max(", "sum(", "avg(", "coun")]
+            for of, named in names.items()
+        }
+        return filled(self.rng.choice(TOTALS), lambda of: self.expression(rows, of, 1))
 
 
 class WordAuthor(_AllWords, TreeAuthor):
