@@ -78,6 +78,8 @@ Kind = Literal[
     "groups",
     "clock",
     "grouped edits",
+    "every",
+    "every edits",
     "chosen",
     "chosen replays",
 ]
@@ -95,6 +97,7 @@ CLASSES: Mapping[Kind, type[Simulation]] = {
     "drawn edits": MixedEditSimulation,
     "computed edits": MixedEditSimulation,
     "grouped edits": MixedEditSimulation,
+    "every edits": MixedEditSimulation,
     "chosen": ChosenMoments,
     "chosen replays": ChosenReplays,
 }
@@ -127,6 +130,10 @@ def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
         return {"shape": f"clocked {seed}", "late_events": False, "max_clock_skew": skew}
     if kind == "grouped edits":
         return wide(seed) | MIXED | {"shape": f"drawn grouped {seed}"}
+    if kind == "every":
+        return {"shape": f"every {seed}", "truncate_chance": Random(f"{seed} truncates").choice((0, 0, 0, 0.1, 0.3))}
+    if kind == "every edits":
+        return wide(seed) | MIXED | {"shape": f"drawn every {seed}"}
     if kind == "mixed edits":
         return wide(seed) | MIXED | {"shape": "edits"}
     return {"truncate_chance": Random(f"{seed} truncates").choice((0, 0, 0, 0.1, 0.3))}

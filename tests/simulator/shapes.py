@@ -9,7 +9,8 @@
     lists, strong   joins by edges (`tests.simulator.edge_shapes`)
     edits    the tables of `stars`; operators edit the products during the run (`tests.simulator.registry_edits`)
     drawn N  some random products, by their number, which operators edit (`tests.simulator.mixed`); `drawn computed N` with
-             expressions in joins and computed columns, `drawn grouped N` with documents of groups
+             expressions in joins and computed columns, `drawn grouped N` with documents of groups, `drawn every N` with all
+             words of the language
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
     flat N   the same with the words of lists: lists of several joins, each element once, by a key, nested fields
     tree N   the same with recursive joins
@@ -17,6 +18,7 @@
     computed N   the same with expressions in joins, computed columns, and arrays within json
     clocked N    products with a clock (`tests.simulator.clocked_products`)
     grouped N    the same with a document for each group of rows
+    every N      the same with all words of the language, and all functions
 
 Values are few, so keys collide, move A -> B -> A, and become null. In `pair` and `stars` each change that a product reads has a
 stamp `n`, which only rises. Every document shows the stamps, and so the version of each row.
@@ -33,6 +35,7 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.language.definitions.load import load, read_directory
 from processor.language.product.product import Definitions
+from tests.integration.product.every_word import draw_word_definitions
 from tests.integration.product.products import (
     ENTITIES,
     NESTED,
@@ -297,6 +300,10 @@ def _computed(name: str) -> Shape:
     return replace(_any(name), definitions=draw_computed_definitions(Random(name)), draw_row=_computed_rows())
 
 
+def _every(name: str) -> Shape:
+    return replace(_any(name), definitions=draw_word_definitions(Random(name)), draw_row=_computed_rows())
+
+
 def _computed_rows() -> dict[str, Callable[[Random], Row]]:
     def drawn(r: Random, entity: str) -> Row:
         row = draw_row(r, entity)
@@ -308,7 +315,7 @@ def _computed_rows() -> dict[str, Callable[[Random], Row]]:
 def _drawn(name: str) -> Shape:
     texts = {"entities.yaml": drawn_entities(name), **all_texts(drawn_contents(name))}
     shape = replace(_any(name), name=name, definitions=load(texts))
-    return replace(shape, draw_row=_computed_rows()) if "computed" in name else shape
+    return replace(shape, draw_row=_computed_rows()) if "computed" in name or "every" in name else shape
 
 
 SHAPES = {
@@ -327,6 +334,7 @@ def shape_of(name: str) -> Shape:
         "compared": _compared,
         "computed": _computed,
         "drawn": _drawn,
+        "every": _every,
         "any": _any,
         "flat": _flat,
         "grouped": _grouped,

@@ -339,6 +339,7 @@ class RegistryFollower:
     """The follower of a run.
 
     prepare: makes the job ready for a plan before the driver adopts it, and says how it publishes by it; None: as before.
+    check: raises PlanError for a plan that the job refuses.
     fit: the plan that the job works by meanwhile, before it can work by the plan of the registry.
     keep_progress: shows operators how far the walks are. shown: the walks as it showed them last.
     snapshot: the version that the job has applied, None before the first.
@@ -350,6 +351,7 @@ class RegistryFollower:
     registry: EditedRegistry
     lease: Lease
     prepare: Callable[[Plan], PublishSetup | None]
+    check: Callable[[Plan], None] = lambda _: None
     fit: Callable[[Plan], Plan] = lambda plan: plan
     keep_progress: Callable[[list[Progress]], None] = lambda _: None
     shown: Mapping[WalkName, Walk] = field(default_factory=dict)
@@ -394,6 +396,7 @@ class RegistryFollower:
                 return
             try:
                 plan = plan_of(found)
+                self.check(plan)
             except (DefinitionError, PlanError) as error:
                 if known is None:
                     raise

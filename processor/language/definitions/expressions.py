@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final, TypedDict, cast
 
+from processor.environment.settings.kafka import SECRET_NAME
 from processor.language.definitions.names import (
     NameScope,
     UnknownColumn,
@@ -38,6 +39,7 @@ from processor.language.definitions.sql_parser import (
     ParsedConstant,
     ParsedExpression,
     ParsedName,
+    ParsedSecret,
     parse_expression,
 )
 from processor.language.product.expressions.catalogue import FUNCTIONS, OVERLOADS
@@ -97,7 +99,7 @@ _INSTEAD: Final = {
     "date_part": "write `extract(year from x)`",
     "interval": "add it to a moment or subtract it, `at + interval '7 days'`",
     "age": "write `extract(epoch from a - b)` for seconds, or subtract dates for days",
-    "hmac_sha256": "let the source write it: a definition is stored and shown, so it holds no secret. `sha256(x)` needs none",
+    "hmac": "write `hmac_sha256(x, :name)`, with the name of a secret of [secrets] in the settings",
     "unnest": "join by the elements: `on: {id: \"ids[]\"}`",
     **dict.fromkeys(
         ("row_number", "rank", "dense_rank", "lag", "lead", "first_value", "last_value", "ntile"),
@@ -273,6 +275,8 @@ class _Reader:
                 return make_literal(value)
             case ParsedName(parts=parts):
                 return self._name(parts)
+            case ParsedSecret(name=name):
+                raise WrongDefinition(f"`:{name}` is a secret, and only `hmac_sha256` takes one", _KEYED_FORM)
             case ParsedCall(name=name) if name in AGGREGATES or name in AGGREGATE_ALIASES:
                 return self._aggregate(replace(parsed, name=AGGREGATE_ALIASES.get(name, name)))
             case ParsedCall(name=name) if parsed.distinct or parsed.order or parsed.where is not None:
@@ -419,6 +423,8 @@ class _Reader:
             return apply_function("concat", [self.read(part) for part in _format_parts(args)])
         if name == "encode":
             return self._encoded(args)
+        if name == "hmac_sha256":
+            return self._keyed(args)
         if name not in OVERLOADS and not name.startswith("to "):
             raise _unknown_function(name)
         if name in ("~", "~*", "regexp_replace"):
@@ -487,6 +493,11 @@ class _Reader:
     def _encoded(self, args: tuple[ParsedExpression, ...]) -> TypedNode:
         """`encode(sha256(convert_to(x, 'UTF8')), 'hex')`, the text of a hash in PostgreSQL."""
         match args:
+            case (
+                ParsedCall(name="hmac", args=(text, secret, ParsedConstant(value="sha256"))),
+                ParsedConstant(value="hex"),
+            ):
+                return self._keyed((text, secret))
             case (ParsedCall(name=name, args=(ParsedCall(name="convert_to", args=(text, ParsedConstant(value=str(code)))),)),
                   ParsedConstant(value="hex")) if name in _HASHES and code.lower() in ("utf8", "utf-8"):  # fmt: skip
                 return self._call(name, (text,))
@@ -494,6 +505,16 @@ class _Reader:
             "write `sha256(x)`, which gives the hex digits of its UTF-8: `encode(sha256(convert_to(x, 'UTF8')), 'hex')`"
         )
         raise WrongDefinition("`encode` is only offered around a hash, with 'hex'", cure)
+
+    def _keyed(self, args: tuple[ParsedExpression, ...]) -> TypedNode:
+        """`hmac_sha256(x, :name)`. The name of the secret is all that a definition has of it."""
+        match args:
+            case (text, ParsedSecret(name=name)) if SECRET_NAME.fullmatch(name):
+                return apply_function("hmac_sha256", [self.read(text), make_literal(name)])
+            case (_, ParsedSecret(name=name)):
+                raise WrongDefinition(f"`:{name}` is no name of a secret", "use a-z, 0-9 and _, not first a digit")
+        what = "`hmac_sha256` takes a text and the name of a secret, as a definition is stored and shown"
+        raise WrongDefinition(what, _KEYED_FORM)
 
     def _like(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
         text, pattern, escape = map(self.read, args)
@@ -670,6 +691,9 @@ class _Modifiers(TypedDict):
     distinct: bool
 
 
+_KEYED_FORM: Final = (
+    'write `hmac_sha256(x, :mask)`, and `mask = "env:NAME"` in the table [secrets] of the settings file'
+)
 _ARRAYS: Final = ("cardinality", "array_length")
 _HASHES: Final = ("sha224", "sha256", "sha384", "sha512")
 _FORMAT: Final = re.compile(r"%(?:(\d+)\$)?(.?)", re.DOTALL)

@@ -109,7 +109,7 @@ exp(a) | exp(d) | exp(e) | exp(f) | exp(1.0) | power(a, b) | power(d, e) | power
 sqrt(e)::text | ln(e)::text | exp(e)::text | power(e, 2.5)::text | log(e)::text | log(e, 2.0)::text | sqrt(e) / 3 | round(power(e, 0.5), 2) | sqrt(-1) | ln(0) | power(0, -1)
 (round(d, 3) + e)::text | (round(d, 3) - e)::text | (round(d, 3) % e)::text | mod(round(d, 3), e)::text | (-e)::text | abs(e)::text | (round(d, 3) / e)::text | coalesce(round(d, 3), e)::text | nullif(round(d, 3), e)::text | greatest(round(d, 3), e)::text | least(round(d, 3), e)::text | (case when p then round(d, 3) else e end)::text
 round(e)::text | trunc(e, 1)::text | floor(e)::text | ceil(e)::text | a::decimal::text | e::decimal::text | f::decimal::text | s::decimal::text | (data -> 'a')::numeric::text | cast(d as decimal(10,1))::text | (e + 0.5 + a)::text
-md5(s) | sha224(s) | sha256(s) | sha384(s) | sha512(t) | sha256(lower(trim(s))) | encode(sha256(convert_to(s, 'UTF8')), 'hex') | initcap(s) | initcap(s || ' ' || t)
+md5(s) | sha224(s) | sha256(s) | sha384(s) | sha512(t) | sha256(lower(trim(s))) | encode(sha256(convert_to(s, 'UTF8')), 'hex') | hmac_sha256(s, :mask) | encode(hmac(lower(t), :'mask', 'sha256'), 'hex') | initcap(s) | initcap(s || ' ' || t)
 lpad(s, 5) | lpad(s, 5, t) | rpad(s, 4, 'xy') | rpad(s, a) | lpad(s, b, '') | lpad(s, -1) | rpad(s, 0, t) | lpad(a::text, 8, '0') | rpad(s, 2000000)
 s ~ '^a' | s ~ '[0-9]+' | s !~ 'a|b' | s ~* 'STRASS|ABC' | s !~* '^ab' | s ~ '\\d' | t ~ '^\\w+$' | s ~ '' | s ~ '^(a|ab)(c|bcd)?$' | t ~* 'ß' | s ~ '\\s'
 regexp_replace(s, 'b', 'x') | regexp_replace(s, '[a-z]', '*', 'g') | regexp_replace(s, '(.)(.+)', '\\2\\1') | regexp_replace(s, '', '-', 'g') | regexp_replace(s, 'A', '<\\&>', 'gi')

@@ -321,6 +321,9 @@ def _hashes() -> None:
         run = partial(functions.digest, name)
         define(name, "string", "string", run, f"encode({name}(convert_to({{0}}, 'UTF8')), 'hex')")
 
+    keyed = "encode(hmac({0}, :{1}, 'sha256'), 'hex')"  # of pgcrypto; `:'name'` is a variable of psql
+    define("hmac_sha256", "string string", "string", functions.hmac_sha256, keyed, constant=frozenset({1}))
+
 
 def _arrays() -> None:
     """Columns that are arrays, which have type json during evaluation. The reader checks that the argument is an array."""

@@ -14,13 +14,16 @@ Text: functions count code points, and map each character to one upper or lower 
 
 import calendar
 import hashlib
+import hmac
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache, partial
 from typing import Any, Final
+
+from processor.errors import SettingError
 
 
 def both(*values: bool | None) -> bool | None:
@@ -508,6 +511,36 @@ MOST_PADDED: Final = 1_000_000
 def digest(name: str, text: str) -> str:
     """The hash of the text's UTF-8, as hex digits."""
     return hashlib.new(name, text.encode()).hexdigest()
+
+
+_SECRETS: Final[dict[str, Callable[[], str]]] = {}
+"""What gives this process the value of each secret. Definitions, plans and expressions have the name alone."""
+
+
+def offer_secrets(values: Mapping[str, Callable[[], str]]) -> None:
+    """Gives this process the secrets of its settings, in place of others. A task of a job gets them with its settings."""
+    _SECRETS.clear()
+    _SECRETS.update(values)
+
+
+def take_names(names: Iterable[str]) -> list[str]:
+    """Lets each of these secrets that has no value have its own name as its value, as tests of products expect. Returns those."""
+    missing = sorted(set(names) - _SECRETS.keys())
+    _SECRETS.update({name: partial(str, name) for name in missing})
+    return missing
+
+
+def missing_secrets(names: Collection[str]) -> str:
+    """What is wrong, and the cure, where the settings lack these secrets."""
+    listed, first = ", ".join(f"`:{name}`" for name in sorted(names)), min(names)
+    return f'the settings have no {listed}: write `{first} = "env:NAME"` in the table [secrets] of the settings file'
+
+
+def hmac_sha256(text: str, secret: str) -> str:
+    """The keyed hash of the text's UTF-8, as hex digits. `secret`: its name in the settings. Raises SettingError without one."""
+    if secret not in _SECRETS:
+        raise SettingError(missing_secrets([secret]))
+    return hmac.digest(_SECRETS[secret]().encode(), text.encode(), "sha256").hex()
 
 
 def itself(value: Any) -> Any:
