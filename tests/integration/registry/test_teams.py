@@ -233,6 +233,7 @@ STARS = "{product: stars, root: star, topic: documents, fields: [id], key: {kind
 ORG_OF_USER = STARS.replace("'star'", "'user'")
 
 
+@pytest.mark.rest
 def test_two_teams_share_a_topic_by_other_constants_in_their_keys(
     verb: Verb, registry: Registry, psql: Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:
