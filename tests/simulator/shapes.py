@@ -16,6 +16,7 @@
     tree N   the same with recursive joins
     compared N   the same over columns that say how their text compares, with other spellings of each text
     computed N   the same with expressions in joins, computed columns, and arrays within json
+    clocked N    products with a clock (`tests.simulator.clocked_products`)
     grouped N    the same with a document for each group of rows
     every N      the same with all words of the language, and all functions
 
@@ -277,6 +278,20 @@ def _grouped(name: str) -> Shape:
     return replace(_any(name), definitions=draw_group_definitions(Random(name)))
 
 
+def _clocked(name: str) -> Shape:
+    from tests.simulator.clocked_products import CLOCKED_ROWS, draw_clocked  # they need a whole run
+
+    return Shape(
+        name=name,
+        definitions=draw_clocked(Random(name)),
+        draw_row=CLOCKED_ROWS,
+        moving=("user", "star", "star"),
+        unused_columns={},
+        join_columns={"user": ("username",), "star": ("username", "at")},
+        stamped=False,
+    )
+
+
 def _tree(name: str) -> Shape:
     return replace(_any(name), definitions=draw_tree_definitions(Random(name)))
 
@@ -315,6 +330,7 @@ def shape_of(name: str) -> Shape:
     if name in SHAPES:
         return SHAPES[name]
     kinds = {
+        "clocked": _clocked,
         "compared": _compared,
         "computed": _computed,
         "drawn": _drawn,

@@ -183,11 +183,16 @@ class ExpressionConverter:
                 return self._apply("array", *node.expressions)
             case exp.Extract():
                 return self._apply(f"extract {str(node.this).lower()}", node.expression)
+            case exp.Interval(this=exp.Literal() as amount):
+                return ParsedCall(
+                    "interval", (ParsedConstant(f"{amount.this} {node.args.get('unit') or ''}".strip().lower()),)
+                )
+            case exp.AtTimeZone():
+                return self._apply("at time zone", node.this, node.args["zone"])
         cures = {
-            exp.Interval: "compare with a moment, `at >= '2026-01-01'`: no document changes with time alone",
+            exp.Interval: "write a constant, `interval '7 days'`",
             exp.Window: "number and total rows by a join: `first(x order by y)`, or `one` with `order_by`, or `sum` of a `many`",
             exp.Subquery: "join its table with `join`, and name its columns",
-            exp.AtTimeZone: "times are in UTC: cast them, `at::date`, or let the source write the local time",
             exp.Bracket: "write `data ->> 'name'` for a member of json; an array has no elements by their numbers",
         }
         cure = next((cure for kind, cure in cures.items() if isinstance(node, kind)), PLAIN_SQL)
@@ -269,6 +274,8 @@ class ExpressionConverter:
     def _cast(self, node: Any) -> ParsedExpression:
         written = node.to.sql(dialect="postgres").lower()
         name, _, parameters = written.partition("(")
+        if name == "interval" and isinstance(node.this, self._exp.Literal):
+            return ParsedCall("interval", (ParsedConstant(str(node.this.this).lower()),))
         numbers = [ParsedConstant(_number(n)) for n in parameters.rstrip(")").split(",") if n.strip().isdecimal()]
         return ParsedCall(f"to {name.strip()}", (self.convert(node.this), *numbers))
 
@@ -377,10 +384,17 @@ def parse_query(text: str) -> tuple[Any, Any]:
         raise WrongDefinition("the query is not valid SQL", "check its quotes and brackets") from None
     if len(trees) != 1:
         raise WrongDefinition(f"`sql` has {len(trees)} statements", "write one `select` per product")
+    for column in list(trees[0].find_all(exp.Column)) if trees[0] is not None else ():
+        if not column.table and not column.this.args.get("quoted") and column.name.lower() in _MOMENTS:
+            column.replace(exp.Anonymous(this=column.name.lower(), expressions=[]))
     for name in trees[0].find_all(exp.Identifier) if trees[0] else ():
         if name.quoted and _is_plain(name.this):
             name.set("quoted", False)  # readers compare the texts of terms
     return trees[0], exp
+
+
+_MOMENTS = ("current_date", "current_timestamp")
+"""Functions without parentheses, which the parser takes for columns."""
 
 
 def _tokens(dialect: Any, text: str) -> list[Any]:

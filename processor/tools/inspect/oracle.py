@@ -81,16 +81,17 @@ class Oracle:
         """The documents of all roots, by message key."""
         return {key: canonical_json.loads(text) for key, text in self.answer(product)}
 
-    def answer(self, product: Product) -> Iterator[tuple[str, str]]:
-        """The message key and the document, as JSON, of each root; fetched in portions."""
+    def answer(self, product: Product, clock: int | None = None) -> Iterator[tuple[str, str]]:
+        """The message key and the document, as JSON, of each root; fetched in portions. `clock`: of the product, in seconds since
+        1970; None for that of the database."""
         root = root_entity(product, self._entities)
         with self._connection.cursor("documents", withhold=True) as cursor:
-            for row in cursor.execute(self._query(product).encode()):
+            for row in cursor.execute(self._query(product, clock).encode()):
                 yield _message_key(root, row), row[-1]
 
-    def _query(self, product: Product) -> str:
-        """The SQL of a product with the values of its secrets. Raises OracleError where they are not given."""
-        text = product_sql(product, self._entities, self._schema)
+    def _query(self, product: Product, clock: int | None) -> str:
+        """The SQL of a product at this clock, with the values of its secrets. Raises OracleError where they are not given."""
+        text = product_sql(product, self._entities, self._schema, clock=clock)
         for name in sorted(set(secrets_in(product))):
             if name not in self._secrets:
                 cure = "a query with its value may come into the server's log: verify the product without SQL"

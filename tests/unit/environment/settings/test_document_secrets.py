@@ -195,7 +195,7 @@ def test_verify_by_sql_refuses_a_product_whose_secret_would_come_into_the_log_of
     made = definitions()
     tables = Oracle(None, "s", made.entities)  # type: ignore[arg-type]
     with pytest.raises(OracleError, match=r"product p uses the secret `:joined`; .* verify the product without SQL"):
-        tables._query(made.products["p"])
+        tables._query(made.products["p"], None)
 
 
 def test_tests_of_products_and_try_take_the_name_as_the_value_and_try_says_so(
