@@ -259,5 +259,7 @@ def test_plan_says_what_time_costs_where_a_product_has_a_clock() -> None:
     clocked = {**texts, name: texts[name].replace("product: bill", "product: bill\nclock: 1 h")}
     found = preview(load(clocked), EMPTY, frozenset(), Settings())
     assert found.clocks == ("bill",)
-    assert "clock: each boundary that time passes makes a document of bill again" in "\n".join(plan_lines(found, DEFAULT))
+    assert "clock: each boundary that time passes makes a document of bill again" in "\n".join(
+        plan_lines(found, DEFAULT)
+    )
     assert preview(load(texts), EMPTY, frozenset(), Settings()).clocks == ()
