@@ -319,6 +319,19 @@ def _paths_read(node: ExpressionNode) -> Iterator[Path]:
                         yield over[: len(over) - inner.up] + inner.path
 
 
+def _columns_above(node: ExpressionNode, up: int) -> Iterator[Column]:
+    """The columns of `one` joins of the row that is `up` levels above, as that row names them."""
+    match node:
+        case Column(up=level, path=path) if level == up and path:
+            yield replace(node, up=0)
+        case Call(args=args) | Built(parts=args):
+            for arg in args:
+                yield from _columns_above(arg, up)
+        case Aggregate(over=over):
+            for part in node.read:
+                yield from _columns_above(part, up + len(over))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlRow:
     """A row that expressions can name. `alias`: its name in the query; `above`: the row above it; `one_joins`: the rows that its
@@ -540,15 +553,17 @@ class _QueryWriter:
         """FROM with the level's own row and the `one` joins that expressions name, each after the row that it joins."""
         row = self._row(entity, joins, above)
         table = self._groups(entity) if isinstance(entity, GroupEntity) else table_name(entity.name, self._schema)
-        clauses = [f"{table} AS {row.alias}"]
+        return row, "\n".join([f"{table} AS {row.alias}", *self._one_rows(row, read)])
+
+    def _one_rows(self, row: SqlRow, read: Iterable[ExpressionNode]) -> Iterator[str]:
+        """A join for each `one` join of a row that the nodes name."""
         for path in read_paths(read):
             if not row.reaches(path):
                 continue
             parent = row.reach(path[:-1])
             lateral, first = self._first(parent.join(path[-1:]), parent)
             parent.one_joins[path[-1]] = lateral
-            clauses.append(f"LEFT JOIN {first} ON true")
-        return row, "\n".join(clauses)
+            yield f"LEFT JOIN {first} ON true"
 
     def _groups(self, group: GroupEntity) -> str:
         """The groups of a table's rows."""
@@ -595,13 +610,15 @@ class _QueryWriter:
         tables: list[str] = []
         conditions: list[str] = []
         orders: list[str] = []
+        selected = tuple(selected)
         for length in range(1, len(path)):
             join = above.join(path[length - 1 : length])
+            read = [one for node in selected for one in _columns_above(node, len(path) - length)]
             if not join.many:
                 above, table = self._first(join, above)
-                tables.append(table)
+                tables.append("\n".join([table, *self._one_rows(above, read)]))
                 continue
-            rows = self._matching(join, above, ())
+            rows = self._matching(join, above, read)
             tables.append(rows.tables)
             conditions += rows.conditions
             orders.append(rows.order)
