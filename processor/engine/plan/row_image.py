@@ -252,6 +252,7 @@ def _filled(plan: EntityPlan, seen: Row, fills: Mapping[str, Any], since: Mappin
         layout=plan.layout,
         dropped=plan.dropped,
         indexed=indexed if plan.slots else frozenset(),
+        replayed=seen.replayed,
     )
 
 
