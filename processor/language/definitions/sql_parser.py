@@ -484,7 +484,7 @@ class Cleaner:
             return
         listed = node.expressions[0] if is_call(node, "array_to_string") and len(node.expressions) == 2 else None
         call = listed.this if isinstance(listed, exp.Filter) else listed
-        if listed is None or call is None or not is_call(call, "array_agg"):
+        if listed is None or call is None or not is_call(call, "array_agg") or not call.expressions:
             return
         call.set("this", "string_agg")
         first = call.expressions[0]
@@ -536,7 +536,10 @@ class Cleaner:
         """`a right join b` as `b left join a`."""
         joins, origin = select.args.get("joins") or [], select.args.get("from_")
         for place, join in enumerate(joins):
-            if join.side != "RIGHT" or any(one.side != "LEFT" for one in joins[:place]):
+            stars = any(
+                isinstance(one, self._exp.Star) for one in select.expressions
+            )  # their columns keep the order of tables
+            if join.side != "RIGHT" or stars or any(one.side != "LEFT" for one in joins[:place]):
                 continue
             before = {one.this.alias_or_name for one in joins[:place]}
             if join.args.get("using") and before:

@@ -29,6 +29,8 @@ from processor.values.entity import Entity
 
 _ROWS: Final = ("row_to_json", "to_json", "to_jsonb", "json_agg", "jsonb_agg")
 _CLAUSES: Final = ("group", "having", "distinct", "limit", "offset", "windows", "qualify", "locks")
+_MOST_NODES: Final = 50_000
+"""Nodes that a query may copy from its subqueries: `x + x` of `x + x` of ... doubles with each."""
 _MOST_TABLES: Final = 200
 """Tables of a query, after each name of WITH is replaced by its query."""
 
@@ -38,7 +40,7 @@ class Rewriter:
 
     def __init__(self, exp: Any, entities: Mapping[str, Entity | None], line_of: Callable[[Any], int]) -> None:
         self._exp, self._entities, self._line_of = exp, entities, line_of
-        self._tables = 0
+        self._tables = self._nodes = 0
 
     # Simplifying, for the reader of views
 
@@ -46,8 +48,10 @@ class Rewriter:
         """The query with as few subqueries in FROM as it needs."""
         exp = self._exp
         self._inline(tree, {})
-        if any(join.args.get("using") or join.args.get("method") for join in tree.find_all(exp.Join)) or any(
-            isinstance(one.parent, exp.From | exp.Join | exp.Lateral) for one in tree.find_all(exp.Subquery)
+        if (
+            any(join.args.get("using") or join.args.get("method") for join in tree.find_all(exp.Join))
+            or any(isinstance(one.parent, exp.From | exp.Join | exp.Lateral) for one in tree.find_all(exp.Subquery))
+            or (tree.args.get("joins") and any(isinstance(one, exp.Star) for one in tree.expressions))
         ):
             self._qualify(tree, [])
         self._merge_below(tree)
@@ -507,6 +511,10 @@ class Rewriter:
             if self._is_shadowed(column, select, alias):
                 continue
             if column.table == alias and column.name in terms:
+                self._nodes += sum(1 for _ in terms[column.name].walk())
+                if self._nodes > _MOST_NODES:
+                    what = f"the columns of the subquery `{alias}` grow with each use"
+                    raise WrongDefinition(what, "compute a part in a column of the source", self._line_of(column))
                 made = terms[column.name].copy()
                 if not isinstance(made, exp.Column | exp.Literal | exp.Anonymous | exp.Paren | exp.Null):
                     made = exp.Paren(this=made)

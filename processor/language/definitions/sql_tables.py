@@ -38,7 +38,8 @@ class Source:
     of its own expressions. value: of a subquery in an `expression`. parent: the source whose rows it joins. lists: of a subquery,
     the lists below its main table, each below the one before. owner: of such a list, the subquery. of_groups: the query joins it
     to each of its groups. recursive: its rows are those of all levels of a tree.
-    in_list: of a grouped subquery, it joins groups to the rows of a list."""
+    in_list: of a grouped subquery, it joins groups to the rows of a list. host: of a subquery in an
+    aggregate, the list at whose level its join is."""
 
     name: str
     alias: str
@@ -64,6 +65,7 @@ class Source:
     of_groups: bool = False
     recursive: bool = False
     in_list: bool = False
+    host: "Source | None" = None
 
     @property
     def many(self) -> bool:

@@ -179,6 +179,8 @@ class ViewReader(GroupReader):
         ]
         mine = self._maybe(node.this, self._scope)
         other = select.expressions[0].unalias()
+        if not isinstance(other, exp.Column):
+            return False
         theirs = self._maybe(other, Scope(sources={one.alias: (one, ()) for one in tables}))
         sides = [(one, name) for found in (mine, theirs) if found is not None for one, name in [found]]
         return len(sides) == 2 and all(
@@ -204,7 +206,8 @@ class ViewReader(GroupReader):
         if (many := self._many_on_path(source.parent)) is None:
             self._joins += [source, *source.lists]
         elif self._in_aggregate and not source.lists:
-            source.parent.below.append(source)
+            source.host = many
+            many.below.append(source)
         else:
             what = f"the subquery `{text_of(select)[:60]}` reads a row of `{many.alias}`, of which there are several"
             raise self._error(node, what, "join its table in the query itself")
@@ -456,6 +459,8 @@ class ViewReader(GroupReader):
             return ()
         if any(one is source for one in self._joins) or source.owner is not None:
             return (source.name,)
+        if source.host is not None:
+            return (*self._path_of(source.host), source.name)
         return (*self._path_of(source.parent), source.name)
 
     def _outside(self, node: Any, outside: Scope, source: Source) -> Any:
@@ -774,7 +779,7 @@ class ViewReader(GroupReader):
         inside = source.inside
         assert inside is not None
         nested = source not in self._joins
-        on = {c: self._parent_column(parent, name, nested=nested) for c, (parent, name) in source.on.items()}
+        on = {c: self._parent_column(parent, name, source, nested=nested) for c, (parent, name) in source.on.items()}
         is_list = source.grouped or source.many
         made: dict[str, Any] = {"many" if is_list else "one": source.entity.name, "on": on}
         if source.recursive:
@@ -794,8 +799,12 @@ class ViewReader(GroupReader):
             made["value"] = source.value
         return made
 
-    def _parent_column(self, parent: Source, name: str, *, nested: bool) -> str:
-        return name if nested else write_path(Column(name=name, path=self._path_of(parent)))
+    def _parent_column(self, parent: Source, name: str, source: Source, *, nested: bool) -> str:
+        path: Path = () if nested else self._path_of(parent)
+        at: Source | None = parent
+        while source.host is not None and at is not None and at is not source.host:
+            path, at = (at.name, *path), at.parent
+        return write_path(Column(name=name, path=path))
 
     def _ordered(self, term: Any, source: Source) -> Iterator[str]:
         """The terms of `order_by`. SQL has nulls first with `desc`, a list has them last."""

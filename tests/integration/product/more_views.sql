@@ -208,3 +208,12 @@ user_id) x on x.user_id = u.id
 -- a condition makes a left join an inner one
 select i.sku, i.title, sum(l.qty) as qty from line l left join item i on i.sku = l.item where i.title is not null group by
 i.sku, i.title
+
+-- a subquery of a row that may be missing
+select l.qty, count(*) as n, sum((select count(*) from line w where w.item = i.sku)) as same, count(*) filter (where not
+exists (select 1 from line w where w.item = i.sku and w.price < 2)) as dear from line l left join item i on i.sku = l.item
+where l.qty > 0 group by l.qty
+
+-- a value of the root with a filter
+select u.id, min(u.city) filter (where u.plan = 'pro') as city, count(*) as n from users u join orders o on o.user_id = u.id
+group by u.id
