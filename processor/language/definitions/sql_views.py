@@ -90,6 +90,9 @@ class ViewReader(GroupReader):
         wheres = [one for one in wheres if not self._pushed(one)]
         if grouped:
             wheres = [one for one in wheres if not (one.find(exp.Select) and self._pushed_subquery(one))]
+        if self.rows is not None:
+            self.rows.conditions += filter(self._is_constant, wheres)
+            wheres = [one for one in wheres if not self._is_constant(one)]
         of_rows = [one for one in wheres if one.find(exp.Select) or any(map(self._is_listed, one.find_all(exp.Column)))]
         if self.rows is not None and of_rows:
             what = f"`{text_of(of_rows[0])}` in WHERE is not over one table alone, and chooses rows of the groups"
@@ -149,6 +152,10 @@ class ViewReader(GroupReader):
         for source in self._joins:
             if source.many and self._is_alone(node, source) and self._is_absent(node, source) and not source.inner:
                 return f"count({write_path(Column(name=source.name))}) = 0"
+        if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
+            query = node.expression.this
+            if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Select):
+                node = exp.In(this=node.this.copy(), query=query.copy())
         if isinstance(node, exp.In) and node.args.get("query"):
             return self._in(node)
         inner = node.this.unnest() if isinstance(node, exp.Not) else None
@@ -288,14 +295,14 @@ class ViewReader(GroupReader):
                 ):
                     return named(f"coalesce({self._scalar(self._listed(one.expressions[0]), one)}, json_build_array())")
                 case exp.Anonymous() if str(one.this).lower() == "coalesce" and one.expressions:
-                    last = one.expressions[-1]
-                    lists = [each for each in one.find_all(exp.Anonymous) if str(each.this).lower() == "array_agg"]
-                    if self._is_empty_array(last) and len(lists) == 1:
-                        lists[0].set("this", "json_agg")
+                    last = one.expressions[-1].unnest()
+                    if self._is_empty_array(last):
                         last = exp.Literal.string("[]")
                     literal = last.this if isinstance(last, exp.Cast) else last
                     built = {"[]": "json_build_array()", "{}": "json_build_object()"}.get(str(literal.this))
                     if built and isinstance(literal, exp.Literal):
+                        if any(self._is_array(part, scope) for part in one.expressions[:-1]):
+                            built = "json_build_array()"  # `'{}'` is an empty array of SQL, and an empty object of json
                         parts = [self._rewritten(part, scope, empty) for part in one.expressions[:-1]]
                         return exp.Anonymous(this="coalesce", expressions=[*parts, named(built)])
                 case exp.Anonymous() if str(one.this).lower() in _WHOLE_ROWS and one.expressions:
@@ -317,9 +324,27 @@ class ViewReader(GroupReader):
         exp = self._exp
         cast = isinstance(node, exp.Cast) and text_of(node.to).endswith("[]")
         inner = node.this if cast else node
-        return (isinstance(inner, exp.Array) and not inner.expressions) or (
-            isinstance(inner, exp.Literal) and str(inner.this) == "{}" and (cast or isinstance(node, exp.Literal))
-        )
+        return (isinstance(inner, exp.Array) and not inner.expressions) or (cast and str(inner.this) == "{}")
+
+    def _is_array(self, node: Any, scope: Scope) -> bool:
+        """Whether a term is an array of SQL, and no json."""
+        exp = self._exp
+        match node:
+            case exp.Paren() | exp.Filter():
+                return self._is_array(node.this, scope)
+            case exp.Anonymous(this=name):
+                parts = node.expressions if str(name).lower() == "coalesce" else ()
+                return str(name).lower() in ("array_agg", "array") or any(self._is_array(one, scope) for one in parts)
+            case exp.Array():
+                return True
+            case exp.Subquery(this=exp.Select(expressions=[term])):
+                return self._is_array(term.unalias(), scope)
+            case exp.Column() if found := self._maybe(node, scope):
+                source, name = found
+                if source.shown is None or source.inside is scope:
+                    return name in source.entity.columns and source.entity.columns[name].array
+                return source.inside is not None and self._is_array(source.shown[name], source.inside)
+        return False
 
     def _listed(self, select: Any) -> Any:
         """The select of `array(select x ... order by y)` as one of `array_agg(x order by y)`."""
@@ -463,7 +488,8 @@ class ViewReader(GroupReader):
             return (*self._path_of(source.host), source.name)
         return (*self._path_of(source.parent), source.name)
 
-    def _outside(self, node: Any, outside: Scope, source: Source) -> Any:
+    def _outside(self, node: Any, outside: Scope, source: Source, *, aggregated: bool = False) -> Any:
+        """A term of a subquery over the tables of the query around it. `aggregated`: the term is a part of an aggregate."""
         exp = self._exp
 
         def change(one: Any) -> Any:
@@ -475,14 +501,14 @@ class ViewReader(GroupReader):
                 case exp.Column() if one.table in self._scope.sources and one.table not in outside.sources:
                     return self._column(one, self._scope, None)
                 case exp.Column():
-                    return self._outside_column(one, outside, source)
+                    return self._outside_column(one, outside, source, aggregated=aggregated)
             return one
 
         return node.copy().transform(change)
 
-    def _outside_column(self, column: Any, outside: Scope, source: Source) -> Any:
+    def _outside_column(self, column: Any, outside: Scope, source: Source, *, aggregated: bool = False) -> Any:
         at, name = self._inside_column(column, outside)
-        if source.grouped and not self._within(column) and name in source.on:
+        if source.grouped and not aggregated and not self._within(column) and name in source.on:
             parent, above = source.on[name]
             own = text_of(self._column(self._exp.column(above, table=parent.alias), self._scope, None))
             found = f"count({source.present.name}) > 0"
@@ -523,7 +549,7 @@ class ViewReader(GroupReader):
             argument.replace(exp.Case(ifs=[exp.If(this=found, true=argument.copy())]))
         for part in list(made.find_all(exp.Distinct)):
             if len(part.expressions) > 1:  # sqlglot would write one value
-                terms = (text_of(self._outside(one, outside, source)) for one in part.expressions)
+                terms = (text_of(self._outside(one, outside, source, aggregated=True)) for one in part.expressions)
                 part.replace(exp.Var(this=f"DISTINCT {', '.join(terms)}"))
         text = text_of(
             made.transform(
