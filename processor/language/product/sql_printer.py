@@ -325,19 +325,6 @@ def _paths_read(node: ExpressionNode) -> Iterator[Path]:
                         yield over[: len(over) - inner.up] + inner.path
 
 
-def _columns_above(node: ExpressionNode, up: int) -> Iterator[Column]:
-    """The columns of `one` joins of the row that is `up` levels above, as that row names them."""
-    match node:
-        case Column(up=level, path=path) if level == up and path:
-            yield replace(node, up=0)
-        case Call(args=args) | Built(parts=args):
-            for arg in args:
-                yield from _columns_above(arg, up)
-        case Aggregate(over=over):
-            for part in node.read:
-                yield from _columns_above(part, up + len(over))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlRow:
     """A row that expressions can name. `alias`: its name in the query; `above`: the row above it; `one_joins`: the rows that its
@@ -578,9 +565,7 @@ class _QueryWriter:
 
     def _one_rows(self, row: SqlRow, read: Iterable[ExpressionNode]) -> Iterator[str]:
         """A join for each `one` join of a row that the nodes name."""
-        for path in read_paths(read):
-            if not row.reaches(path):
-                continue
+        for path in filter(row.reaches, read_paths(read)):
             parent = row.reach(path[:-1])
             lateral, first = self._first(parent.join(path[-1:]), parent)
             parent.one_joins[path[-1]] = lateral
@@ -634,7 +619,8 @@ class _QueryWriter:
         selected = tuple(selected)
         for length in range(1, len(path)):
             join = above.join(path[length - 1 : length])
-            read = [one for node in selected for one in _columns_above(node, len(path) - length)]
+            named = [one for node in selected for one in references(node) if isinstance(one, Column)]
+            read = [replace(one, up=0) for one in named if one.up == len(path) - length]
             if not join.many:
                 above, table = self._first(join, above)
                 tables.append("\n".join([table, *self._one_rows(above, read)]))
