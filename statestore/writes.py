@@ -49,7 +49,7 @@ from statestore.store import (
     Item,
     Write,
 )
-from statestore.table import ROW, TTL
+from statestore.table import ROW, TTL, range_name
 from statestore.values import attribute, dumps, fits, pack_values, store_value
 
 IsPublished = Callable[[str], bool]
@@ -77,7 +77,8 @@ def leaves_room(image: Image, write: Write) -> bool:
         return True
     copies = _copied(tuple(image.slots), image.edges is not None)
     copied = {target: write.set[source] for target, source in copies.items() if source in write.set}
-    name = {ROW: keys.index_row(write.key)} if image.slots else {}
+    names = {ROW, *map(range_name, map(slot_name, image.slots))} if image.slots else ()
+    name = dict.fromkeys(names, keys.index_row(write.key))
     return fits({"PK": write.key.pk, "SK": write.key.sk, **name, **write.set, **copied}, MAX_ITEM_BYTES)
 
 
@@ -138,6 +139,8 @@ def _sets(image: Image) -> dict[str, Any]:
     sets |= {DELETED: True, TTL: image.forget} if image.columns is None else unshown | _packed(image)
     for slot, key in image.slots.items():
         sets[slot_name(slot)] = key or keys.no_key(image.key)
+        if key and slot in image.names:
+            sets[range_name(slot_name(slot))] = image.names[slot]
     if image.slots and image.replayed:
         sets[REPLAYED] = True
     if image.slots or image.emptied:

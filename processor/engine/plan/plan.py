@@ -17,12 +17,14 @@ from typing import NamedTuple
 from processor.engine.plan.step import Lookup
 from processor.errors import PlanError
 from processor.language.product.document import Shape, read_root_key
+from processor.language.product.expressions.expression import Expression
 from processor.language.product.join_fields import convert, join_keys
 from processor.language.product.product import OPEN, Columns, Gate, GroupEntity, Join, Product
 from processor.text import first_of
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.record import Value
+from processor.values.values import to_microseconds
 from registry.fields import columns_of, shown_field
 from registry.model import EdgePath, JoinSpec, KeyPath, PlannedPath, SlotPath
 from statestore import keys
@@ -46,6 +48,15 @@ def root_of(root: Entity, key: str) -> str | None:
         return None
 
 
+class OrderedRead(NamedTuple):
+    """The first rows of a join, by an index that has them in their order. `rows`: how many the product shows; `where`: the
+    condition on those that count."""
+
+    slot: int
+    rows: int
+    where: Expression | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinPlan:
     """A join of a product, compiled: a node of its tree. `spec`: the join as the registry stores it. `parent`: the index of the
@@ -53,6 +64,7 @@ class JoinPlan:
     `own_slot`: the slot (or the fields of edges) of the child that holds the join key, None when the join's columns are
     the child's primary key. Either `child_columns` or `parent_columns` may hold elements of an array
     (`processor.language.product.join_fields`). `child_converted`, `parent_converted`: what has another form in their keys.
+    `ordered`: how a product reads the first rows alone, None where it reads all.
     `above_columns`: below groups, the fields of the rows above that hold the parent columns; `above_converted`: of these."""
 
     join: Join
@@ -70,6 +82,7 @@ class JoinPlan:
     parent_converted: Columns = ()
     above_columns: Columns = ()
     above_converted: Columns = ()
+    ordered: OrderedRead | None = None
 
     def child_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
         """The join keys of a row of the child."""
@@ -148,6 +161,8 @@ class TreeNode:
     users: Mapping[str, tuple[int, ...]]
     number: int
     readers: Readers = ()
+    ordered: tuple[OrderedRead, ...] = ()
+    """Those of all users, by one slot; none where one of them reads all rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,17 +261,25 @@ class _Building:
     def finished(self, products: Collection[ProductPlan], whole: RootTree | None) -> Iterable[TreeNode]:
         users: list[dict[str, tuple[int, ...]]] = [{} for _ in self.nodes]
         used: list[list[tuple[frozenset[str] | None, str]]] = [[] for _ in self.nodes]
+        reads: list[list[OrderedRead | None]] = [[] for _ in self.nodes]
         for product in products:
             for index, node in enumerate(product.nodes):
                 name = product.product.name
                 place = self.places[name, index]
                 users[place][name] = (*users[place].get(name, ()), index)
                 used[place].append((node.used, name))
+                reads[place].append(node.ordered)
         for place, node in enumerate(self.nodes):
-            join = replace(node, below=tuple(self.below[place]))
+            join = replace(node, below=tuple(self.below[place]), ordered=None)
             name, (index, *_) = next(iter(users[place].items()))
             number = place if whole is None else whole.node_of(name, index).number
-            yield TreeNode(join=join, users=users[place], number=number, readers=_readers(used[place]))
+            yield TreeNode(
+                join=join,
+                users=users[place],
+                number=number,
+                readers=_readers(used[place]),
+                ordered=_ordered(reads[place]),
+            )
 
     def shape(self, product: ProductPlan, level: Sequence[int], nodes: Sequence[TreeNode]) -> Shape:
         return tuple(
@@ -273,6 +296,12 @@ def _identity(node: JoinPlan) -> tuple[object, ...]:
     """Joins with the same identity find the same rows. A query that siblings share finds those of a pinned one, too."""
     down = node.down.slot if isinstance(node.down, SlotPath) else node.down
     return node.join.entity, node.child_columns, node.parent_columns, down, node.up, node.join.strong
+
+
+def _ordered(reads: Iterable[OrderedRead | None]) -> tuple[OrderedRead, ...]:
+    found = tuple(dict.fromkeys(reads))
+    named = tuple(one for one in found if one is not None)
+    return named if len(named) == len(found) and len({one.slot for one in named}) == 1 else ()
 
 
 def _readers(used: Iterable[tuple[frozenset[str] | None, str]]) -> Readers:
@@ -302,6 +331,8 @@ class EntityPlan:
     dropped: Columns = ()
     indexed: frozenset[str] | None = frozenset()
     unread: Columns = ()
+    orders: Mapping[int, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
+    """Slot -> the terms of the order that its index has: each column, and whether it descends."""
 
     @property
     def name(self) -> str:
@@ -323,9 +354,10 @@ class EntityPlan:
         )
 
     def joined(self) -> frozenset[str]:
-        """The columns that slots and edges hold."""
+        """The columns that slots and edges hold, and those of orders."""
         indexed = [*self.slots.values(), *self.edges.values()]
-        return frozenset(column for fields in indexed for field in fields for column in columns_of(field))
+        ordered = {column for terms in self.orders.values() for column, _ in terms}
+        return frozenset(column for fields in indexed for field in fields for column in columns_of(field)) | ordered
 
     def edges_of(self, columns: Mapping[str, Value] | None) -> frozenset[Edge] | None:
         """The edges of a row with these columns (None: a deleted row); None when the entity has no edges."""
@@ -339,6 +371,18 @@ class EntityPlan:
         """The key of a row with these columns in each slot; None where the row has no key."""
         columns = convert(columns, self.converted)
         return {slot: keys.encode([*map(columns.get, assigned)]) for slot, assigned in self.slots.items()}
+
+    def place(self, slot: int, columns: Mapping[str, Value]) -> str:
+        """The place of a row with these columns in the order of a slot."""
+        return keys.order_text((self._ranked(name, columns.get(name)), down) for name, down in self.orders[slot])
+
+    def names_of(self, key: Key, columns: Mapping[str, Value]) -> dict[int, str]:
+        """The name of a row with these columns in each index that has an order."""
+        return {slot: keys.index_row(key, self.place(slot, columns)) for slot in self.orders}
+
+    def _ranked(self, column: str, value: Value) -> Value:
+        declared = self.entity.columns.get(column)
+        return to_microseconds(value) if declared and declared.name == "timestamp" and value is not None else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,6 +451,10 @@ class Plan:
     def query(self, entity: str, access: SlotPath, key: str) -> Query:
         """The index query that finds the rows of `entity` that hold `key`."""
         return Query(slot_name(access.slot), key, entity if access.pinned else None)
+
+    def first_rows(self, entity: str, read: OrderedRead, key: str, most: int, start: str = "") -> Lookup:
+        """The request for some rows of `entity` that hold `key`, in their order, from the row with the name `start` on."""
+        return Lookup(Query(slot_name(read.slot), key, entity, start=start), paged=True, most=most)
 
 
 NAMES_SHOWN = 3
