@@ -3,6 +3,7 @@
     pair     one product over two tables, with the smallest join, for histories written by hand
     tiny     `pair`, with two stars
     totals   a document for each group of the stars of `pair`
+    newest   lists that end at their limit, and a `one`, by slots that have the rows in their order
     prices   `pair`, whose stars have a decimal (`tests.simulator.settled_forms`)
     stars    two products over four tables, two and three levels, joined by slots both ways; a column that no product reads
     github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
@@ -46,7 +47,7 @@ from tests.integration.product.products import (
 )
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
 from tests.simulator.edit_shapes import all_texts, drawn_contents, drawn_entities
-from tests.simulator.shape_definitions import PAIR, PRICES, STARS, TOTALS
+from tests.simulator.shape_definitions import NEWEST, PAIR, PRICES, STARS, TOTALS
 
 Row = dict[str, Any]
 MOST_SLOTS = 20
@@ -122,6 +123,26 @@ def _few() -> Shape:
             "user": lambda r: {"email": r.choice("xy"), "username": r.choice("ac"), "bio": r.choice("01")},
             "star": lambda r: {"id": r.randrange(2), "username": r.choice("ac"), "note": r.choice("01")},
         },
+    )
+
+
+def _newest() -> Shape:
+    return replace(
+        _pair(),
+        name="newest",
+        definitions=load(NEWEST),
+        draw_row={
+            "user": lambda r: {"email": r.choice("xy"), "username": r.choice("ab"), "bio": r.choice("01")},
+            "star": lambda r: {
+                "id": r.randrange(7),
+                "username": None if r.random() < 0.1 else r.choice("aab"),
+                "at": r.choice((None, *range(6))),
+                "good": r.random() < 0.7,
+            },
+        },
+        moving=("star", "star", "star"),
+        unused_columns={"user": "bio"},
+        join_columns={"user": ("username",), "star": ("username", "at", "at")},
     )
 
 
@@ -298,7 +319,10 @@ def _drawn(name: str) -> Shape:
 
 SHAPES = {
     shape.name: shape
-    for shape in (_pair(), _tiny(), _totals(), _few(), _prices(), _stars(), _github(), _lists(), _strong(), _edits())
+    for shape in (
+        *(_pair(), _tiny(), _totals(), _few(), _newest(), _prices(), _stars(), _github(), _lists(), _strong()),
+        _edits(),
+    )
 }
 
 

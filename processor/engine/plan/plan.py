@@ -162,7 +162,7 @@ class TreeNode:
     number: int
     readers: Readers = ()
     ordered: tuple[OrderedRead, ...] = ()
-    """Those of all users, by one slot; none where one of them reads all rows."""
+    """Those of all users, by one slot; empty where they read all rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,14 +261,15 @@ class _Building:
     def finished(self, products: Collection[ProductPlan], whole: RootTree | None) -> Iterable[TreeNode]:
         users: list[dict[str, tuple[int, ...]]] = [{} for _ in self.nodes]
         used: list[list[tuple[frozenset[str] | None, str]]] = [[] for _ in self.nodes]
-        reads: list[list[OrderedRead | None]] = [[] for _ in self.nodes]
+        reads: list[dict[OrderedRead, None]] = [{} for _ in self.nodes]
         for product in products:
             for index, node in enumerate(product.nodes):
                 name = product.product.name
                 place = self.places[name, index]
                 users[place][name] = (*users[place].get(name, ()), index)
                 used[place].append((node.used, name))
-                reads[place].append(node.ordered)
+                if node.ordered is not None:
+                    reads[place][node.ordered] = None
         for place, node in enumerate(self.nodes):
             join = replace(node, below=tuple(self.below[place]), ordered=None)
             name, (index, *_) = next(iter(users[place].items()))
@@ -278,7 +279,7 @@ class _Building:
                 users=users[place],
                 number=number,
                 readers=_readers(used[place]),
-                ordered=_ordered(reads[place]),
+                ordered=tuple(reads[place]),
             )
 
     def shape(self, product: ProductPlan, level: Sequence[int], nodes: Sequence[TreeNode]) -> Shape:
@@ -293,15 +294,11 @@ class _Building:
 
 
 def _identity(node: JoinPlan) -> tuple[object, ...]:
-    """Joins with the same identity find the same rows. A query that siblings share finds those of a pinned one, too."""
+    """Joins with the same identity find the same rows, or the first ones of one order. A query that siblings share finds those of
+    a pinned one, too."""
     down = node.down.slot if isinstance(node.down, SlotPath) else node.down
-    return node.join.entity, node.child_columns, node.parent_columns, down, node.up, node.join.strong
-
-
-def _ordered(reads: Iterable[OrderedRead | None]) -> tuple[OrderedRead, ...]:
-    found = tuple(dict.fromkeys(reads))
-    named = tuple(one for one in found if one is not None)
-    return named if len(named) == len(found) and len({one.slot for one in named}) == 1 else ()
+    order = node.ordered and node.ordered.slot
+    return node.join.entity, node.child_columns, node.parent_columns, down, node.up, node.join.strong, order
 
 
 def _readers(used: Iterable[tuple[frozenset[str] | None, str]]) -> Readers:
