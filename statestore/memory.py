@@ -380,7 +380,8 @@ def _copies(name: str, old: Item, new: Item) -> int:
     """The units that one index takes. `old`, `new`: what it shows of the item."""
     if old == new:
         return 0
-    if old.get(name) == new.get(name):
+    place = range_name(name)
+    if (old.get(name), old.get(place)) == (new.get(name), new.get(place)):
         return _units(max(_bytes(old), _bytes(new)), WRITE_BYTES) if name in new else 0
     return sum(_units(_bytes(item), WRITE_BYTES) for item in (old, new) if name in item)
 

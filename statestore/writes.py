@@ -38,6 +38,7 @@ from statestore.items import (
     version_prefixes,
 )
 from statestore.keys import Key
+from statestore.limits import is_slot
 from statestore.store import (
     MAX_ITEM_BYTES,
     Absent,
@@ -66,7 +67,7 @@ def write_image(image: Image, *, below: str, since: str = "") -> Write:
     `below`: the versions of one epoch and partition that batches have committed. `since`: empty for all of them below
     `below`."""
     copy = _copied((*image.slots, *image.emptied), image.edges is not None)
-    unset = (*_unset(image), "_pending", *map(slot_name, image.emptied))
+    unset = (*_unset(image), "_pending", *_emptied(image.emptied))
     return Write(image.key, _sets(image), copy, unset, _committed(since, below))
 
 
@@ -168,6 +169,13 @@ def _packed(image: Image) -> dict[str, Any]:
     return {MORE: pack_values(image.more)} if image.more and image.indexed is not None else {}
 
 
+@lru_cache(maxsize=1024)
+def _emptied(slots: tuple[int, ...]) -> tuple[str, ...]:
+    """The attributes of these slots."""
+    names = tuple(map(slot_name, slots))
+    return (*names, *(own for own in map(range_name, names) if own != ROW))
+
+
 @lru_cache(maxsize=4096)
 def _copied(slots: tuple[int, ...], edges: bool) -> Mapping[str, str]:
     """The copies that keep the keys of these slots, and the edges, from before a write."""
@@ -241,7 +249,8 @@ def write_bare_marker(marker: Image, item: Item) -> Write:
     """The write of a delete marker over `item` as seen, which keeps nothing else of it: no column of any plan, no former key, no
     slot that the entity has given up."""
     write = merge_image(marker, None)
-    gone = item.keys() - {"PK", "SK", ROW, *write.set}
+    names = {range_name(name) for name in write.set if is_slot(name)}
+    gone = item.keys() - {"PK", "SK", ROW, *names, *write.set}
     return write._replace(remove=tuple(sorted(gone)), when=Equals("_v", item["_v"]))
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import open_changes as s
-from tests.simulator.without import settling
+from tests.simulator.without import ordered, settling
 from tests.simulator.worlds import AFTER_WRITE, CRASHED_REPLAYS, RESPLIT, scripted
 
 
@@ -228,4 +228,40 @@ def index_protections() -> Iterator[Protection]:
         switch=s.no_check_in_find_roots,
         overrides=scripted("a user is renamed", lag="short", settle_first_chance=0),
         saves_requests=True,
+    )
+
+
+def order_protections() -> Iterator[Protection]:
+    """Reads that end at their limit in an index with an order."""
+    moving = {"shape": "newest", "events": 20, "max_faults": 0, "zombie_chance": 0, "broken_chance": 0}
+    late = {**moving, "lag": "long", "settle_first_chance": 0}
+    yield protection(
+        "a read in an order ends when enough rows count",
+        "rows that the overlay or `where` takes away from a page",
+        ordered.first_page_only,
+        {**moving, "lag": "none"},
+    )
+    yield protection(
+        "a row at the place of the last one read does not count yet",
+        "rows with equal values of the order, of which another one comes first",
+        ordered.ties_count,
+        {**moving, "lag": "none"},
+    )
+    yield protection(
+        "a change of an order opens a change",
+        "an index that shows the row at its former place",
+        ordered.order_opens_nothing,
+        late,
+    )
+    yield protection(
+        "evidence in the slots with an order",
+        "an index with an order that is later than others",
+        ordered.evidence_elsewhere_only,
+        {**late, "lag": "rows", "late_share": 0.7},
+    )
+    yield protection(
+        "a deleted row stays in an index with an order",
+        "a change that stays open, because nobody knows the place where the index must not show the row",
+        ordered.deleted_leaves,
+        scripted("a star is deleted, then its user changes", shape="newest", lag="short"),
     )

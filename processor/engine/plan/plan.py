@@ -425,6 +425,14 @@ class Plan:
             return self
         return replace(self, products={name: one for name, one in self.products.items() if name not in products})
 
+    def without_orders(self) -> "Plan":
+        """The plan of a reader that reads all rows of each join, also where a slot has their order."""
+        products = {
+            name: replace(one, nodes=tuple(replace(node, ordered=None) for node in one.nodes))
+            for name, one in self.products.items()
+        }
+        return replace(self, products=products)
+
     def with_topics(self, topics: Mapping[str, str]) -> "Plan":
         """The plan of a job that reads these entities from other topics than theirs. `topics`: entity -> topic."""
         moved = {
