@@ -14,6 +14,7 @@
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
     flat N   the same with the words of lists: lists of several joins, each element once, by a key, nested fields
     tree N   the same with recursive joins
+    ordered N    the same with joins whose order an index has
     compared N   the same over columns that say how their text compares, with other spellings of each text
     computed N   the same with expressions in joins, computed columns, and arrays within json
     grouped N    the same with a document for each group of rows
@@ -41,6 +42,7 @@ from tests.integration.product.products import (
     draw_definitions,
     draw_group_definitions,
     draw_list_definitions,
+    draw_ordered_definitions,
     draw_row,
     draw_tree_definitions,
     respell,
@@ -295,6 +297,10 @@ def _grouped(name: str) -> Shape:
     return replace(_any(name), definitions=draw_group_definitions(Random(name)))
 
 
+def _ordered(name: str) -> Shape:
+    return replace(_any(name), definitions=draw_ordered_definitions(Random(name)))
+
+
 def _tree(name: str) -> Shape:
     return replace(_any(name), definitions=draw_tree_definitions(Random(name)))
 
@@ -338,6 +344,7 @@ def shape_of(name: str) -> Shape:
         "any": _any,
         "flat": _flat,
         "grouped": _grouped,
+        "ordered": _ordered,
         "tree": _tree,
     }
     return kinds[name.split()[0]](name)
