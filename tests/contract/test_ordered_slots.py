@@ -76,15 +76,15 @@ def test_a_page_begins_with_the_first_rows_of_the_order_and_goes_on_behind_a_nam
 
 
 def test_a_row_whose_order_changes_moves_and_has_one_place(wide: Store) -> None:
+    row = Key("TABLE#star", "1")
     star(wide, 1, 10)
     star(wide, 2, 20)
-    former = read(wide, Key("TABLE#star", "1"))[NAME]
+    former = wide.get([row])[row][NAME]
     star(wide, 1, 30)
 
     assert numbers(wide.query(STARS)) == [1, 2]
-    row = Key("TABLE#star", "1")
     assert wide.query(Query(SLOT, "octocat", row=row, name=former)) == []
-    now = read(wide, row)[NAME]
+    now = wide.get([row])[row][NAME]
     assert numbers(wide.query(Query(SLOT, "octocat", row=row, name=now))) == [1]
     assert wide.query(Query(SLOT, "hubot", row=row, name=now)) == []
 

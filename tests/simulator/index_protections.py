@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import open_changes as s
@@ -233,35 +234,34 @@ def index_protections() -> Iterator[Protection]:
 
 def order_protections() -> Iterator[Protection]:
     """Reads that end at their limit in an index with an order."""
-    moving = {"shape": "newest", "events": 20, "max_faults": 0, "zombie_chance": 0, "broken_chance": 0}
-    late = {**moving, "lag": "long", "settle_first_chance": 0}
+    newest: dict[str, Any] = {"shape": "newest"}
     yield protection(
         "a read in an order ends when enough rows count",
-        "rows that the overlay or `where` takes away from a page",
+        "rows of a page that the overlay or `where` takes away",
         ordered.first_page_only,
-        {**moving, "lag": "none"},
+        scripted("the newest stars do not count", newest),
     )
     yield protection(
         "a row at the place of the last one read does not count yet",
         "rows with equal values of the order, of which another one comes first",
         ordered.ties_count,
-        {**moving, "lag": "none"},
+        scripted("four stars of one time", newest),
     )
     yield protection(
         "a change of an order opens a change",
         "an index that shows the row at its former place",
         ordered.order_opens_nothing,
-        late,
+        scripted("the oldest star becomes the newest", newest, lag="long"),
     )
     yield protection(
         "evidence in the slots with an order",
         "an index with an order that is later than others",
         ordered.evidence_elsewhere_only,
-        {**late, "lag": "rows", "late_share": 0.7},
+        scripted("a star appears", newest, lag="long"),
     )
     yield protection(
         "a deleted row stays in an index with an order",
         "a change that stays open, because nobody knows the place where the index must not show the row",
         ordered.deleted_leaves,
-        scripted("a star is deleted, then its user changes", shape="newest", lag="short"),
+        scripted("a star is deleted, then its user changes", newest, lag="short"),
     )

@@ -138,7 +138,7 @@ def _newest() -> Shape:
             "star": lambda r: {
                 "id": r.randrange(6, 13),  # 10 is behind 9, and before it as text
                 "username": None if r.random() < 0.1 else r.choice("aab"),
-                "at": r.choice((None, 1, 2, 2, 2)),
+                "at": r.choice((None, 1, 2, 2, 3, 4)),
                 "good": r.random() < 0.7,
             },
         },
