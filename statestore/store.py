@@ -80,11 +80,13 @@ class AbsentOrBelow:
 
 @dataclass(frozen=True, slots=True)
 class AbsentOrWithin:
-    """Holds when no item has the key, or its `attribute` sorts from `start` on, and below `end`."""
+    """Holds when no item has the key, or its `attribute` sorts from `start` on, and below `end`. `lacks`: an attribute which the
+    item must not have, empty for none."""
 
     attribute: str
     start: Any
     end: Any
+    lacks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +335,7 @@ def holds(when: Condition | None, item: Item | None) -> bool:
         return when.attribute in item and encode(item[when.attribute]) == encode(canonical(when.value))
     if isinstance(when, AbsentOrWithin):
         stored = item.get(when.attribute)
-        return _below(stored, when.end) and not _below(stored, when.start)
+        return _below(stored, when.end) and not _below(stored, when.start) and when.lacks not in item
     return isinstance(when, AbsentOrBelow) and _below(item.get(when.attribute), when.value)
 
 

@@ -64,8 +64,8 @@ def never(_: str) -> bool:
 
 def write_image(image: Image, *, below: str, since: str = "") -> Write:
     """The one write of a change. The store refuses it unless the version of the stored row is from `since` on, and below
-    `below`: the versions of one epoch and partition that batches have committed. `since`: empty for all of them below
-    `below`."""
+    `below`: the versions of one epoch and partition that batches have committed. It also refuses it over a row that a replay
+    wrote last. `since`: empty for all of them below `below`."""
     copy = _copied((*image.slots, *image.emptied), image.edges is not None)
     unset = (*_unset(image), "_pending", *_emptied(image.emptied))
     return Write(image.key, _sets(image), copy, unset, _committed(since, below))
@@ -85,20 +85,25 @@ def leaves_room(image: Image, write: Write) -> bool:
 
 def merge_image(image: Image, seen: Row | None, *, published: IsPublished = never) -> Write:
     """The write of a change over a row `seen`. The store refuses it when the row is no longer `seen`. The former keys of `seen`
-    stay pending, unless the write that replaced them is published. An image with an `indexed_version` leaves alone all that the
-    indexes show."""
+    stay pending, unless the write that replaced them is published. Of a row that a replay wrote last, all former keys become
+    pending at the version of this write. An image with an `indexed_version` leaves alone all that the indexes show."""
     if image.indexed_version and seen is not None:
         return _write_unshown(image, seen)
     pending: list[PendingKey] = []
-    if seen is not None:
+    replayed = seen is not None and seen.replayed
+    if seen is not None and replayed:
+        pending = [p._replace(version=image.version) for p in seen.pending]
+    elif seen is not None:
         pending = [p for p in seen.pending if not published(p.version)]
+    if seen is not None:
         present = {*image.slots.items(), *(image.edges or ())}
         pending += [PendingKey(*key, image.version) for key in sorted(seen.keys(), key=str) if key not in present]
     sets = _sets(image)
     if pending:
         sets["_pending"] = [list(p) for p in pending]
     former = _copied(tuple(image.slots), image.edges is not None)
-    gone = (*_unset(image), *(() if pending else ("_pending",)), *former)
+    ended = (REPLAYED,) if replayed and not image.replayed else ()
+    gone = (*_unset(image), *ended, *(() if pending else ("_pending",)), *former)
     when: Condition = Absent() if seen is None else Equals("_v", seen.version)
     return Write(key=image.key, set=sets, remove=gone, when=when)
 
@@ -142,7 +147,7 @@ def _sets(image: Image) -> dict[str, Any]:
         sets[slot_name(slot)] = key or keys.no_key(image.key)
         if key and slot in image.names:
             sets[range_name(slot_name(slot))] = image.names[slot]
-    if image.slots and image.replayed:
+    if image.replayed:
         sets[REPLAYED] = True
     if image.slots or image.emptied:
         sets[INDEXED_VERSION] = image.version
@@ -185,7 +190,7 @@ def _copied(slots: tuple[int, ...], edges: bool) -> Mapping[str, str]:
 
 @lru_cache(maxsize=1024)
 def _committed(since: str, below: str) -> Condition:
-    return AbsentOrWithin("_v", since or version_prefixes(below)[1], below)
+    return AbsentOrWithin("_v", since or version_prefixes(below)[1], below, lacks=REPLAYED)
 
 
 def _unset(image: Image) -> tuple[str, ...]:
@@ -193,8 +198,7 @@ def _unset(image: Image) -> tuple[str, ...]:
     deleted, whole = image.columns is None, image.indexed is None
     gone = image.declared if deleted or image.indexed is None else image.indexed
     indexed = bool(image.slots or image.emptied)
-    shows_other = bool(image.slots) and not image.replayed
-    return _removed(deleted, whole, bool(image.more), indexed, shows_other, gone, image.dropped)
+    return _removed(deleted, whole, bool(image.more), indexed, gone, image.dropped)
 
 
 @lru_cache(maxsize=1024)
@@ -203,13 +207,10 @@ def _removed(
     whole: bool,
     more: bool,
     indexed: bool,
-    shows_other: bool,
     gone: Collection[str],
     dropped: tuple[str, ...],
 ) -> tuple[str, ...]:
     own = [INDEXED] if deleted else [DELETED, TTL]
-    if shows_other:
-        own.append(REPLAYED)
     if deleted or whole or not more:
         own.append(MORE)
     if not indexed:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from processor.cli.verb import AUTHORS, flag, verb
+from processor.cli.verb import AUTHORS, definitions_in, verb
 from processor.text import visible, visible_line
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ SLOTS = 20
 @verb(
     "check",
     AUTHORS,
-    flag("definitions", "directories with entities.yaml, products, and tests/", "DIR", type=Path, nargs="+"),
+    definitions_in("directories with entities.yaml, products, and tests/", nargs="*"),
 )
 def check(options: argparse.Namespace) -> int:
     """Read definitions and their tests, and print each mistake as path:line."""

@@ -6,6 +6,7 @@ An edit prints its changes, the work that it leaves, who does this work, and the
 import argparse
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from dataclasses import asdict
@@ -25,6 +26,7 @@ from processor.cli.options import (
     user_name,
 )
 from processor.cli.printing.output import warn
+from processor.cli.printing.plan import counted
 from processor.cli.verb import AUTHORS, DEFINITIONS, ENTITY, JSON, OPERATORS, PRODUCT, WHY, Flag, flag, positive, verb
 from processor.engine.plan.planning import check_after, plan_of, requirements_of
 from processor.engine.protocol.epochs import move_lines
@@ -351,10 +353,32 @@ WAIT_SECONDS = 0.5
 """Between two looks at the jobs that take a version."""
 
 
+FOLLOWING = {
+    "entity": re.compile(r"entity \S+: added"),
+    "slot": re.compile(r"entity \S+: GSI_\d+ holds "),
+    "join": re.compile(r"join .*: added, "),
+}
+"""The changes that follow from products, by what they add."""
+
+
+def change_lines(changes: Collection[str]) -> Iterator[str]:
+    """The changes of an edit, and of those that follow from its products how many."""
+    counts = Counter[str]()
+    for change in changes:
+        kind = next((kind for kind, form in FOLLOWING.items() if form.match(change)), None)
+        if kind is None:
+            yield visible_line(change)
+        else:
+            counts[kind] += 1
+    if counts:
+        added = ", ".join(counted(count, kind) for kind, count in counts.items())
+        yield f"added for them: {added} (`statestore slots` shows them)"
+
+
 def print_applied(applied: Applied, registry: "Registry") -> None:
     """Prints the changes to stdout, and to stderr the work that waits in the registry, who does it, and the version."""
-    for change in applied.changes:
-        print(visible_line(str(change)))
+    for line in change_lines(applied.changes):
+        print(line)
     pending, jobs = _next_lines(registry), registry.jobs()
     warn(*(f"next: {line}" for line in pending))
     if jobs and (pending or applied.changes):

@@ -5,39 +5,65 @@ each kind of store, and compares the documents of each run with the answer of SQ
 and in well under a second.
 
 `local up|status|produce|down` starts embedded parts that run on between commands, shows them, puts recorded topics into their
-Kafka, stops them. `completion` prints the script that completes verbs in bash or zsh. Results go to stdout (with `--json` one
-object), progress goes to stderr.
+Kafka, stops them. `local up --source` adds Debezium on a database of one's own, and runs the job. `completion` prints the script
+that completes verbs in bash or zsh. Results go to stdout (with `--json` one object), progress goes to stderr.
 """
 
 import argparse
 import json
+import os
 import shutil
+import signal
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
-from processor.cli.options import print_progress, require_packages, set_embedded_credentials, with_addresses
+from processor.cli.options import (
+    print_progress,
+    require_packages,
+    set_embedded_credentials,
+    source_address,
+    with_addresses,
+)
 from processor.cli.printing.output import coloured, summary, warn
-from processor.cli.verb import JSON, MACHINE, flag, one_of, verb, verb_with_actions
+from processor.cli.verb import JSON, MACHINE, flag, one_of, source_flags, verb, verb_with_actions
 from processor.counts import Count
-from processor.environment.embedded import BROKER, CONSOLE, OPENSEARCH, SERVER, Addresses, PartsStatus, down, status, up
-from processor.environment.programs.program import LOCAL_DIR
-from processor.environment.programs.servers import CONSOLE_PACKAGES
+from processor.environment.embedded import (
+    BROKER,
+    CONSOLE,
+    DEBEZIUM,
+    JOB,
+    OPENSEARCH,
+    SERVER,
+    Addresses,
+    PartsStatus,
+    down,
+    status,
+    up,
+)
+from processor.environment.programs.connect import connector_problem, read_connector, write_connector
+from processor.environment.programs.downloads import LINE_SECONDS, connect_jars, debezium_jars, spark_kafka_jars
+from processor.environment.programs.program import LOCAL_DIR, Owner, Program, log_tail, log_text
+from processor.environment.programs.servers import CONSOLE_CODE, CONSOLE_PACKAGES
 from processor.environment.settings.settings import Settings, read_settings
 from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
-from processor.errors import PartError, StatestoreError
-from processor.language.definitions.load import load, read_directory
-from processor.text import table_lines
+from processor.errors import PartError, SettingError, StatestoreError
+from processor.language.definitions.load import load, load_directory, read_directory
+from processor.text import table_lines, visible_line
 from processor.values.recorded_topics import NO_TIMESTAMP, read_records
 
 if TYPE_CHECKING:
     from processor.engine.plan.plan import Plan
     from processor.tools.demo.github import History
+    from processor.tools.source.live_source import OwnSource
+    from processor.tools.source.session import SourceSession
 
 BATCH: Final = 200
 KEPT_DIR: Final = Path(".statestore/demo")
@@ -305,10 +331,20 @@ SHARED = (flag("--dir", "directory of the parts and their data (%(default)s)", t
         const=CONSOLE,
         default=[],
     ),
+    *source_flags(
+        "your own database (postgresql:// or mysql://): draft definitions, start Debezium on it, run the job"
+    ),
+    flag("--definitions", "of --source (default: a directory with the name of the database)", "DIR", type=Path),
+    flag("--schemas", "of --source: its schemas to draft", "A,B", default=""),
+    flag("--print-connector", "of --source: only print the configuration for Kafka Connect"),
 )
 def up_parts(args: argparse.Namespace) -> int:
     """Start the parts that do not run, and print their addresses."""
     try:
+        if args.source:
+            return _up_source(args)
+        if given := [flag for flag in OF_SOURCE if getattr(args, flag)]:
+            raise SettingError(f"--{given[0].replace('_', '-')} goes with --source: give both")
         addresses = up(args.dir, print_progress, args.store, [args.land, *args.more])
     except PartError as error:
         return _fail(error)
@@ -354,13 +390,137 @@ def produce(args: argparse.Namespace) -> int:
 
 @LOCAL.action("down", *SHARED)
 def stop_parts(args: argparse.Namespace) -> int:
-    """Stop the parts, and remove their data."""
+    """Stop the parts, and remove their data, and what Debezium made in the source."""
     try:
+        connector = read_connector(args.dir / DEBEZIUM)
         stopped = down(args.dir, print_progress)
     except PartError as error:
         return _fail(error)
+    if connector is not None:
+        from processor.tools.source.live_source import release_source
+
+        if released := release_source(*connector):
+            print_progress(f"the source: removed {released}")
     _print(args, {"stopped": stopped}, ["stopped" if stopped else "no part was running"])
     return DONE
+
+
+SOURCE_STEPS = 4
+OF_SOURCE = ("password", "definitions", "schemas", "print_connector")
+SOURCE_LINES = 10
+"""Documents that one look shows."""
+LOOK_SECONDS = 1.0
+
+
+def _up_source(args: argparse.Namespace) -> int:
+    """Drafts definitions, checks the source, starts the parts with Debezium, and runs the job until Ctrl-C."""
+    from processor.tools.source.live_source import (
+        database_name,
+        draft_definitions,
+        own_source,
+        password_of,
+        without_topic,
+    )
+    from processor.tools.source.session import source_session
+
+    if args.json:
+        raise SettingError("--json does not go with --source, which shows documents until Ctrl-C")
+    began, address = monotonic(), source_address(args)
+
+    def step(number: int, text: str) -> None:
+        print_progress(visible_line(f"step {number} of {SOURCE_STEPS} ({monotonic() - began:.0f} s): {text}"))
+
+    step(1, f"reading the tables of {args.source}")
+    with source_session(address) as session:
+        name = database_name(session)
+        directory = args.definitions or Path(name)
+        schemas = [word.strip() for word in args.schemas.split(",") if word.strip()]
+        for line in draft_definitions(address, directory, name, schemas, without_topic(session)):
+            print_progress(visible_line(line))
+        source = own_source(session, address, directory)
+        if args.print_connector:
+            config = {key: value for key, value in source.properties.items() if key != "name"}
+            print(json.dumps({"name": source.prefix, "config": config}, indent=2))
+            return DONE
+        step(2, f"checking the log, the rights of the user, and the tables of {len(source.plans)} entities")
+        properties = _checked_properties(args.dir, session, source)
+    if properties is None:
+        print_progress("nothing was started: give these statements, then this command again")
+        return FAILED
+    step(3, "starting Kafka, Postgres and Debezium (the first start fetches 70 MB)")
+    for fetch in (connect_jars, partial(debezium_jars, source.kind), spark_kafka_jars):
+        fetch(print_progress)
+    write_connector(args.dir / DEBEZIUM, properties, password_of(address))
+    addresses = up(args.dir, print_progress, args.store, [args.land, *args.more, DEBEZIUM])
+    step(4, f"running the job; Debezium first reads the tables ({source.size / 2**20:,.1f} MB)")
+    return _follow(args, directory, addresses, source.prefix)
+
+
+def _checked_properties(parts: Path, session: "SourceSession", source: "OwnSource") -> Mapping[str, str] | None:
+    """The properties of the connector, those of an earlier run where there are some; None where the source lacks something that
+    Debezium needs. Prints what it finds."""
+    from processor.tools.doctor.source import check_before_debezium
+    from processor.tools.source.live_source import AUTOCREATE, POSTGRESQL, source_name
+    from processor.tools.source.session import read_postgres_rights
+
+    properties, slot = source.properties, source_name(source.prefix)
+    if (kept := read_connector(parts / DEBEZIUM)) is not None:
+        if {**kept[0], AUTOCREATE: ""} != {**properties, AUTOCREATE: ""}:
+            cure = "give `statestore local down` first"
+            raise SettingError(f"--source: Debezium runs here with another source or other tables: {cure}")
+        return kept[0]
+    found = list(check_before_debezium(session, source.plans, slot))
+    for one in found:
+        print_progress(visible_line(f"  {one.state}: {one.text}"))
+        print_progress(visible_line(f"    cure: {one.cure}"))
+    if any(one.state == "failure" for one in found):
+        return None
+    made = source.kind == POSTGRESQL and read_postgres_rights(session, slot).publication
+    return {**properties, AUTOCREATE: "disabled"} if made else properties
+
+
+def _follow(args: argparse.Namespace, directory: Path, addresses: Addresses, connector: str) -> int:
+    """Runs the job, and shows the documents, until Ctrl-C or an error."""
+    from processor.tools.source.live_source import DocumentScreen, PublishedDocuments
+
+    documents = PublishedDocuments(addresses.bootstrap_servers, load_directory(directory))
+    documents.skip()
+    screen = DocumentScreen(documents, lambda line: print(visible_line(line), flush=True), SOURCE_LINES)
+    where = "" if args.dir == LOCAL_DIR else f" --local-dir {args.dir}"
+    for line in (
+        "give your own UPDATE: the documents that change come here",
+        f"edit {directory}, then: statestore apply --embedded{where} --definitions {directory} --why REASON",
+        f"compare with a SELECT: statestore verify --embedded{where} --source {args.source}",
+        "Ctrl-C ends the job; `statestore local down` also ends Debezium, and removes its slot and publication",
+    ):
+        print_progress(visible_line(line))
+    argv = (sys.executable, "-c", CONSOLE_CODE, "run", "--embedded", "--local-dir", str(args.dir.resolve()))
+    flags = ("--definitions", str(directory.resolve()), "--checkpoint", str((args.dir / JOB / "checkpoint").resolve()))
+    program = Program(name="the job", directory=args.dir / JOB, argv=(*argv, *flags))
+    program.log.unlink(missing_ok=True)
+    began, said, runs = monotonic(), 0.0, False
+    with Owner() as owner:
+        job = owner.launch(program)
+        try:
+            while job.alive():
+                passed = monotonic() - began
+                if not runs and " runs\n" in log_text(program.log):
+                    runs = True
+                    print_progress(f"the job runs after {passed:.0f} s; its log is {program.log}")
+                elif not runs and passed - said >= LINE_SECONDS:
+                    said = passed
+                    print_progress(f"Spark starts: {passed:.0f} s")
+                screen.show_documents()
+                if problem := connector_problem(addresses.endpoints[DEBEZIUM], connector):
+                    raise PartError("Debezium", f"it stopped: {problem}", f"read {args.dir / DEBEZIUM / 'log.txt'}")
+                sleep(LOOK_SECONDS)
+        except KeyboardInterrupt:
+            print_progress("the job ends")
+            os.kill(job.pid, signal.SIGTERM)
+            while job.alive():
+                sleep(LOOK_SECONDS)
+            return DONE
+    raise PartError("The job", f"it ended; its log ends with:\n{log_tail(program.log)}", "read these lines")
 
 
 def _address_lines(addresses: Addresses) -> list[str]:

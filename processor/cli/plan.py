@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from processor.cli.choices import PRICES, chosen_prices, chosen_seed, empty_registry, stored_state
 from processor.cli.options import REGISTRY, TABLE, load_definitions, load_settings, print_progress, reachable_settings
 from processor.cli.printing.output import warn
-from processor.cli.printing.plan import detail_lines, diff_json, diff_lines, markdown_lines, plan_json, plan_lines
+from processor.cli.printing.plan import diff_json, diff_lines, markdown_lines, plan_json, plan_lines
 from processor.cli.verb import AUTHORS, DEFINITIONS, JSON, SEED, flag, positive, verb
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone, plan_of, requirements_of
@@ -76,8 +76,7 @@ def plan(options: argparse.Namespace) -> int:
         shown = plan_json(found, prices) | ({"diff": diff_json(diff, prices)} if diff else {})
         print(canonical_json.dumps_indented(shown))
         return 0
-    details = detail_lines(found, prices) if options.verbose else ()
-    lines = list(plan_lines(found, prices, details))
+    lines = list(plan_lines(found, prices, verbose=options.verbose))
     if options.markdown:
         print("\n".join(markdown_lines(lines, diff, prices)))
     else:

@@ -43,6 +43,7 @@ from processor.job.metrics.status import (
     request_lines,
     requests_json,
     status_json,
+    topic_lines,
     topic_text,
     without_lag,
     wrong_lines,
@@ -159,7 +160,7 @@ def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
         yield "  it has reported nothing yet"
         return
     yield f"  {state['doing']}; reported {duration_text(job.report_age or 0)} ago"
-    yield from (f"  topic {topic}: behind {topic_text(state, topic)}" for topic in state["topics"])
+    yield from (f"  {line}" for line in topic_lines(state))
     pauses = [one for one in state.get("pauses", ()) if one["kind"] == "product"]
     yield from (f"  product {one['name']}: {pause_text(one)}" for one in pauses)
     yield from (f"  topic {topic}: {missing_text(state, topic)}" for topic in state["missing_topics"])

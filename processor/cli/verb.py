@@ -45,10 +45,11 @@ class Flag(NamedTuple):
 
 
 class FlagGroup(NamedTuple):
-    """Flags of a section of the help with this title. Without a title: flags of which the user gives one at most."""
+    """Flags of a section of the help with this title. Without a title: flags of which the user gives one at most, or just one."""
 
     flags: tuple[Flag, ...]
     title: str = ""
+    required: bool = False
 
 
 def flag(name: str, help: str = "", metavar: str = "", *, rare: bool = False, former: str = "", **given: Any) -> Flag:
@@ -94,8 +95,11 @@ class Verb:
         for each in self.flags:
             place: argparse._ActionsContainer = parser
             if isinstance(each, FlagGroup):
-                titled, single = parser.add_argument_group, parser.add_mutually_exclusive_group
-                place = titled(each.title) if each.title else single()
+                place = (
+                    parser.add_argument_group(each.title)
+                    if each.title
+                    else parser.add_mutually_exclusive_group(required=each.required)
+                )
             for one in each.flags if isinstance(each, FlagGroup) else (each,):
                 action = one.add_to(place)
                 rare |= {action: one.rare} if one.rare else {}
@@ -173,14 +177,30 @@ LOG = (
     flag("--log", "the form of the lines: text (default), or JSON objects", choices=("text", "json"), default="text"),
     flag("--quiet", "print only warnings and errors"),
 )
-DEFINITIONS = flag("--definitions", "directory with entities.yaml and products", "DIR", type=Path, required=True)
+
+
+def definitions_in(help: str, **given: Any) -> FlagGroup:
+    """The directory of definitions, as an argument or as `--definitions`, which the verb needs. `given`: as argparse takes it."""
+    of_argument: dict[str, Any] = {"nargs": "?", **given, "default": argparse.SUPPRESS}
+    argument = flag("definitions", help, "DIR", type=_path, **of_argument)
+    of_name: dict[str, Any] = {"nargs": "+"} if given else {}
+    named = flag("--definitions", "the same", "DIR", type=Path, **of_name)
+    return FlagGroup((argument, named), required=True)
+
+
+def _path(text: str) -> Any:
+    """The path, or the mark for an argument that is left out, which argparse converts like one that a user gave."""
+    return text if text is argparse.SUPPRESS else Path(text)
+
+
+DEFINITIONS = definitions_in("directory with entities.yaml and products")
 STORED_DEFINITIONS = flag(
     "--definitions",
     "directory with entities.yaml and products (default: the definitions of the registry)",
     "DIR",
     type=Path,
 )
-WITH_TESTS = flag("definitions", "directory with entities.yaml, products, and tests/", "DIR", type=Path)
+WITH_TESTS = definitions_in("directory with entities.yaml, products, and tests/")
 DEAD_LETTER_FILE = flag(
     "--dead-letters", "file for dead letters (--to with .rejects.jsonl)", "FILE", former="--rejects"
 )

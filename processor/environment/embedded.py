@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from processor.environment.programs.connect import start_connect
 from processor.environment.programs.downloads import ShowProgress, kafka_broker_jars, locked, silent
 from processor.environment.programs.program import Owner, PartsState, find_open_folder, remove_folder
 from processor.environment.programs.servers import start_console, start_kafka, start_opensearch, start_store_postgres
@@ -30,7 +31,13 @@ BROKER, SERVER = "kafka", "postgres"
 OPENSEARCH = "opensearch"
 """The part in which `land` keeps indexes."""
 CONSOLE = "console"
-"""The part that shows the others in a browser. It starts after them."""
+"""The part that shows the others in a browser."""
+DEBEZIUM = "debezium"
+"""The part that reads a database of one's own (`up --source`): its connector is in the part's directory before it starts."""
+LATER = (DEBEZIUM, CONSOLE)
+"""They start after the others, which they use."""
+JOB = "job"
+"""The directory of the job that `local up --source` runs, with its log and its checkpoint."""
 
 
 def part_functions() -> dict[str, StartPart]:
@@ -41,6 +48,7 @@ def part_functions() -> dict[str, StartPart]:
         SERVER: start_store_postgres,
         **own,
         OPENSEARCH: start_opensearch,
+        DEBEZIUM: start_connect,
         CONSOLE: start_console,
     }
 
@@ -183,8 +191,8 @@ def up(
         missing = [name for name in wanted if not _runs(state, name)]
         if missing:
             progress(f"starting {named(missing)}")
-            _start([name for name in missing if name != CONSOLE], home, state)
-            _start([name for name in missing if name == CONSOLE], home, state)
+            _start([name for name in missing if name not in LATER], home, state)
+            _start([name for name in missing if name in LATER], home, state)
         return _addresses(state)
 
 
@@ -204,10 +212,12 @@ def down(directory: Path, progress: ShowProgress = silent) -> bool:
         return False
     with _locked_state(directory, progress) as (home, state):
         parts = state.parts
+        for name in parts.keys() & {*LATER}:
+            parts[name].process.stop()
         with ThreadPoolExecutor(len(part_functions())) as pool:
             list(pool.map(lambda part: part.process.stop(), parts.values()))
         state.clear()
-        for name in part_functions():
+        for name in (*part_functions(), JOB):
             remove_folder(find_open_folder(home / name))
             remove_folder(home / name)
     return bool(parts)

@@ -38,13 +38,13 @@ _MISSING = {"S": ""}
 _DIGITS = digits + ascii_lowercase
 _SHORT = (*_DIGITS, *map("".join, product(_DIGITS[1:], _DIGITS)))
 """The numbers below 1,296 in base 36."""
-_Comparison = tuple[type, str]
-"""The kind of a condition, and its attribute."""
+_Comparison = tuple[type, str, str]
+"""The kind of a condition, its attribute, and the one that the item must lack."""
 _CONDITIONS: dict[type, tuple[str, tuple[str, ...]]] = {
     NoneType: ("", ()),
     Absent: ("attribute_not_exists(PK)", ()),
     AbsentOrBelow: ("attribute_not_exists(PK) OR {0} < {1}", ("value",)),
-    AbsentOrWithin: ("attribute_not_exists(PK) OR ({0} >= {1} AND {0} < {2})", ("start", "end")),
+    AbsentOrWithin: ("attribute_not_exists(PK) OR ({0} >= {1} AND {0} < {2}{3})", ("start", "end")),
     Equals: ("{0} = {1}", ("value",)),
 }
 """The expression of each kind of condition over its attribute, and the values that it compares."""
@@ -172,7 +172,7 @@ def _index_key(query: Query, key: Key) -> dict[str, Any]:
 
 
 def _comparison(when: Condition | None) -> _Comparison:
-    return type(when), getattr(when, "attribute", "")
+    return type(when), getattr(when, "attribute", ""), getattr(when, "lacks", "")
 
 
 def _compared(when: Condition | None) -> list[dict[str, Any]]:
@@ -235,10 +235,11 @@ class _Expression:
         self._values.append(f":v{_SHORT[len(self._values)]}")
         return self._values[-1]
 
-    def condition(self, kind: type, attribute: str) -> ClientCall:
+    def condition(self, kind: type, attribute: str, lacks: str) -> ClientCall:
         form, values = _CONDITIONS[kind]
         name = self.name(attribute) if attribute else ""
-        return {"ConditionExpression": form.format(name, *(self.value() for _ in values))} if form else {}
+        lacking = f" AND attribute_not_exists({self.name(lacks)})" if lacks else ""
+        return {"ConditionExpression": form.format(name, *(self.value() for _ in values), lacking)} if form else {}
 
     def template(self, expressions: ClientCall) -> _Template:
         names = {placeholder: name for name, placeholder in self._names.items()}

@@ -7,15 +7,10 @@ import pytest
 from processor.environment.stores.kinds import KINDS
 from tests.live.kills import RESTARTED
 from tests.live.soak import soak
-from tests.support.required import require_debezium, required_program
+from tests.support.required import required_program
 from tests.transactions.soak import Transactions, soak_transactions
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def live(credentials: None) -> None:
-    require_debezium()
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("credentials")]
 
 
 @pytest.mark.parametrize("flags", [[], ["--store", "dynamodb"]], ids=["postgres", "dynamodb"])

@@ -13,7 +13,6 @@ from processor.cli.main import main
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_topic
 from processor.tools.demo.live import DEBEZIUM, JOB, LiveDocuments, LiveParts, live_parts
-from tests.support.required import require_debezium
 
 pytestmark = pytest.mark.slow
 DEADLINE = 900.0
@@ -48,7 +47,6 @@ def named(entities: Any) -> dict[tuple[str, str], set[str]]:
 def test_verify_names_and_repairs_what_never_arrived(
     credentials: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    require_debezium()
     flags = {"wait_seconds": "0.2", "settle_seconds": "0.2", "batch_size": "200"}
     with live_parts("postgres", flags) as parts:
         for name, value in parts._job.items():

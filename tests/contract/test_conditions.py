@@ -25,6 +25,7 @@ from tests.contract.stored_items import KEY, item, put, read
 UNLIKE = pytest.mark.moto_lies("it compares values of different types, and nothing with null, as Python does")
 
 WITHIN = AbsentOrWithin("v", "1.2", "1.2.5")
+UNMARKED = AbsentOrWithin("v", "1.2", "1.2.5", lacks="mark")
 
 HOLD: list[tuple[dict[str, Any] | None, Condition]] = [
     (None, Absent()),
@@ -37,6 +38,8 @@ HOLD: list[tuple[dict[str, Any] | None, Condition]] = [
     (None, WITHIN),
     ({"v": "1.2"}, WITHIN),
     ({"v": "1.2.4"}, WITHIN),
+    (None, UNMARKED),
+    ({"v": "1.2.4"}, UNMARKED),
     ({"v": "5"}, Equals("v", "5")),
     ({"v": 5}, Equals("v", Decimal("5.0"))),
     ({"v": None}, Equals("v", None)),
@@ -58,6 +61,9 @@ REFUSE = [
     ({"v": "1.2.5"}, WITHIN),
     ({"v": "1.3.0"}, WITHIN),
     ({"other": "0"}, WITHIN),
+    ({"v": "1.2.5"}, UNMARKED),
+    ({"v": "1.2.4", "mark": True}, UNMARKED),
+    ({"v": "1.2.4", "mark": None}, UNMARKED),
     (None, Equals("v", "5")),
     ({"v": "4"}, Equals("v", "5")),
     pytest.param({"v": 1}, Equals("v", True), marks=UNLIKE),

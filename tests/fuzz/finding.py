@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from processor.cli.choices import empty_registry
-from processor.cli.printing.plan import detail_lines, plan_lines
+from processor.cli.printing.plan import plan_lines
 from processor.engine.plan.planning import plan_alone
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
@@ -51,7 +51,7 @@ def use_definitions(loaded: Definitions, *, prices: bool) -> None:
         product_sql(product.product, loaded.entities)
         json.dumps(document_schema(product.product, loaded.entities))
     found = preview(loaded, empty_registry(SETTINGS), frozenset(), SETTINGS if prices else None)
-    list(plan_lines(found, DEFAULT, detail_lines(found, DEFAULT)))
+    list(plan_lines(found, DEFAULT, verbose=True))
 
 
 def try_records(loaded: Definitions, given: list[Record], what: object) -> None:

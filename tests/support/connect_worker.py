@@ -5,15 +5,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from processor.environment.programs.downloads import Ivy, Module, fetch_once, find_java, jars_of_pyspark, silent
+from processor.environment.programs.connect import OF_WORKER
+from processor.environment.programs.downloads import (
+    DEBEZIUM_MODULES,
+    Ivy,
+    Module,
+    connect_jars,
+    fetch_once,
+    find_java,
+    jars_of_pyspark,
+    silent,
+)
 from processor.environment.programs.program import Program, start_and_wait, start_owned
 
-WORKER = [Module("org.apache.kafka", f"connect-{name}", "4.1.0") for name in ("runtime", "json", "transforms")]
-LOG = Module("org.slf4j", "slf4j-simple", "1.7.36")
 JDBC_SINK = Module("io.debezium", "debezium-connector-jdbc", "3.5.0.Final")
-MARIADB_SOURCE = Module("io.debezium", "debezium-connector-mariadb", "3.5.0.Final")
-OF_WORKER = ("connect-", "jackson-", "kafka-", "slf4j-")
-"""Jars that the worker gives its plugins, as Debezium's own archive leaves them out."""
+MARIADB_SOURCE = DEBEZIUM_MODULES["mariadb"]
 OPTIONS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
 
@@ -25,7 +31,7 @@ def connect_worker(folder: Path, broker: str, plugin: Module, connector: Mapping
     for jar in _jars(plugin.name, [plugin]).iterdir():
         if not jar.name.startswith(OF_WORKER):
             (plugins / plugin.name / jar.name).symlink_to(jar)
-    jars = _jars("connect-worker", [*WORKER, LOG])
+    jars = connect_jars()
     _write(folder / "connector.properties", {"name": plugin.name, **connector})
 
     def build(port: int) -> Program:

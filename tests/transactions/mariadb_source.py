@@ -1,4 +1,4 @@
-"""A MariaDB as the source of a live run, in place of its Postgres, read by Debezium's connector for MySQL.
+"""A MariaDB as the source of a live run, in place of its Postgres, read by Debezium's connector for MariaDB.
 
 Its database has the name `public`, so topics and definitions are those of Postgres. Needs `mariadbd`, `mariadb-install-db` and
 PyMySQL.
@@ -14,15 +14,13 @@ from typing import Any
 import psycopg
 import pymysql  # type: ignore[import-untyped]
 
-from processor.tools.demo.live import LiveParts
+from processor.tools.demo.live import CHOICES, PREFIX, LiveParts
+from processor.tools.source.live_source import MARIADB, connector_properties
 from tests.capture.servers import mariadb
 
 NAME, LOGIN = "public", "debezium"
 """The database; its user, who is also the password."""
 TABLES = ("orders", "line", "payment", "shipment", "receipt")
-HISTORY = "schema.history.internal"
-ONLY_POSTGRES = ("plugin.name", "publication.autocreate.mode", "database.dbname")
-"""Debezium for MySQL refuses them."""
 
 
 @contextmanager
@@ -31,30 +29,16 @@ def mariadb_source(parts: LiveParts) -> Iterator[Callable[[], None]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.chmod(folder, 0o755)  # for the user of the server
-        with mariadb(folder / "maria") as port:
+        with mariadb(folder / "maria", announced="10.11.11-MariaDB-log") as port:
             parts.create_source(1)
             parts.server = f"mysql://{LOGIN}:{LOGIN}@127.0.0.1:{port}"
-            parts.connector = _properties(parts.connector, port, folder / "history")
+            address = f"mysql://{LOGIN}@127.0.0.1:{port}/{NAME}"
+            parts.connector = connector_properties(address, PREFIX, (), kind=MARIADB) | CHOICES
+            parts.connector |= {"database.include.list": NAME}
+            parts.password = LOGIN
             with _connect(port) as connection, connection.cursor() as cursor:
                 cursor.execute(f"create database {NAME}")
             yield lambda: _copy(port, parts.source)
-
-
-def _properties(of_postgres: dict[str, str], port: int, history: Path) -> dict[str, str]:
-    return {name: value for name, value in of_postgres.items() if name not in ONLY_POSTGRES} | {
-        "connector.class": "io.debezium.connector.mysql.MySqlConnector",
-        "database.hostname": "127.0.0.1",
-        "database.port": str(port),
-        "database.user": LOGIN,
-        "database.password": LOGIN,
-        "database.server.id": "1001",
-        "database.ssl.mode": "disabled",
-        "database.include.list": NAME,
-        "include.schema.changes": "false",
-        HISTORY: "io.debezium.storage.file.history.FileSchemaHistory",
-        f"{HISTORY}.store.only.captured.tables.ddl": "true",
-        f"{HISTORY}.file.filename": str(history),
-    }
 
 
 def _connect(port: int, database: str | None = None) -> Any:

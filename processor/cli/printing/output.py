@@ -28,7 +28,7 @@ from processor.engine.protocol.pending import stopped_line
 from processor.engine.rounds.decoding import SettledDecode
 from processor.engine.rounds.events import JobEvent
 from processor.engine.rounds.round_counts import AGE_BUCKETS, FRESHNESS, account_text
-from processor.job.metrics.status import freshness_text, lag_text, letters_text
+from processor.job.metrics.status import behind_text, freshness_text, letters_text
 from processor.text import visible, visible_line
 from processor.values import canonical_json
 from processor.values.entity import Entity
@@ -165,11 +165,10 @@ def json_line(event: JobEvent, now: datetime) -> str:
 
 
 def status_summary(state: Mapping[str, Any]) -> str:
-    """The state of a run (`processor.job.run.monitor`) in one line. Only topics that wait are named."""
+    """The state of a run (`processor.job.run.monitor`) in one line. Only topics that wait are named, and of these the first."""
     minute = [minute_text(state["rounds"])] if state.get("rounds") else []
-    behind = [topic for topic, lag in state["topics"].items() if lag["records"] != 0]
     parts = [
-        "behind " + (", ".join(f"{topic} {lag_text(state, topic)}" for topic in behind) or "0 records"),
+        f"behind {behind_text(state)}",
         f"{state['events_per_second']:g} events/s",
         f"{state['documents_per_second']:g} documents/s",
         f"{state['open_changes']} open changes",

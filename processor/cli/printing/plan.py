@@ -1,5 +1,6 @@
 """The plan and its diff as text, as JSON, and as Markdown for a comment of a pull request. The text is a summary, then each
-change once, in lines of at most 100 characters; `detail_lines` has what --verbose adds, `diff_lines` what --diff adds."""
+change once, in lines of at most 100 characters; --verbose adds slots, joins and the price of each event; `diff_lines` has what
+--diff adds."""
 
 import re
 from collections import Counter
@@ -32,37 +33,61 @@ WIDTH = 100
 """Characters of the longest line."""
 SHOWN_WARNINGS = 20
 SHOWN_NAMES = 10
-"""The text shows this many warnings, and this many names that an apply keeps; of further ones only how many. --json shows all."""
+SHOWN_SUBJECTS = 5
+"""The text shows this many warnings, names that an apply keeps, and subjects of one warning; of further ones only how many.
+--json shows all."""
 NAMED = 2
 """The summary names the products whose price it has, if there are at most this many; else the plan has a table of them."""
 SIGNS: Mapping[EntryAction, str] = {"add": "+", "change": "~", "withdraw": "-"}
 COLOURS = {"+": "green", "-": "red"}
 
 
-def plan_lines(found: Preview, prices: Prices, details: Iterable[str] = ()) -> Iterator[str]:
-    """The plan as text. `details`: lines that follow the prices."""
-    priced = product_prices(found, prices)
+def plan_lines(found: Preview, prices: Prices, *, verbose: bool = False) -> Iterator[str]:
+    """The plan as text. `verbose`: with each slot and join, and the price of each event."""
+    priced = _priced(found, prices)
     yield from wrapped_lines(summary(found, prices), WIDTH)
     if found.changes:
         yield ""
-        yield from _change_lines(found, prices)
+        yield from _change_lines(found, prices, verbose=verbose)
     if found.kept:
         yield from wrapped_lines(f"not named here, and kept: {first_of(found.kept, SHOWN_NAMES)}", WIDTH, "  ")
     if len(priced) > NAMED:
         yield ""
         yield from _price_table(priced, found, prices)
     yield from _gate_lines(found)
-    yield from details
-    if found.warnings:
+    if verbose:
+        yield from _detail_lines(found, prices)
+    if warnings := together(found.warnings):
         yield ""
         yield "warnings:"
-        for warning in found.warnings[:SHOWN_WARNINGS]:
+        for warning in warnings[:SHOWN_WARNINGS]:
             yield from wrapped_lines(visible_line(warning), WIDTH, "  ")
-        if more := len(found.warnings[SHOWN_WARNINGS:]):
+        if more := len(warnings[SHOWN_WARNINGS:]):
             yield f"  and {more} more: `plan --json` shows all"
     if found.changes:
         yield ""
         yield f"`apply --plan {found.plan}` makes exactly these changes, or refuses"
+
+
+def together(warnings: Iterable[str]) -> list[str]:
+    """The warnings, as `subject: advice`; those with the same advice are one, with the first subjects."""
+    subjects: dict[str, list[str]] = {}
+    for warning in warnings:
+        subject, _, advice = warning.partition(": ")
+        subjects.setdefault(advice, []).append(subject)
+    return [": ".join(filter(None, (first_of(named, SHOWN_SUBJECTS), advice))) for advice, named in subjects.items()]
+
+
+def _priced(found: Preview, prices: Prices) -> list[ProductPrice]:
+    """The prices of the products that the apply touches: all of them where it changes no definition."""
+    named = {entry.name for entry in found.entries if entry.kind == "product"}
+    changed = {entry.name for entry in found.entries if entry.kind == "entity"}
+    priced = product_prices(found, prices)
+    return [
+        one
+        for one in priced
+        if not found.entries or one.product in named or not changed.isdisjoint(found.reads[one.product])
+    ]
 
 
 def summary(found: Preview, prices: Prices) -> str:
@@ -70,7 +95,7 @@ def summary(found: Preview, prices: Prices) -> str:
     parts = [", ".join(_counts(found)) or ("other changes" if found.changes else "nothing would change")]
     if known := [one for one in found.backfills if one.rows is not None]:
         parts.append(_filling(known, prices))
-    priced = product_prices(found, prices)
+    priced = _priced(found, prices)
     if len(priced) <= NAMED:
         parts += [f"{one.product}: {_range(one.low, one.high)}" for one in priced]
     else:
@@ -120,14 +145,17 @@ def _range(low: Decimal, high: Decimal) -> str:
     return f"{' to '.join(shown)} a million events"
 
 
-def _change_lines(found: Preview, prices: Prices) -> Iterator[str]:
+def _change_lines(found: Preview, prices: Prices, *, verbose: bool) -> Iterator[str]:
     for entry in found.entries:
         yield from _signed(SIGNS[entry.action], _entry_text(entry, fills=bool(found.backfills)))
         for detail in entry.details:
             yield from wrapped_lines(visible_line(detail), WIDTH, "      ")
     filled = {backfill.entity: backfill for backfill in found.backfills}
-    for slot in (one for one in found.slots if one.state == "new"):
+    new = [slot for slot in found.slots if slot.state == "new"]
+    for slot in new if verbose else (slot for slot in new if slot.strangers):
         yield from _signed("+", _slot_text(slot))
+    if new and not verbose:
+        yield from _signed("+", f"{counted(len(new), 'slot')} for joins: `plan --verbose` lists them")
     for backfill in filled.values():
         for fields in backfill.edges:
             yield from _signed("+", f"edges of {backfill.entity} by {fields}")
@@ -189,7 +217,7 @@ REQUEST_NAMES = {"UpdateItem": "update", "BatchGetItem": "get", "Query": "query"
 """The requests as the table names them."""
 
 
-def detail_lines(found: Preview, prices: Prices) -> Iterator[str]:
+def _detail_lines(found: Preview, prices: Prices) -> Iterator[str]:
     """The details as text. The slots that are new, and what changes, are in `plan_lines`."""
     yield from _section("joins that are new, or read in another way:", found.joins)
     kept = [slot for slot in found.slots if slot.state != "new"]

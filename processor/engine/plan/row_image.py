@@ -254,6 +254,7 @@ def _filled(plan: EntityPlan, seen: Row, fills: Mapping[str, Any], since: Mappin
         layout=plan.layout,
         dropped=plan.dropped,
         indexed=indexed if plan.slots else frozenset(),
+        replayed=seen.replayed,
         names=plan.names_of(seen.key, columns) if plan.orders else {},
     )
 

@@ -513,10 +513,14 @@ def truncate_row(item: Item, plan: EntityPlan, goal: TruncateGoal, *, expires_at
             return touched if row.version >= goal.since else None
         image = deleted_image(plan, row.key, goal.version, expires_at)
         write = write_image(image, below=goal.version)._replace(when=Equals("_v", row.version))
+        former_keys = row.keys()
+        if row.replayed:  # its former keys may be unpublished
+            write = merge_image(image, row)
+            former_keys |= {(p.slot, p.key) for p in row.pending}
         (answer,) = yield (write,)
         match answer:
             case Done():
-                return Touch(plan.name, written_row(image, row), row.keys(), None, "applied")
+                return Touch(plan.name, written_row(image, row), former_keys, None, "applied")
             case Refused(current):
                 row = declared_row(current, plan) if current is not None else None
             case TooLarge():

@@ -1,13 +1,15 @@
 """The step `write_state` writes one net change to the table, and returns the row that it touched.
 
     1. One conditional write. It succeeds where there is no row, or a row that a committed batch wrote from the same epoch and
-       partition: that batch has published the row. The write itself keeps the previous keys.
+       partition: that batch has published the row. The write itself keeps the previous keys. It is refused over a row that a
+       replay of a dead letter wrote last.
     2. Refused, and the row in the table has this version or a newer one: the step writes nothing, unless newer changes
        did not send columns that this change knows (only the replay of a dead letter causes that). The row's current and
        pending keys are touched, because a crash may have swallowed their documents. All used columns count as changed.
     3. Refused, and the row in the table is older: a row of another epoch, or of an attempt that never committed. A second write,
        under the version seen, merges. The row counts as published if its record is committed, by its own epoch, partition and
-       offset. Else its former keys stay pending, and are touched. Refused again: back to 2 or 3.
+       offset, and no replay wrote it. Else its former keys stay pending, and are touched. Refused again: back to 2 or 3. A replay
+       that outlived its run may have written the row after a later run closed the open change, so nothing else names its keys.
 
 The first write is also refused over a row of the same epoch from another partition. Then the step writes nothing, and
 the change becomes a dead letter.
@@ -24,8 +26,6 @@ the step reads the row again, strongly consistent.
 A delete of a row that every index has shown, and that has no open change, takes the row out of the indexes: each drops the
 entry, and shows no other in its place. A merge never does this, because it is unknown what the indexes have shown of its row.
 A row with a place in an order stays there as a marker: without its columns nobody can ask for the place that it had.
-A replay that outlived its run may have written the row after the run's end, so that no open change names it: the row says so
-(`Row.replayed`). Then absence proves nothing, and settling puts the marker back into the indexes.
 
 The step `keep_edges` keeps the edges of a row around its write (rule 12).
 
@@ -138,8 +138,7 @@ def write_state(
     if not isinstance(answer, Done):
         return (yield from writing.merge(_row(answer.current, plan), sure=True))
     old = _row(answer.old, plan)
-    touch = writing.applied(image, old)
-    return touch._replace(row=_unproven(touch.row, plan)) if old is not None and old.replayed else touch
+    return writing.applied(image, old)
 
 
 class _Merge(NamedTuple):
@@ -180,52 +179,46 @@ class _Writing(NamedTuple):
         """The touch of a write over the published row `old`."""
         row = written_row(image, old)
         former_keys = old.keys() - row.keys() if old is not None else frozenset()
-        # What a replay wrote may be unpublished, so all counts as changed.
-        changed = None if old is not None and old.replayed else _changed(self.plan, old, row)
-        return Touch(self.change.entity, row, former_keys, changed, "applied")
+        return Touch(self.change.entity, row, former_keys, _changed(self.plan, old, row), "applied")
 
     def _planned(self, seen: Row | None) -> _Merge | Touch | RefusedChange:
         """The write over the row `seen`, or the end of the step without a write."""
-        change, plan, published = self.change, self.plan, self.published
+        change, plan = self.change, self.plan
         if refused := refuse_stray(change, seen):
             return refused
         outcome: TouchOutcome = "applied"
         if seen is None or seen.version < version_of(change):
             image = image_of(change, plan, self.key, seen, self.expires_at)
-            if seen is not None and published(seen.version):
+            if seen is not None and self._is_published(seen):
                 image = keep_indexed(image, seen)
         else:
             outcome = "replayed" if seen.version == version_of(change) else "superseded"
             fills = filled_image(change, plan, seen)
             if fills is None:
-                return Touch(change.entity, seen, _pending(seen, published) - seen.keys(), None, outcome)
+                return Touch(change.entity, seen, self._pending(seen) - seen.keys(), None, outcome)
             image = fills
-        write = merge_image(image, seen, published=published)
+        write = merge_image(image, seen, published=self.published)
         return _Merge(write, image, outcome) if leaves_room(image, write) else oversized(change)
 
     def _merged(self, done: _Merge, seen: Row | None) -> Touch:
         """The touch of a merge that the store did."""
-        if seen is None or self.published(seen.version):  # as if the first write had succeeded
+        if seen is None or self._is_published(seen):  # as if the first write had succeeded
             return self.applied(done.image, seen)
         row = written_row(done.image, seen)
-        former_keys = (seen.keys() | _pending(seen, self.published)) - row.keys()
+        former_keys = (seen.keys() | self._pending(seen)) - row.keys()
         return Touch(self.change.entity, row, former_keys, None, done.outcome)
+
+    def _is_published(self, seen: Row) -> bool:
+        """Whether a batch has published the row as it is."""
+        return not seen.replayed and self.published(seen.version)
+
+    def _pending(self, seen: Row) -> frozenset[JoinKey]:
+        """The former keys of the row whose documents may be unpublished."""
+        return frozenset((p.slot, p.key) for p in seen.pending if seen.replayed or not self.published(p.version))
 
 
 def _row(item: Item | None, plan: EntityPlan) -> Row | None:
-    row = None if item is None else declared_row(item, plan)
-    return _unproven(row, plan) if row is not None and row.replayed else row
-
-
-def _unproven(row: Row, plan: EntityPlan) -> Row:
-    """The row. A delete marker that has left the indexes waits as if it were there: settling then puts it there."""
-    if row.columns is not None or row.slots:
-        return row
-    return row._replace(slots=dict.fromkeys(plan.slots, keys.no_key(row.key)))
-
-
-def _pending(row: Row, published: Published) -> frozenset[JoinKey]:
-    return frozenset((p.slot, p.key) for p in row.pending if not published(p.version))
+    return None if item is None else declared_row(item, plan)
 
 
 def _changed(plan: EntityPlan, old: Row | None, row: Row) -> frozenset[str] | None:

@@ -219,7 +219,7 @@ class Ivy:
         output: list[str] = []
         with (
             every(
-                LINE_SECONDS, lambda seconds: self._progress(f"{self._name}: {_files(output)} files after {seconds} s")
+                LINE_SECONDS, lambda seconds: self._progress(f"{self._name}: {ivy_progress(output)} after {seconds} s")
             ),
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run,
         ):
@@ -237,7 +237,15 @@ class Ivy:
         if "[SUCCESSFUL" in output[-1]:
             done = _files(output)
             if done % FILES_PER_LINE == 0:
-                self._progress(f"{self._name}: {done} files")
+                self._progress(f"{self._name}: {ivy_progress(output)}")
+
+
+def ivy_progress(output: list[str]) -> str:
+    """What Ivy has done, by its output: first it asks for all descriptions, then it fetches the files."""
+    if not (done := _files(output)):
+        return f"{sum('found ' in line for line in output)} modules found"
+    kilobytes = sum(int(size) for line in output for size in re.findall(r"\.\. \((\d+)kB\)", line))
+    return f"{done} files, {kilobytes / 1024:.0f} MB"
 
 
 def _files(output: list[str]) -> int:
@@ -288,6 +296,15 @@ OPENSEARCH_MODULES = [
         "org.apache.logging.log4j", "log4j-core", "2.21.0"
     ),  # the version of the log4j-api that the first module brings
 ]
+CONNECT_MODULES = [
+    *(Module("org.apache.kafka", f"connect-{name}", "4.1.0") for name in ("runtime", "json", "transforms")),
+    KAFKA_LOG_MODULE,
+]
+DEBEZIUM_MODULES = {
+    "postgresql": Module("io.debezium", "debezium-connector-postgres", "3.6.3.Final"),
+    "mariadb": Module("io.debezium", "debezium-connector-mariadb", "3.5.0.Final"),
+}
+"""Debezium's connector for each kind of source."""
 SPARK_ORGANISATION = "org.apache.spark"
 
 
@@ -320,6 +337,17 @@ def dynamodb_local_jars(progress: ShowProgress = silent) -> Path:
 def opensearch_jars(progress: ShowProgress = silent) -> Path:
     """The jars of OpenSearch: 53 jars, 44 MB."""
     return _jars("opensearch", "OpenSearch", 44, OPENSEARCH_MODULES, "jar bundle", progress)
+
+
+def connect_jars(progress: ShowProgress = silent) -> Path:
+    """The jars of a worker of Kafka Connect: 59 jars, 33 MB."""
+    return _jars("connect-worker", "Kafka Connect", 33, CONNECT_MODULES, "jar bundle", progress)
+
+
+def debezium_jars(kind: str, progress: ShowProgress = silent) -> Path:
+    """The jars of Debezium's connector for a kind of source: about 30 MB."""
+    module = DEBEZIUM_MODULES[kind]
+    return _jars(module.name, f"Debezium for {kind}", 30, [module], "jar bundle", progress)
 
 
 def spark_kafka_jars(progress: ShowProgress = silent) -> Path:

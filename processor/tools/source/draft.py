@@ -319,6 +319,13 @@ def product_name(root: str) -> str:
     return f"{root}_document"
 
 
+def most_joined(entities: Sequence[DraftEntity]) -> str:
+    """The name of the whole entity that joins with the most others: the root of a first product. Raises ValueError for no whole
+    entity."""
+    whole = {entity.name: entity for entity in entities if entity.is_whole}
+    return max(whole, key=lambda name: len({link.entity for link in _links(whole[name], whole)} - {name}))
+
+
 def product_text(entities: Sequence[DraftEntity], root: str, depth: int, header: Sequence[str]) -> str:
     """The text of a product file with `depth` levels of joins below the root. Raises KeyError for a root that is no whole
     entity."""

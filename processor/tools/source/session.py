@@ -259,7 +259,7 @@ def table_of(entity: Entity, tables: Sequence[SourceTable]) -> SourceTable | Non
     """The table of an entity: that of `source`; without it the one that the end of the topic names, or the entity's own name."""
     if entity.source:
         return _named(entity.source, tables)
-    ends = [one for one in tables if f".{entity.topic}".endswith(f".{_topic_name(str(one))}")]
+    ends = [one for one in tables if f".{entity.topic}".endswith(f".{topic_name(str(one))}")]
     return ends[0] if len(ends) == 1 else _named(entity.name, tables)
 
 
@@ -267,7 +267,7 @@ def _named(name: str, tables: Sequence[SourceTable]) -> SourceTable | None:
     return next((one for one in tables if name == str(one) or (one.nearby and name == one.name)), None)
 
 
-def _topic_name(name: str) -> str:
+def topic_name(name: str) -> str:
     """The name as Debezium writes it in a topic."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
 
@@ -388,6 +388,56 @@ _CASCADES: Final = """
     WHERE r.delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR r.update_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
     ORDER BY 1, 2, 4
 """
+
+_RIGHTS: Final = """
+    SELECT current_user, current_database(), pg_is_in_recovery(),
+           (SELECT r.rolsuper OR r.rolreplication FROM pg_roles r WHERE r.rolname = current_user)
+             OR EXISTS (SELECT FROM pg_roles g WHERE g.rolname = 'rds_replication' AND pg_has_role(g.oid, 'member')),
+           has_database_privilege(current_database(), 'CREATE'),
+           current_setting('max_replication_slots')::int - (SELECT count(*) FROM pg_replication_slots),
+           current_setting('max_wal_senders')::int - (SELECT count(*) FROM pg_stat_replication),
+           (SELECT array_agg(t.schemaname || '.' || t.tablename) FROM pg_publication_tables t WHERE t.pubname = :name),
+           EXISTS (SELECT FROM pg_publication p WHERE p.pubname = :name),
+           (SELECT coalesce(s.active_pid, 0) FROM pg_replication_slots s WHERE s.slot_name = :name)
+"""
+_TABLE_RIGHTS: Final = """
+    SELECT n.nspname, c.relname, has_schema_privilege(n.oid, 'USAGE'), has_table_privilege(c.oid, 'SELECT'),
+           pg_has_role(c.relowner, 'USAGE')
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p')
+"""
+
+
+class PostgresRights(NamedTuple):
+    """What the user of Debezium may do, and the slot and the publication of its connector, which have one name."""
+
+    user: str
+    database: str
+    standby: bool
+    replicates: bool
+    creates: bool
+    """In the database."""
+    free_slots: int
+    free_senders: int
+    published: Sequence[str] | None
+    """`schema.name` of the tables of the publication; None: it has none."""
+    publication: bool
+    """There is one."""
+    reader: int | None
+    """The process that reads the slot, 0: nobody; None: there is no slot."""
+    tables: Mapping[str, tuple[bool, bool, bool]] = {}
+    """`schema.name` -> whether the user may use the schema, read the table, and owns it."""
+
+
+def read_postgres_rights(session: "SourceSession", name: str) -> PostgresRights:
+    """The rights of the session's user. `name`: of the slot and of the publication."""
+    (row,) = session.read_rows(_RIGHTS, {"name": name})
+    tables = {f"{schema}.{table}": tuple(rights) for schema, table, *rights in session.read_rows(_TABLE_RIGHTS)}
+    return PostgresRights(*row)._replace(tables=tables)
+
+
+def read_mysql_grants(session: "SourceSession") -> str:
+    """What the session's user may do, as MySQL and MariaDB write it."""
+    return "; ".join(str(row[0]) for row in session.read_rows("SHOW GRANTS")).upper()
 
 
 class ReplicationSlot(NamedTuple):

@@ -24,7 +24,7 @@ CONDITIONS = st.one_of(
     st.none(),
     st.builds(Absent),
     st.builds(AbsentOrBelow, st.just("seq"), SEQ),
-    st.builds(AbsentOrWithin, st.just("seq"), SEQ, SEQ),
+    st.builds(AbsentOrWithin, st.just("seq"), SEQ, SEQ, st.sampled_from(["", "other"])),
     st.builds(Equals, st.sampled_from(["seq", "value"]), SCALARS),
 )
 SETS = st.fixed_dictionaries(

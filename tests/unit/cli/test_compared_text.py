@@ -24,7 +24,7 @@ CASE = Path(__file__).parents[2] / "data" / "reports" / "joins" / "46-source-col
             '"code = customer.country (ci, trimmed)"',
         ),
         (
-            ("plan", "--offline", "--definitions", str(CASE)),
+            ("plan", "--offline", "--verbose", "--definitions", str(CASE)),
             "GSI_1 of country holds code::ci+trimmed: down from customer",
         ),
     ],

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from processor.cli.edit import wait_for_jobs, worker_line
+from processor.cli.edit import change_lines, wait_for_jobs, worker_line
 from processor.cli.main import main
 from registry.model import JobStatus
 
@@ -78,3 +78,19 @@ def test_a_wait_ends_when_the_running_job_took_the_version_or_never_will(
     assert wait_for_jobs(Jobs(RUNNING, RUNNING, earlier, last), 3, pauses.append) == found  # type: ignore[arg-type]
     assert capsys.readouterr().err == line
     assert len(pauses) == 2
+
+
+def test_an_edit_counts_what_follows_from_its_products_and_lists_the_rest() -> None:
+    changes = (
+        "entity user: added", "entity star: added", "entity star: GSI_1 holds who", "entity star: changed",
+        "join star(who) = user(name): added, down by GSI_1, up by GSI_1", "join a(b) = c(d): dropped, no product uses it",
+        "entity star: GSI_5 will hold username (planned)", "product p: added, version 1",
+    )  # fmt: skip
+    assert list(change_lines(changes)) == [
+        "entity star: changed",
+        "join a(b) = c(d): dropped, no product uses it",
+        "entity star: GSI_5 will hold username (planned)",
+        "product p: added, version 1",
+        "added for them: 2 entities, 1 slot, 1 join (`statestore slots` shows them)",
+    ]
+    assert list(change_lines(())) == []

@@ -211,3 +211,20 @@ def test_the_help_of_a_short_verb_fits_a_screen(verb: str, capsys: Any) -> None:
 def test_produce_without_parts_names_the_command_that_starts_them(tmp_path: Path, capsys: Any) -> None:
     assert main(["local", "produce", "topics.jsonl", "--dir", str(tmp_path)]) == 1
     assert capsys.readouterr().err == "Kafka does not run; start it with `statestore local up`\n"
+
+
+@pytest.mark.parametrize(
+    "words", [["plan", "--offline", "--no-price"], ["test"], ["check"]], ids=lambda words: words[0]
+)
+def test_a_verb_takes_its_definitions_as_an_argument_or_by_name(words: list[str], capsys: Any) -> None:
+    example = "examples/person"
+    for given in ([*words, example], [words[0], example, *words[1:]], [*words, "--definitions", example]):
+        assert main(given) == 0
+    for given, mistake in (
+        (words, "one of the arguments DIR --definitions is required"),
+        ([*words, example, "--definitions", example], "not allowed with argument"),
+    ):
+        with pytest.raises(SystemExit) as error:
+            main(given)
+        assert error.value.code == 2
+        assert mistake in capsys.readouterr().err

@@ -71,7 +71,11 @@ def test_the_status_line_shows_the_dead_letters_that_wait_and_what_stopped_or_wa
 def test_the_status_line_says_that_a_lag_is_unknown_and_that_records_are_old() -> None:
     topics = {"repo": {"records": 158, "seconds": 375_389_347.0}, "star": {"records": None, "seconds": None}}
     assert status_summary(STATE | {"topics": topics}).startswith(
-        "behind repo 158 records, 11 years old, star unknown, "
+        "behind star unknown, repo 158 records, 11 years old, "
+    )
+    many = {f"t{n}": {"records": n, "seconds": None} for n in range(11)}
+    assert status_summary(STATE | {"topics": many}).startswith(
+        "behind t10 10 records, t9 9 records, t8 8 records and 7 more, "
     )
 
 

@@ -43,6 +43,12 @@ def shown(*jobs: JobStatus) -> list[str]:
     return list(status_text(SNAPSHOT, jobs, [line for job in jobs for line in wrong_lines(job)], degraded))
 
 
+def test_many_topics_at_their_end_are_one_line() -> None:
+    topics = {f"t{n}": {"records": 0, "seconds": None} for n in range(11)} | {"star": {"records": 3, "seconds": None}}
+    shown_topics = [line for line in shown(replace(JOB, report=REPORT | {"topics": topics})) if "behind" in line]
+    assert shown_topics == ["  topic star: behind 3 records", "  11 other topics: behind 0 records"]
+
+
 def test_a_running_job_shows_its_versions_its_lag_and_what_is_open() -> None:
     lines = shown(JOB)
     assert lines[0].startswith("job main: runs as host:7 since 20")

@@ -64,7 +64,7 @@ SETS = {
     "_indexed_v": V2,
     "_indexed": {"name": "sun"},
 }
-GONE = ("_deleted", "ttl", "_replayed", "_more", "name")
+GONE = ("_deleted", "ttl", "_more", "name")
 
 
 def test_the_first_write_of_a_change_keeps_its_keys_and_drops_the_pending_ones() -> None:
@@ -73,7 +73,7 @@ def test_the_first_write_of_a_change_keeps_its_keys_and_drops_the_pending_ones()
         set=SETS,
         copy={"prev_1": "GSI_1", "prev_2": "GSI_2", "_edges_before": "_edges"},
         remove=(*GONE, "_pending"),
-        when=AbsentOrWithin("_v", V1, V2),
+        when=AbsentOrWithin("_v", V1, V2, "_replayed"),
     )
 
 
@@ -84,7 +84,7 @@ def test_a_delete_that_leaves_the_indexes_keeps_the_keys_of_the_slots_that_it_em
         set={"_f": 1, "_v": V2, "_l": 4, "_edges": "[]", "_deleted": True, "ttl": 99, "_indexed_v": V2},
         copy={"prev_1": "GSI_1", "prev_2": "GSI_2", "_edges_before": "_edges"},
         remove=("_indexed", "_more", "id", "name", "size", "_pending", "GSI_1", "GSI_2"),
-        when=AbsentOrWithin("_v", V1, V2),
+        when=AbsentOrWithin("_v", V1, V2, "_replayed"),
     )
 
 
@@ -93,7 +93,7 @@ def test_a_write_of_an_entity_without_slots_and_edges_sets_nothing_of_them() -> 
         key=STAR,
         set={"_f": 1, "_v": V2, "_l": 4, "id": 7, "size": 3, "_more": '{"x":1}'},
         remove=("_deleted", "ttl", "_indexed", "_indexed_v", "name", "_pending"),
-        when=AbsentOrWithin("_v", V1, V2),
+        when=AbsentOrWithin("_v", V1, V2, "_replayed"),
     )
 
 
@@ -101,7 +101,7 @@ def test_a_write_of_a_row_that_indexes_show_whole_moves_all_columns_into_the_map
     write = write_image(image(indexed=None, more={"x": 1}), below=V2, since=V1)
     assert {name for name in write.set if not name.startswith(("_", "GSI"))} == set()
     assert write.set["_indexed"] == {"id": 7, "name": "sun", "size": 3, "_more": '{"x":1}'}
-    assert write.remove == ("_deleted", "ttl", "_replayed", "_more", "id", "name", "size", "_pending")
+    assert write.remove == ("_deleted", "ttl", "_more", "id", "name", "size", "_pending")
 
 
 @pytest.mark.parametrize("declared", ["_v", "ttl", "GSI_1", ".dotted"])
@@ -114,14 +114,24 @@ def test_columns_with_names_of_other_attributes_and_those_that_a_write_drops_get
 
 def test_a_first_write_names_the_versions_of_its_own_epoch_and_partition() -> None:
     whole = write_image(image(), below=V2)
-    assert whole.when == AbsentOrWithin("_v", version_prefixes(V2)[1], V2)
+    assert whole.when == AbsentOrWithin("_v", version_prefixes(V2)[1], V2, "_replayed")
 
 
-def test_a_replay_says_so_and_the_next_write_does_not() -> None:
-    replayed = write_image(image(replayed=True), below=V2, since=V1)
-    assert replayed.set == {**SETS, "_replayed": True}
+@pytest.mark.parametrize("slots", [{1: "sun"}, {}], ids=["slots", "no slots"])
+def test_a_replay_says_so_until_a_merge_over_its_row(slots: dict[int, str | None]) -> None:
+    replayed = merge_image(image(replayed=True, slots=slots), row(replayed=True))
+    assert replayed.set["_replayed"] is True
     assert "_replayed" not in replayed.remove
-    assert "_replayed" not in write_image(image(replayed=True, slots={}), below=V2, since=V1).set
+    merged = merge_image(image(slots=slots), row(replayed=True))
+    assert "_replayed" not in merged.set
+    assert "_replayed" in merged.remove
+    assert "_replayed" not in merge_image(image(slots=slots), row()).remove
+
+
+def test_a_merge_over_the_row_of_a_replay_keeps_former_keys_pending_at_its_own_version_whatever_is_published() -> None:
+    seen = row(replayed=True, pending=(PendingKey(1, "mars", V1),), slots={1: "sun", 2: "x"})
+    write = merge_image(image(slots={1: "sun", 2: "x"}, edges=seen.edges), seen, published=lambda _: True)
+    assert write.set["_pending"] == [[1, "mars", V2]]
 
 
 def test_a_merge_over_no_row_sets_the_same_and_copies_nothing() -> None:

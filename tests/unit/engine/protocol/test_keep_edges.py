@@ -77,7 +77,7 @@ def test_the_new_edges_come_first_then_the_row_then_the_dropped_edges_go() -> No
     assert (row.key, row.copy, row.when) == (
         TEAM,
         {"_edges_before": "_edges"},
-        AbsentOrWithin("_v", V[0], V[2]),
+        AbsentOrWithin("_v", V[0], V[2], "_replayed"),
     )
     assert row.set["_edges"] == '[["member_ids[]","2"],["member_ids[]","3"],["org","y"]]'
     assert asked[2] == (drop_edge(TEAM, ("member_ids[]", "1"), V[2]), drop_edge(TEAM, ("org", "x"), V[2]))

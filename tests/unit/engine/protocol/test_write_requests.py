@@ -179,32 +179,32 @@ def test_a_delete_leaves_the_indexes_only_if_they_have_shown_the_row() -> None:
     assert stays.former_keys == leaves.former_keys == {(1, "bob"), (2, "9")}
 
 
-def test_a_delete_of_a_row_that_a_replay_wrote_waits_as_if_its_marker_were_in_the_indexes() -> None:
-    """A replay that outlived its run opened no change that this run knows. So absence proves nothing."""
-    old = item(V[1], _replayed=True)
-    written = first(DELETE, COMMITTED, **LEAVES)
-    touch = touched(dialogue(step(DELETE, COMMITTED, is_shown=lambda _: True), [(written, Done(old))]))
-    assert touch.row.slots == {1: NO_KEY, 2: NO_KEY}
-    assert touch.changed is None
-
-
-def test_a_change_over_a_marker_that_a_replay_wrote_waits_as_if_it_were_in_the_indexes() -> None:
-    for replayed, slots in (({"_replayed": True}, {1: NO_KEY, 2: NO_KEY}), ({}, {})):
-        marker = row_item("star", 5, version=V[3], _deleted=True, **replayed)
-        touch = touched(dialogue(step(change()), [(first(change()), Refused(marker))]))
-        assert touch.row.slots == slots
-
-
 def test_a_change_that_the_table_already_has_touches_no_key_whose_write_is_published() -> None:
     stored = item(V[3], _pending=[[1, "cyd", V[1]], [1, "dan", V[2]]])
     touch = touched(dialogue(step(change(), COMMITTED), [(first(change(), COMMITTED), Refused(stored))]))
     assert touch.former_keys == {(1, "dan")}
 
 
-def test_what_a_replay_wrote_counts_as_changed_in_every_column() -> None:
-    for old, changed in ((item(V[1], "ada"), frozenset()), (item(V[1], "ada", _replayed=True), None)):
-        touch = touched(dialogue(step(change(), COMMITTED), [(first(change(), COMMITTED), Done(old))]))
-        assert touch.changed == changed
+REPLAYED = item(V[1], "ada", _replayed=True, prev_1="abe", _pending=[[1, "abel", V[0]]])
+"""A row whose documents nobody may have published, although a batch has committed its record."""
+
+
+@pytest.mark.parametrize("made", [change(), DELETE], ids=["an update", "a delete"])
+def test_a_change_over_a_row_that_a_replay_wrote_keeps_its_former_keys_pending_at_its_own_version(made: Change) -> None:
+    write = merge_image(image_of(made, PLANNED, STAR, None, 99), declared_row(REPLAYED, PLANNED))
+    turns = ([(first(made, COMMITTED), Refused(REPLAYED))], [(write, Done(REPLAYED))])
+    touch = touched(dialogue(step(made, COMMITTED), *turns))
+    assert {(1, "abe"), (1, "abel")} <= touch.former_keys
+    assert touch.changed is None
+    pending = {(slot, key): version for slot, key, version in write.set["_pending"]}
+    assert pending[1, "abe"] == pending[1, "abel"] == write.set["_v"]
+    assert "_replayed" in write.remove
+
+
+def test_an_older_change_touches_all_former_keys_of_a_row_that_a_replay_wrote() -> None:
+    stored = {**REPLAYED, "_v": V[3]}
+    touch = touched(dialogue(step(change(), COMMITTED), [(first(change(), COMMITTED), Refused(stored))]))
+    assert touch.former_keys == {(1, "abe"), (1, "abel")}
 
 
 @pytest.mark.parametrize("old", [None, row_item("star", 5, _deleted=True, _l=1)], ids=["no row", "a marker"])

@@ -19,6 +19,7 @@ from processor.environment.programs.downloads import (
     every,
     fetch_once,
     find_java,
+    ivy_progress,
 )
 from processor.errors import PartError
 
@@ -259,3 +260,10 @@ def test_a_java_that_prints_no_version_is_refused(monkeypatch: pytest.MonkeyPatc
     fake_java(tmp_path, "no runtime present")
     with pytest.raises(PartError, match="prints no version: no runtime present"):
         find_java()
+
+
+def test_the_progress_of_a_download_counts_modules_and_then_megabytes() -> None:
+    found = ["\tfound org.slf4j#slf4j-api;1.7.36 in public", "\tfound org.lz4#lz4-java;1.8.0 in public"]
+    assert ivy_progress(found) == "2 modules found"
+    loaded = ["...... (2048kB)", ".. (0kB)", "\t[SUCCESSFUL ] org.slf4j#slf4j-api;1.7.36!slf4j-api.jar (178ms)"]
+    assert ivy_progress([*found, *loaded]) == "1 files, 2 MB"

@@ -17,7 +17,7 @@ import pytest
 
 from processor.cli.choices import empty_registry
 from processor.cli.main import main
-from processor.cli.printing.plan import detail_lines, plan_lines
+from processor.cli.printing.plan import plan_lines, together
 from processor.engine.plan.planning import requirements_of
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load, read_directory
@@ -37,7 +37,7 @@ EXAMPLE = Path(__file__).parents[4] / "examples" / "github"
 
 def plan_text(definitions: Definitions, registry: Snapshot, statistics: Statistics | None = None) -> str:
     found = replace(preview(definitions, registry, frozenset(), Settings(), statistics), plan="ID")
-    return "\n".join(plan_lines(found, DEFAULT, detail_lines(found, DEFAULT))) + "\n"
+    return "\n".join(plan_lines(found, DEFAULT, verbose=True)) + "\n"
 
 
 def compare(name: str, text: str) -> None:
@@ -53,18 +53,18 @@ def test_the_text_of_a_hundred_products_is_bounded() -> None:
     files = {f"p{n}.yaml": stars.replace("product: stars", f"product: p{n}") for n in range(100)}
     wanted = load({"entities.yaml": ENTITIES, **files})
     found = preview(wanted, empty_registry(Settings()), frozenset())
-    lines = list(plan_lines(found, DEFAULT, detail_lines(found, DEFAULT)))
+    lines = list(plan_lines(found, DEFAULT, verbose=True))
     assert [line for line in lines if "more" in line] == [
         "  user: p0, p1, p10 and 97 more",
-        "  and 81 more: `plan --json` shows all",
+        "  p0.stars, p1.stars, p10.stars, p11.stars, p12.stars and 95 more: a `many` without `limit` grows",
     ]
-    assert len([line for line in lines if not line.startswith("  + product p")]) < 70
+    assert len([line for line in lines if not line.startswith("  + product p")]) < 50
     registry = edited(
         empty_registry(Settings()), apply(empty_registry(Settings()), requirements_of(wanted), frozenset())
     )
     one = preview(load({"entities.yaml": ENTITIES, "forks.yaml": FORKS}), registry, frozenset())
     lines = list(plan_lines(one, DEFAULT))
-    assert len(lines) < 50
+    assert len(lines) < 30
     kept = "\n".join(lines).partition("  not named here")[2].partition("\n\n")[0]
     assert " ".join(kept.split()) == (
         ", and kept: "
@@ -82,7 +82,7 @@ def test_each_line_is_at_most_100_columns_wide_and_no_line_is_there_twice() -> N
         registry, nothing = stored(wanted), empty_registry(Settings())
         priced = preview(wanted, registry, frozenset(), Settings(), statistics(registry, {}))
         for found in (priced, preview(wanted, nothing, frozenset())):
-            lines = list(plan_lines(found, DEFAULT, detail_lines(found, DEFAULT)))
+            lines = list(plan_lines(found, DEFAULT, verbose=True))
             assert max(map(len, lines)) <= 100
             changes = [line for line in lines if line.startswith("  + ")]
             assert len(changes) == len({*changes})
@@ -161,10 +161,22 @@ def test_a_plan_without_changes_shows_no_slots() -> None:
 
 
 def test_a_plan_can_leave_prices_out(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "--offline", "--no-price", "--definitions", str(EXAMPLE)]) == 0
+    assert main(["plan", "--offline", "--no-price", "--verbose", "--definitions", str(EXAMPLE)]) == 0
     out = capsys.readouterr().out
     assert "price" not in out
     assert "GSI_1 of user holds username" in out
+
+
+def test_a_plan_prices_the_products_that_it_touches_and_says_each_advice_once() -> None:
+    before = load({"entities.yaml": ENTITIES, "forks.yaml": FORKS, "stars.yaml": STARS})
+    wanted = load({"entities.yaml": ENTITIES, "forks.yaml": FORKS, "stars.yaml": STARS.replace("limit: 10, ", "")})
+    shown, *lines = plan_lines(
+        preview(wanted, stored(before), frozenset({"star", "user", "fork"}), Settings()), DEFAULT
+    )
+    assert "; stars: $" in shown
+    assert "forks" not in shown
+    assert not any("GSI" in line for line in lines)
+    assert together(["a is b: cure", "c is d: cure", "alone"]) == ["a is b, c is d: cure", "alone"]
 
 
 def test_a_refusal_names_the_slots_that_could_be_freed() -> None:
