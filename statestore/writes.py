@@ -123,6 +123,7 @@ def keep_indexed(image: Image, seen: Row) -> Image:
         and seen.columns is not None
         and (image.layout, image.indexed) == (seen.layout, seen.indexed)
         and slots.items() <= seen.slots.items()
+        and all(seen.names.get(slot) == name for slot, name in image.names.items() if image.slots.get(slot))
         and (image.edges or frozenset()) == seen.edges
         and _attributes(image)[1]
         == _attributes(image._replace(columns=seen.columns, since=seen.since, more=seen.more))[1]
