@@ -148,8 +148,7 @@ class _FirstRows:
         for item in page.items:
             if (place := (item["PK"], item["SK"])) not in self._known:  # what lies over an earlier page is as new
                 self._known[place] = self._read(item)
-        if page.end:
-            self._start, self._most = page.end, 2 * self._most
+        self._start, self._most = page.end or self._start, 2 * self._most  # another request, also after an empty page
         self.done = page.after is None or all(self._has(read, page.end) for read in self.node.ordered)
 
     def _read(self, item: Item) -> tuple[str, Match] | None:
