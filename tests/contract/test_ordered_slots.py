@@ -10,7 +10,7 @@ import pytest
 
 from statestore.dynamodb.store import DynamoStore
 from statestore.keys import Key, index_row, order_text
-from statestore.memory import MemoryStore
+from statestore.memory import MemoryStore, MeteredStore
 from statestore.postgres import PostgresStore
 from statestore.store import Delete, Query, Store, Terminal, Write
 from statestore.table import FIRST_ORDERED, MAX_SLOTS, range_name
@@ -157,3 +157,12 @@ def test_values_that_differ_far_behind_have_one_place_and_never_a_wrong_one() ->
     assert order_text([(Decimal("1E+6000"), False)]) > order_text([(10**40, False)])
     assert order_text([(Decimal("1E-6000"), False)]) < order_text([(Decimal("0.1"), False)])
     assert order_text([(Decimal("-1E+6000"), False)]) < order_text([(-(10**40), False)])
+
+
+def test_a_row_that_moves_in_an_order_takes_the_units_of_two_entries() -> None:
+    store = MeteredStore(MAX_SLOTS)
+    star(store, 1, 10)
+    for at, units in ((20, 3), (20, 1)):  # the item and two entries; the item alone
+        before = store.written
+        star(store, 1, at)
+        assert store.written - before == units
