@@ -117,6 +117,9 @@ soak: setup ## search for wrong documents: SEEDS=20000 random histories with fau
 	@$(PY) -m tests.simulator.soak --seeds $$(($(SEEDS) / 2)) --kind mixed
 	@$(PY) -m tests.simulator.soak --seeds $$(($(SEEDS) / 4)) --kind "mixed edits"
 	@$(PY) -m tests.simulator.soak --seeds $$(($(SEEDS) / 20)) --kind "drawn edits"
+	@$(PY) -m tests.simulator.soak --seeds $$(($(SEEDS) / 20)) --kind every
+	@$(PY) -m tests.simulator.soak --seeds $$(($(SEEDS) / 200)) --kind "every edits"
+	@$(PY) -m tests.integration.product.test_sql_texts $$(($(SEEDS) / 10))
 	@$(PY) -m tests.fuzz.soak --seeds $$(($(SEEDS) / 10))
 	@$(PY) -m pytest -v -m slow tests/integration/faults tests/acceptance/test_run_killed.py
 	@$(PY) -m tests.edits.soak --seconds 90

@@ -30,7 +30,7 @@ A row of an index in Postgres takes 2704: two keys."""
 
 
 ProgressKind = Literal[
-    "ERASED", "FORMS", "IDENTITY", "LEDGER", "OPEN", "REPLAYS", "RUNS", "SEQUENCES", "TOPICS", "WALKS"
+    "CLOCK", "DUE", "ERASED", "FORMS", "IDENTITY", "LEDGER", "OPEN", "REPLAYS", "RUNS", "SEQUENCES", "TOPICS", "WALKS"
 ]
 """The kinds of partitions for the job's progress. They hold no rows and no edges."""
 

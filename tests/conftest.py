@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 
+from processor.language.product.expressions.functions import take_names
 from tests.recorder.calls import FOLDER, allowed, differences, recorded
 
 EXAMPLES = int(os.environ.get("STATESTORE_EXAMPLES", "100"))
@@ -138,6 +139,12 @@ def api_descriptions() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(botocore.session, "create_loader", cache(botocore.session.create_loader))
         yield
+
+
+@pytest.fixture(autouse=True)
+def secrets() -> None:
+    """The secret of examples and random products has a value, as in `statestore test`."""
+    take_names(["mask"])
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from processor.environment.programs.program import LOCAL_DIR
-from processor.environment.settings.resolve import database_address, open_registry, resolve_registry
+from processor.environment.settings.resolve import database_address, open_registry, resolve_registry, secret_readers
 from processor.environment.settings.settings import FORMER, GROUPS, Settings, flags_of, read_settings, setting_flags
 from processor.environment.stores.kinds import KINDS, embedded_kind, kind_of
 from processor.errors import AddressMissing, PartError, SettingError
@@ -25,6 +25,7 @@ JOB = (*REGISTRY, *TABLE, *KAFKA, "job")
 """The settings that a verb needs to reach the registry, the table and Kafka, and all that a job reaches."""
 
 if TYPE_CHECKING:
+    from processor.engine.plan.plan import Plan
     from processor.environment.embedded import Addresses
     from processor.language.product.product import Definitions
 
@@ -73,7 +74,12 @@ def _flag(setting: str) -> str:
 def load_settings(options: argparse.Namespace, **otherwise: Any) -> Settings:
     """The settings of the flags, the environment and the settings file. `otherwise`: defaults in place of the usual ones."""
     given = {name: getattr(options, name, None) for name, _ in setting_flags()}
-    return read_settings(given, file=getattr(options, "settings", None), otherwise=otherwise)
+    settings = read_settings(given, file=getattr(options, "settings", None), otherwise=otherwise)
+    if settings.secrets:
+        from processor.language.product.expressions.functions import offer_secrets  # few verbs make documents
+
+        offer_secrets(secret_readers(settings))
+    return settings
 
 
 def reason(options: argparse.Namespace) -> str:
@@ -108,6 +114,15 @@ def load_definitions(options: argparse.Namespace) -> "Definitions":
     from processor.language.definitions.load import load_directory
 
     return load_directory(options.definitions)
+
+
+def name_secrets(plan: "Plan") -> None:
+    """Lets the secrets of a trial in memory that the settings lack have their names as values, and says so."""
+    from processor.engine.plan.plan import secrets_of
+    from processor.language.product.expressions.functions import take_names
+
+    for name in take_names(secrets_of(plan)):
+        print_progress(f"the settings have no `:{name}`: its value is its name here")
 
 
 @contextmanager

@@ -13,7 +13,15 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from processor.cli.choices import PRICES, chosen_prices, chosen_seed, empty_registry, stored_state
-from processor.cli.options import REGISTRY, TABLE, load_definitions, load_settings, print_progress, reachable_settings
+from processor.cli.options import (
+    REGISTRY,
+    TABLE,
+    load_definitions,
+    load_settings,
+    name_secrets,
+    print_progress,
+    reachable_settings,
+)
 from processor.cli.printing.output import warn
 from processor.cli.printing.plan import diff_json, diff_lines, markdown_lines, plan_json, plan_lines
 from processor.cli.verb import AUTHORS, DEFINITIONS, JSON, SEED, flag, positive, verb
@@ -199,6 +207,7 @@ def _compared(state: PlannedState, stored: Snapshot) -> dict[str, bool]:
 
 def _trial(plan: Plan, settings: Settings, records: Sequence[Record]) -> Trial:
     """A finished trial of the records."""
+    name_secrets(plan)
     trial = Trial(
         plan=plan,
         settings=settings,

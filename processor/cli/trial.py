@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, time
 
-from processor.cli.options import load_definitions, print_progress
+from processor.cli.options import load_definitions, name_secrets, print_progress
 from processor.cli.printing.output import (
     COUNTS,
     check_outputs,
@@ -24,23 +24,36 @@ from processor.cli.printing.output import (
 )
 from processor.cli.verb import AUTHORS, DEAD_LETTER_FILE, DEFINITIONS, WITH_TESTS, flag, positive, seconds, verb
 from processor.counts import Count
+from processor.engine.plan.plan import secrets_of
 from processor.engine.plan.planning import plan_alone
 from processor.engine.protocol.epochs import topic_readers
 from processor.engine.protocol.gates import followed_topics
+from processor.engine.rounds.events import VirtualClock
 from processor.engine.rounds.step_runner import tune_garbage_collector
 from processor.engine.rounds.trial import Failure, Trial, batches, run_case
-from processor.environment.settings.resolve import resolve_schema_registry
+from processor.environment.settings.resolve import resolve_schema_registry, secret_readers
 from processor.environment.settings.settings import read_settings
 from processor.errors import StatestoreError
 from processor.job.kafka.schemas import open_schemas
 from processor.job.metrics.status import nulled_lines
 from processor.language.definitions.load import files_below, load_directory, read_tests
 from processor.language.definitions.product_tests import Case, read_cases
+from processor.language.product.expressions.functions import offer_secrets, take_names
+from processor.language.product.product import Definitions
 from processor.text import nearest_topic
 from processor.values.dead_letters import rejected_record
 from processor.values.reasons import OF_DOCUMENTS
 from processor.values.record import Record, Rejected
 from processor.values.recorded_topics import read_records, to_line, to_reject_line
+from processor.values.values import to_seconds
+
+
+def _moment(text: str) -> int:
+    try:
+        return to_seconds(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("must be a moment such as 2026-11-20T08:00:00Z") from None
+
 
 SHOWN = 5
 """Dead letters that `try` prints with their reasons."""
@@ -55,7 +68,8 @@ SHOWN = 5
     DEAD_LETTER_FILE,
     flag("--batch", "records in a batch (default: all in one)", "N", type=positive),
     flag("--lag", "delay of every index, in seconds (default 0)", "K", type=seconds, default=0.0),
-    flag("--settings", "settings file, for its table [schema_registry]", "FILE"),
+    flag("--clock", "moment for products with `clock` (default: now)", "TIME", type=_moment),
+    flag("--settings", "settings file: [schema_registry] and [secrets]", "FILE"),
     flag("--show-rows", "print how each record reads, in a line"),
     flag("--strict", "exit with 1 at a dead letter or an unknown topic"),
     flag("--json", "print one JSON object: messages (unless --to), dead letters, unknown topics, counts"),
@@ -66,12 +80,16 @@ def try_topics(options: argparse.Namespace) -> int:
     tune_garbage_collector()
     check_outputs(options.to, options.dead_letters)
     settings = read_settings({"log_values": True}, file=options.settings)
+    offer_secrets(secret_readers(settings))
     definitions = load_definitions(options)
+    plan = plan_alone(definitions, settings.slots)
+    name_secrets(plan)
     trial = Trial(
-        plan=plan_alone(definitions, settings.slots),
+        plan=plan,
         settings=settings,
         lag=options.lag,
         consistent=not options.lag,
+        clock=VirtualClock(start=_start(definitions, options)),
         schemas=open_schemas(resolve_schema_registry(settings.schema_registry)),
     )
     unknown: Counter[str] = Counter()
@@ -107,6 +125,13 @@ def try_topics(options: argparse.Namespace) -> int:
     else:
         print_progress(summary(trial.tally))
     return report_stopped_products(trial.stopped) or int(options.strict and bool(letters or unknown))
+
+
+def _start(definitions: Definitions, options: argparse.Namespace) -> float:
+    """When the trial begins, in seconds since 1970; 0 where no product has a clock."""
+    if not any(product.clock for product in definitions.products.values()):
+        return 0.0
+    return time() if options.clock is None else float(options.clock)
 
 
 def _counted(
@@ -178,6 +203,8 @@ def _results(directory: Path) -> Iterator[CaseResult]:
         raise StatestoreError(f"there are no tests in {tests}; write {tests / 'PRODUCT.yaml'} (docs/definitions.md)")
     settings = read_settings({"log_values": True})
     plan = plan_alone(definitions, settings.slots)
+    offer_secrets({})
+    take_names(secrets_of(plan))
     for case in cases:
         began = perf_counter()
         failures = run_case(case, plan, settings)

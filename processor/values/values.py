@@ -99,6 +99,12 @@ def round_to_microseconds(value: str) -> str:
     return f"{to_microseconds(value)}Z"
 
 
+def to_seconds(text: str) -> int:
+    """The whole seconds since 1970 of a date or a timestamp as people write them. Raises ValueError."""
+    moment = canonical_value(f"{text}T00:00:00Z" if _DATE.fullmatch(text) else text, ColumnType(name="timestamp"))
+    return int((datetime.fromisoformat(str(moment)[:19]) - _EPOCH).total_seconds())
+
+
 def _timestamp_of_text(text: str, column_type: ColumnType) -> str:
     match = _TIMESTAMP.fullmatch(text)
     if match is None:

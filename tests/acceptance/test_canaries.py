@@ -27,8 +27,8 @@ from tests.secured.broker import CANARY, PASSWORD, VARIABLE, SecuredBroker, secu
 pytestmark = (
     pytest.mark.slow
 )  # three runs of Spark with all its logs, while the test reads the arguments of all processes
-ROW, POSTGRES, AWS, TOKEN = "rowcanary5b2e", "pgcanary9d4f", "awscanary1a7c", "tokencanary66e0"
-MARKS = (CANARY, ROW, POSTGRES, AWS, TOKEN)
+ROW, POSTGRES, AWS, TOKEN, MASK = "rowcanary5b2e", "pgcanary9d4f", "awscanary1a7c", "tokencanary66e0", "maskcanary82d1"
+MARKS = (CANARY, ROW, POSTGRES, AWS, TOKEN, MASK)
 SMALL_TOPIC = "canary.large"
 DENIED = Answer(status=400, body={"__type": "x#AccessDeniedException", "message": "not authorized"})
 
@@ -84,6 +84,7 @@ def runs(local: Path, broker: SecuredBroker, statestore: list[str], tmp_path_fac
         "REGISTRY_PASSWORD": POSTGRES,
         "AWS_SECRET_ACCESS_KEY": AWS,
         "AWS_SESSION_TOKEN": TOKEN,
+        "MASK": MASK,
     }
     environment = {**os.environ, **secrets, "AWS_ACCESS_KEY_ID": "canaries", "SPARK_CONF_DIR": str(given)}
     environment |= {"STATESTORE_TEST": "canaries"}
@@ -119,6 +120,7 @@ def test_the_runs_met_what_they_should_meet(runs: Runs) -> None:
     assert "writing TABLE#person: " in runs.lines["denied"]
     assert "column 'age': expected int, found text" in runs.lines["ended"] + runs.lines["killed"]
     assert "the document of product large takes " in runs.lines["ended"]
+    assert not any("(SettingError)" in text for text in runs.lines.values())  # the executors had the secret of `masked`
     assert "canary.people" in runs.registry
     assert any("local-" in path.name for path in runs.folder.iterdir())
     assert any("org.apache.spark.deploy.SparkSubmit" in one for one in runs.arguments)
@@ -149,6 +151,8 @@ def _write_definitions(given: Path) -> None:
     for name in ("profile", "large"):
         product = {"product": name, "topic": f"canary.{name}", "root": "person"}
         (given / "definitions" / f"{name}.yaml").write_text(json.dumps(product))
+    masked = {"product": "masked", "topic": "canary.masked", "root": "person", "value": "hmac_sha256(name, :mask)"}
+    (given / "definitions" / "masked.yaml").write_text(json.dumps(masked))
     people: list[dict[str, Any]] = [
         {"email": f"{ROW}-{n}@example.org", "name": f"{ROW} " * 200, "age": n} for n in range(20)
     ]
@@ -182,6 +186,7 @@ def _write_settings(given: Path, broker: SecuredBroker, registry: str, endpoint:
     lines = [f"{name} = {json.dumps(value)}" for name, value in own.items()]
     kafka = broker.table("SCRAM").items()
     lines += ["[kafka]", *(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in kafka)]
+    lines += ["[secrets]", 'mask = "env:MASK"']
     file = given / "settings.toml"
     file.write_text("\n".join(lines))
     return file

@@ -40,5 +40,19 @@ def test_the_last_documents_and_the_dead_letters_of_a_reported_case_are_right(ca
         assert any(re.search(one.get("match", ""), reason) for reason in found), (one, found)
 
 
+@pytest.mark.rest
+def test_the_last_rows_of_a_parent_with_30_000_children_are_the_last_and_all_count(tmp_path: Path) -> None:
+    case, published, file = REPORTS / "joins" / "50-hot-parent", tmp_path / "out.jsonl", tmp_path / "in.jsonl"
+    rows = [{"id": n, "acc_id": 1, "at": n * 7_919 % 30_000, "text": "t"} for n in range(30_000)]
+    given = [{"topic": "acc", "key": {"id": 1}, "value": {"id": 1, "name": "a"}}]
+    given += [{"topic": "ev", "key": {"id": row["id"]}, "value": row} for row in rows]
+    file.write_text("".join(f"{json.dumps(one)}\n" for one in given))
+    assert (
+        main(["try", "--definitions", str(case), "--from", str(file), "--to", str(published), "--batch", "10000"]) == 0
+    )
+    last = [{"id": n} for n in sorted(range(30_000), key=lambda n: -(n * 7_919 % 30_000))[:3]]
+    assert lines(published)[-1]["value"] == {"id": 1, "name": "a", "last": last, "last_total": 30_000}
+
+
 def test_there_are_cases_of_connectors_and_of_joins() -> None:
     assert {case.parent.name for case in CASES} == {"cdc", "joins"}

@@ -38,6 +38,10 @@ d * d * d * d | c.a | * | sqrt(d) | power(d, e) | power(f, a) | exp(e) | ln(f) |
 lpad(s, a, u) | s ~ '^(a|b)+\\d{1,3}$' | s ~* '[^a-c\\s]' | regexp_replace(s, '(.)(a*)', '\\2\\1', 'gi') | format('%s %1$s', s)
 a = any(l) | 7 <> all(l) | cardinality(l) | array_length(l, 1) | j -> 'a' | j ->> 0 | j #>> '{a,b}' | j ? s | j @> '{"a": 1}'
 j ?& array['a'] | (j -> 'a')::int | (j ->> 'a')::decimal | jsonb_array_length(j) | jsonb_typeof(j -> s) | j::string
+m + interval '1 month' | x - interval '2 days 03:00' | x + a | x - b | extract(epoch from m) | extract(epoch from m - x)
+extract(isodow from x) | date_trunc('week', m) | to_char(m, 'FMDD. Month YYYY "at" HH24:MI:SS.US') | to_char(x, 'IYYY-IW')
+m > clock - interval '1 year' | clock::date - x | m between now() and clock + interval '2 h' | extract(hour from clock) > a
+m + interval '900 years' < clock | date_trunc('month', clock) = date_trunc('month', m) | current_date + a | clock
 """.replace("\n", " | ")
 
 
@@ -61,6 +65,8 @@ def expressions(random: Random) -> None:
         "product": "p", "root": "t", "fields": {f"x{n}": text for n, text in enumerate(own)},
         "join": {"o": {"one": "t", "on": {"id": "a"}}, "c": {"many": "t", "on": {"a": "id"}}},
     }  # fmt: skip
+    if random.random() < 0.5:
+        product["clock"] = random.choice(("1 s", "1 minute", "6 h", "1 day"))
     if random.random() < 0.3:
         product["where"] = _expression(random, known)
     with readable_errors(product):

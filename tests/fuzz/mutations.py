@@ -22,7 +22,7 @@ WORDS = [
     "timestamp(us)", "json[]", "string[]", "float", "date", "bool", "select", "from", "left join", "and", "or", "not", "is",
     "in", "between",
     "like", "escape", "case", "when", "then", "else", "end", "cast(", "::int", "::decimal(3)", "count(*)", "sum(", "avg(",
-    "min(", "now()",
+    "min(", "now()", "clock", "interval '1 day'", "interval", "current_date", "extract(epoch from",
     "||", "+", "-", "/", "=", "<>", "<", ">=", "(", ")", ",", ".", ";", "a < b < c", "f * 1e200", "2147483648",
     "9223372036854775808", "1/0",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import Engine, create_engine, event, make_url, text
 
@@ -19,16 +20,28 @@ from tests.capture.servers import mariadb
 from tests.support.migrated_schemas import drop_schema, schema_maker
 from tests.support.required import required_program
 
+SECRETS = {"mask": "mask"}
+"""The secrets of examples and random products."""
+HMAC = """
+create or replace function hmac(value text, key text, kind text) returns bytea immutable strict language sql as $$
+select case kind when 'sha256' then sha256(outer_key || sha256(inner_key || convert_to(value, 'UTF8'))) end from (
+  select string_agg(set_byte('\\x00', 0, byte # 92), '' order by i), string_agg(set_byte('\\x00', 0, byte # 54), '' order by i)
+  from (select i, case when i < length(k) then get_byte(k, i) else 0 end from
+    (select case when octet_length(key) > 64 then sha256(convert_to(key, 'UTF8')) else convert_to(key, 'UTF8') end) as short(k),
+    generate_series(0, 63) as i
+  ) as bytes(i, byte)
+) as keys(outer_key, inner_key) $$"""
+"""`hmac` of pgcrypto, which no embedded server has, by RFC 2104."""
+
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """The address of a Postgres server; tests make their own schemas in it."""
-    if given := os.environ.get("STATESTORE_TEST_POSTGRES_URL"):
-        yield given
-    elif _docker_answers():
-        yield from _docker()
-    else:
-        yield from _embedded()
+    given = os.environ.get("STATESTORE_TEST_POSTGRES_URL")
+    for url in [given] if given else _docker() if _docker_answers() else embedded():
+        with psycopg.connect(url) as connection:
+            connection.execute(HMAC)
+        yield url
 
 
 @pytest.fixture
@@ -98,7 +111,8 @@ def _docker() -> Iterator[str]:
         yield container.get_connection_url()
 
 
-def _embedded() -> Iterator[str]:
+def embedded() -> Iterator[str]:
+    """The address of a server of the wheel, which ends with the iterator."""
     # Not by the wheel's own function: as root that one opens the folders above its files to all users.
     with tempfile.TemporaryDirectory(prefix="statestore-postgres-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)  # under root the server is another user

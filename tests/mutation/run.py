@@ -81,7 +81,9 @@ class MutationRun:
     def _reached(self, items: Sequence[pytest.Item]) -> Reached:
         """Runs each test with a trace of the lines of the modules. A value in a cache would hide lines from all but one test."""
         modules = [importlib.import_module(_name(path)) for path in self.options.modules]
-        caches = [one for module in modules for one in vars(module).values() if hasattr(one, "cache_clear")]
+        values = [one for module in modules for one in vars(module).values()]
+        caches = [one.cache_clear for one in values if hasattr(one, "cache_clear")]
+        caches += [one.clear for one in values if type(one) is dict and not one]
         files = {str(module.__file__): path for module, path in zip(modules, self.options.modules, strict=True)}
         reached = Reached()
 
@@ -95,8 +97,8 @@ class MutationRun:
         _silence()
         for n, (item, following) in enumerate(zip(items, [*items[1:], None], strict=True)):
             lines: set[tuple[str, int]] = set()
-            for cache in caches:
-                cache.cache_clear()
+            for clear in caches:
+                clear()
             self.failed, began = False, time.process_time()
             sys.settrace(trace)
             runtestprotocol(item, nextitem=following)

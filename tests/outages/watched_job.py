@@ -1,11 +1,12 @@
 """The job under watch: `statestore run` as a process that starts again when it ends, as a platform does; with
 the lines that it said, and when.
 
-It looks each second at the job's `/health`, and reads each line of its log when it comes.
+It looks each second at the job's `/health` and at the number of its batches, and reads each line of its log when it comes.
 """
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -58,7 +59,8 @@ class Ended:
 
 @dataclass(slots=True, kw_only=True)
 class WatchedJob:
-    """The watch. `settings`: the arguments that name the settings; `log`: gets all lines."""
+    """The watch. `settings`: the arguments that name the settings; `log`: gets all lines. `counted`: the batches of earlier runs,
+    and of the present one."""
 
     settings: list[str]
     environment: Mapping[str, str]
@@ -68,6 +70,7 @@ class WatchedJob:
     health: list[Health] = field(default_factory=list)
     ends: list[Ended] = field(default_factory=list)
     starts: int = 0
+    counted: tuple[int, int] = (0, 0)
     stopped: Event = field(default_factory=Event)
     _process: "subprocess.Popen[str] | None" = None
     _lock: Lock = field(default_factory=Lock)
@@ -92,7 +95,10 @@ class WatchedJob:
     def look(self) -> None:
         """Asks for the health each second until `stop`."""
         while not self.stopped.wait(LOOK_SECONDS):
-            self.health.append(self._ask())
+            self.health.append(self._ask("health"))
+            before, self.counted = self.batches(), count(self.counted, self._ask("metrics").text)
+            if self.batches() > before:  # the log has a line only for a batch that took long or lost something
+                self.lines.append(Line(at=time(), event="batch", text=""))
 
     def stop(self) -> int:
         """Ends the job by SIGTERM, as an operator does. Returns its exit status."""
@@ -110,8 +116,8 @@ class WatchedJob:
                 os.killpg(process.pid, signal.SIGKILL)
 
     def batches(self) -> int:
-        """The batches that the job has said so far."""
-        return sum(line.event == "batch" for line in self.lines)
+        """The batches of all runs so far."""
+        return sum(self.counted)
 
     def _start(self) -> "subprocess.Popen[str]":
         with self._lock:
@@ -119,15 +125,24 @@ class WatchedJob:
             self._process = start_job(self.settings, self.port, self.environment)
             return self._process
 
-    def _ask(self) -> Health:
+    def _ask(self, page: str) -> Health:
         began = time()
         try:
-            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}/health", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}/{page}", timeout=5) as answer:
                 return Health(at=began, status=answer.status, text=answer.read().decode().strip())
         except urllib.error.HTTPError as error:
             return Health(at=began, status=error.code, text=error.read().decode().strip())
         except OSError as error:
             return Health(at=began, status=0, text=str(error))
+
+
+def count(counted: tuple[int, int], metrics: str) -> tuple[int, int]:
+    """The batches of earlier runs and of the present one, by the page of metrics, which counts from the start of its run.
+    Without a page they stay as they were."""
+    found = re.search(r"^statestore_batches_total (\d+)", metrics, re.MULTILINE)
+    before, present = counted
+    now = int(found[1]) if found else present
+    return (before, now) if now >= present else (before + present, now)
 
 
 def start_job(arguments: Sequence[str], port: int, environment: Mapping[str, str]) -> "subprocess.Popen[str]":

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.simulator.clocked_products import ClockedSimulation
 from tests.simulator.erased_rows import ErasedLettersSimulation, ErasingSimulation
 from tests.simulator.failing_products import FailingProductSimulation, UnreadyProductSimulation
 from tests.simulator.gated_products import GatedSimulation
@@ -42,6 +43,7 @@ from tests.simulator.without.switch import Switch, combine
 
 KINDS: Mapping[str, type[Simulation]] = {
     "changes": Simulation,
+    "clock": ClockedSimulation,
     "replays": ReplaySimulation,
     "erasures": ErasingSimulation,
     "edits": EditSimulation,

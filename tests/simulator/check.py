@@ -43,7 +43,7 @@ def check_last_documents(run: "Simulation") -> str | None:
     want = {
         (p.topic, key): document
         for p in run.shape.definitions.products.values()
-        for key, document in documents(p, run.shape.definitions, tables).items()
+        for key, document in documents(p, run.shape.definitions, tables, run.clock).items()
     }
     last: dict[tuple[str, str], Any] = {}
     messages: dict[tuple[str, str], Message] = {}

@@ -13,6 +13,7 @@ from typing import Any
 import processor.engine.plan.row_image
 import processor.engine.protocol.open_changes
 import processor.engine.protocol.segments
+import processor.engine.protocol.ticks
 import processor.job.run.job
 import processor.job.run.lease
 import processor.job.run.worker
@@ -69,6 +70,7 @@ def copy_job(job: Job) -> Job:
         moved=set(walks.moved),
     )
     progress.held = copy.deepcopy(progress.held)
+    progress.ticks = replace(progress.ticks, waiting=dict(progress.ticks.waiting))
     driver.tally = Counter(driver.tally)
     progress.unfit = dict(progress.unfit)
     follower = job.follower and replace(job.follower, driver=driver)
@@ -97,6 +99,8 @@ class WorldClock:
 
     def now(self) -> float:
         world = self.world
+        if not world.actors:  # the run asks, not an actor
+            return world.now + world.skew
         return world.actor.remember(lambda: world.now + world.skew)
 
     def date(self) -> float:
@@ -137,6 +141,9 @@ def doubles(world: World) -> Iterator[None]:
             "PARTITIONS",
             ("OPEN#00", "OPEN#01"),
         ),  # so that a start takes few requests
+        (processor.engine.protocol.ticks, "BUCKET_SECONDS", 20 if world.conditions.batch_records < 4 else 500),
+        (processor.engine.protocol.ticks, "SHARDS", 2),
+        (processor.engine.protocol.ticks, "ROOTS_PER_ROUND", 3),
         (processor.engine.protocol.open_changes, "SMALL_GROUP", 2),  # so that small histories have several groups
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in replaced]

@@ -14,6 +14,7 @@ from typing import Any
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions
 from registry.model import ProductEntry
+from tests.integration.product.every_word import described_words
 from tests.integration.product.products import ENTITIES, Author, compute, described_group, every_computed_column
 from tests.simulator.shape_definitions import STARS
 
@@ -102,9 +103,11 @@ def _loaded(products: tuple[tuple[str, str], ...], entities: str) -> Definitions
 def drawn_contents(name: str) -> dict[str, list[dict[str, Any]]]:
     """Random products by their numbers, over the tables of random products: each with some contents that have its root, and with
     every feature that a product can have; by the name `drawn computed N` with expressions in joins, by `drawn grouped N` some of
-    groups."""
+    groups, by `drawn every N` with all words of the language."""
     if "grouped" in name:
         return _grouped_contents(Random(name))
+    if "every" in name:
+        return _every_contents(name)
     rng = Random(name)
     entities = json.loads(drawn_entities(name))
     found = {}
@@ -126,6 +129,15 @@ def _grouped_contents(rng: Random) -> dict[str, list[dict[str, Any]]]:
         alike = [first, *(one for one in more if _same_groups(one["root"], first["root"]))][:4]
         plain = Author(rng).product()
         found[f"p{number}"] = found[f"q{number}"] = alike if rng.random() < 0.8 else [plain]
+    return found
+
+
+@lru_cache(maxsize=4)
+def _every_contents(name: str) -> dict[str, list[dict[str, Any]]]:
+    rng, found = Random(name), {}
+    for number in range(rng.choice((1, 2))):
+        first = described_words(rng)
+        found[f"p{number}"] = found[f"q{number}"] = [first, *(described_words(rng, first) for _ in range(2))]
     return found
 
 

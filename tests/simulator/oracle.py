@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from processor.language.product.document import GONE, Match, Renderer
+from processor.language.product.expressions.expression import ClockTime
 from processor.language.product.join_fields import convert
 from processor.language.product.product import Definitions, GroupEntity, Join, Product, root_entity
 from processor.values import canonical_json
@@ -18,15 +19,25 @@ from tests.simulator.history import Tables
 from tests.simulator.shapes import Row
 
 
-def documents(product: Product, definitions: Definitions, tables: Tables) -> dict[str, Any]:
+def documents(
+    product: Product,
+    definitions: Definitions,
+    tables: Tables,
+    clock: int = 0,
+    changes: dict[str, int | None] | None = None,
+) -> dict[str, Any]:
     """The documents of all roots, by message key, as a reader decodes them from JSON. Fails where the text of a document is
-    another JSON than that of its value."""
-    renderer = Renderer(product=product, entities=definitions.entities, tally=Counter())
+    another JSON than that of its value. `clock`: of the product, in seconds since 1970. `changes`: gets the tick of each root
+    from which on its document may differ."""
+    renderer = Renderer(product=product, entities=definitions.entities, tally=Counter(), clock=ClockTime(clock))
     root = root_entity(product, definitions.entities)
     found = {}
     for row in _roots(root, tables, definitions):
         match = _match(row, product.joins, definitions, root, tables)
-        document, text = renderer.document(match), renderer.text(match)
+        document = renderer.document(match)
+        if changes is not None:
+            changes[canonical_json.dumps({c: row[c] for c in root.key})] = renderer.clock.changes
+        text = renderer.text(match)
         if text is not GONE:
             assert text == canonical_json.dumps(document)
             found[canonical_json.dumps({c: row[c] for c in root.key})] = canonical_json.loads(text)

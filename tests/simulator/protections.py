@@ -3,6 +3,7 @@ a run without it soon ends wrong."""
 
 from collections.abc import Iterator
 
+from tests.simulator.clock_protections import clock_protections
 from tests.simulator.committed_protections import committed_protections
 from tests.simulator.consistent_protections import consistent_protections
 from tests.simulator.edit_protections import edit_protections
@@ -252,6 +253,7 @@ PROTECTIONS = {
         operator_protections,
         other_protections,
         gate_protections,
+        clock_protections,
         committed_protections,
     )
     for p in group()

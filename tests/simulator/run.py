@@ -66,6 +66,11 @@ class Simulation:
     epochs: Epochs = field(default_factory=lambda: Epochs(steps={}))
     firsts: dict[Partition, int] = field(default_factory=dict)
 
+    @property
+    def clock(self) -> int:
+        """The clock that the last documents must have, in seconds since 1970."""
+        return 0
+
     @staticmethod
     def change_events(seed: int, events: list[Event]) -> list[Event]:
         """The events of a run of this class, made from the drawn ones."""

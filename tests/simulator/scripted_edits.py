@@ -55,6 +55,9 @@ STEPS = {
     "a product comes after another one that went": (
         "apply profile 0; records 2; quiet; leave profile; apply second 0; quiet"
     ),
+    "a product gets the topic of one that went": (
+        "apply profile 0; records 4; quiet; apply second 0; quiet; leave profile; topic second profile; quiet; records 5; quiet"
+    ),
     "a message of a second product is lost": "apply profile 0; records 2; quiet; apply second 0; fault; quiet",
     "two products change, and then one of them": (
         "apply profile 0; apply second 6; records 1; quiet; fault; records 2; batch; records 4; quiet; zombies; records 5; quiet"

@@ -24,6 +24,7 @@ SCRIPTS = {
     "three stars appear": "user x username=a; star 0 username=a; star 1 username=a; star 2 username=a; user x",
     "a star changes": "user x username=a; star 0 username=a; star 0; user x",
     "a star moves": "user x username=a; user y username=b; star 0 username=a; star 0 username=b",
+    "a star moves to another user": "user x username=a; user y username=c; star 2 username=a; star 2 username=c",
     "a star comes back": (
         "user x username=a; user y username=b; star 0 username=a; star 0 username=b; star 0 username=a"
     ),
@@ -69,6 +70,9 @@ SCRIPTS = {
     "a user goes while the product has another topic": "user x username=a; user x gone",
     "a product comes after another one that went": "user x username=a; star 0 username=a",
     "a message of a second product is lost": "user x username=a; star 0 username=a",
+    "a product gets the topic of one that went": (
+        "user x username=a; star 0 username=a; star 1 username=a; star 2 username=a; user x"
+    ),
     "two products change, and then one of them": (
         "user x username=a; star 0 username=a note=a; star 0 username=-; star 0; user x"
     ),

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, Literal
 
 from tests.simulator.chosen_moments import ChosenMoments, ChosenReplays
+from tests.simulator.clocked_products import ClockedSimulation
 from tests.simulator.mixed import OVERRIDES as MIXED
 from tests.simulator.mixed import MixedEditSimulation, MixedSimulation
 from tests.simulator.product_sets import ProductSetSimulation
@@ -75,7 +76,10 @@ Kind = Literal[
     "drawn edits",
     "computed edits",
     "groups",
+    "clock",
     "grouped edits",
+    "every",
+    "every edits",
     "chosen",
     "chosen replays",
 ]
@@ -83,6 +87,7 @@ Kind = Literal[
 operators edit; small worlds, whose topics change; entities that share a topic, also one that changes; and small worlds
 with operators who erase and replay, or also edit; and the smallest worlds, whose turns choose their moments."""
 CLASSES: Mapping[Kind, type[Simulation]] = {
+    "clock": ClockedSimulation,
     "sets": ProductSetSimulation,
     "topics": SourceSimulation,
     "shared topic": SharedTopicSimulation,
@@ -92,6 +97,7 @@ CLASSES: Mapping[Kind, type[Simulation]] = {
     "drawn edits": MixedEditSimulation,
     "computed edits": MixedEditSimulation,
     "grouped edits": MixedEditSimulation,
+    "every edits": MixedEditSimulation,
     "chosen": ChosenMoments,
     "chosen replays": ChosenReplays,
 }
@@ -119,8 +125,15 @@ def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
         return wide(seed) | MIXED | {"shape": f"drawn computed {seed}"}
     if kind == "groups":
         return {"shape": f"grouped {seed}", "truncate_chance": Random(f"{seed} truncates").choice((0, 0, 0, 0.1, 0.3))}
+    if kind == "clock":
+        skew = Random(f"{seed} skew").choice((0, 3, 30))
+        return {"shape": f"clocked {seed}", "late_events": False, "max_clock_skew": skew}
     if kind == "grouped edits":
         return wide(seed) | MIXED | {"shape": f"drawn grouped {seed}"}
+    if kind == "every":
+        return {"shape": f"every {seed}", "truncate_chance": Random(f"{seed} truncates").choice((0, 0, 0, 0.1, 0.3))}
+    if kind == "every edits":
+        return wide(seed) | MIXED | {"shape": f"drawn every {seed}"}
     if kind == "mixed edits":
         return wide(seed) | MIXED | {"shape": "edits"}
     return {"truncate_chance": Random(f"{seed} truncates").choice((0, 0, 0, 0.1, 0.3))}

@@ -10,14 +10,17 @@
     lists, strong   joins by edges (`tests.simulator.edge_shapes`)
     edits    the tables of `stars`; operators edit the products during the run (`tests.simulator.registry_edits`)
     drawn N  some random products, by their number, which operators edit (`tests.simulator.mixed`); `drawn computed N` with
-             expressions in joins and computed columns, `drawn grouped N` with documents of groups
+             expressions in joins and computed columns, `drawn grouped N` with documents of groups, `drawn every N` with all
+             words of the language
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
     flat N   the same with the words of lists: lists of several joins, each element once, by a key, nested fields
     tree N   the same with recursive joins
     ordered N    the same with joins whose order an index has
     compared N   the same over columns that say how their text compares, with other spellings of each text
     computed N   the same with expressions in joins, computed columns, and arrays within json
+    clocked N    products with a clock (`tests.simulator.clocked_products`)
     grouped N    the same with a document for each group of rows
+    every N      the same with all words of the language, and all functions
 
 Values are few, so keys collide, move A -> B -> A, and become null. In `pair` and `stars` each change that a product reads has a
 stamp `n`, which only rises. Every document shows the stamps, and so the version of each row.
@@ -34,6 +37,7 @@ from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone
 from processor.language.definitions.load import load, read_directory
 from processor.language.product.product import Definitions
+from tests.integration.product.every_word import draw_word_definitions
 from tests.integration.product.products import (
     ENTITIES,
     NESTED,
@@ -301,12 +305,30 @@ def _ordered(name: str) -> Shape:
     return replace(_any(name), definitions=draw_ordered_definitions(Random(name)))
 
 
+def _clocked(name: str) -> Shape:
+    from tests.simulator.clocked_products import CLOCKED_ROWS, draw_clocked  # they need a whole run
+
+    return Shape(
+        name=name,
+        definitions=draw_clocked(Random(name)),
+        draw_row=CLOCKED_ROWS,
+        moving=("user", "star", "star"),
+        unused_columns={},
+        join_columns={"user": ("username",), "star": ("username", "at")},
+        stamped=False,
+    )
+
+
 def _tree(name: str) -> Shape:
     return replace(_any(name), definitions=draw_tree_definitions(Random(name)))
 
 
 def _computed(name: str) -> Shape:
     return replace(_any(name), definitions=draw_computed_definitions(Random(name)), draw_row=_computed_rows())
+
+
+def _every(name: str) -> Shape:
+    return replace(_any(name), definitions=draw_word_definitions(Random(name)), draw_row=_computed_rows())
 
 
 def _computed_rows() -> dict[str, Callable[[Random], Row]]:
@@ -320,7 +342,7 @@ def _computed_rows() -> dict[str, Callable[[Random], Row]]:
 def _drawn(name: str) -> Shape:
     texts = {"entities.yaml": drawn_entities(name), **all_texts(drawn_contents(name))}
     shape = replace(_any(name), name=name, definitions=load(texts))
-    return replace(shape, draw_row=_computed_rows()) if "computed" in name else shape
+    return replace(shape, draw_row=_computed_rows()) if "computed" in name or "every" in name else shape
 
 
 SHAPES = {
@@ -338,9 +360,11 @@ def shape_of(name: str) -> Shape:
     if name in SHAPES:
         return SHAPES[name]
     kinds = {
+        "clocked": _clocked,
         "compared": _compared,
         "computed": _computed,
         "drawn": _drawn,
+        "every": _every,
         "any": _any,
         "flat": _flat,
         "grouped": _grouped,

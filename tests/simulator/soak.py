@@ -2,9 +2,9 @@
 
 `--kind products` gives each seed a random product of its own, `--kind sets` a random set of products that operators edit.
 `--kind topics` gives each seed a small world whose topics change; with `--kind "shared topic"` and `--kind "shared topics"` all
-entities share one. `--kind mixed` adds gates, erasures and replays; `--kind "mixed
-edits"` adds edits of the registry, and `--kind "drawn edits"` those over random products. `--kind chosen` and `--kind "chosen
-replays"` give each seed one of the smallest worlds, whose turns choose their moments.
+entities share one. `--kind mixed` adds gates, erasures and replays; `--kind "mixed edits"` adds edits of the registry, and
+`--kind "drawn edits"` those over random products. `--kind every` and `--kind "every edits"` do so with all words of the language.
+`--kind chosen` and `--kind "chosen replays"` give each seed one of the smallest worlds, whose turns choose their moments.
 `--from N` starts at seed N. `--seed N [--keep 0,3,4] [--overrides "{...}"]` runs one seed and prints its trace.
 The exit status is 1 when a seed ended wrong. The command prints up to three such seeds, shrunk.
 """

@@ -9,7 +9,7 @@ import pytest
 from processor.language.definitions.describe import describe_product
 from processor.language.definitions.load import load
 from processor.tools.inspect.oracle import oracle
-from tests.integration.conftest import postgres_url
+from tests.integration.conftest import SECRETS, postgres_url
 from tests.integration.product.products import ENTITIES
 from tests.simulator.history import tables_after
 from tests.simulator.oracle import documents
@@ -19,14 +19,14 @@ from tests.simulator.simulate import simulate
 __all__ = ["postgres_url"]
 SEEDS = range(min(200, share(5)))
 
-LATER = [pytest.param(shape, marks=pytest.mark.rest) for shape in ("flat", "grouped", "ordered", "tree")]
+LATER = [pytest.param(shape, marks=pytest.mark.rest) for shape in ("flat", "grouped", "ordered", "tree", "every")]
 
 
 @pytest.mark.parametrize("shape", ["any", "compared", "computed", *LATER])
 def test_the_last_documents_of_any_product_equal_the_answer_of_postgres(postgres_url: str, shape: str) -> None:
     faults = 0
     entities = load({"entities.yaml": json.dumps(ENTITIES)}).entities
-    with oracle(postgres_url, f"any_{uuid.uuid4().hex[:8]}", entities) as postgres:
+    with oracle(postgres_url, f"any_{uuid.uuid4().hex[:8]}", entities, SECRETS) as postgres:
         for seed in SEEDS:
             run = simulate(seed, overrides={"shape": f"{shape} {seed}"})
             (product,) = run.shape.definitions.products.values()

@@ -120,6 +120,7 @@ ROUNDS = {
     "walk": (Count.WALKED, Count.FILLED, Count.DELETED, Count.PUBLISHED),
     "fan-out": (Count.PUBLISHED,),
     "backlog": (Count.PUBLISHED,),
+    "due": (Count.PUBLISHED,),
     "released": (Count.PUBLISHED,),
     "repair": (Count.PUBLISHED,),
 }

@@ -55,6 +55,7 @@ def plan_lines(found: Preview, prices: Prices, *, verbose: bool = False) -> Iter
         yield ""
         yield from _price_table(priced, found, prices)
     yield from _gate_lines(found)
+    yield from _clock_lines(found)
     if verbose:
         yield from _detail_lines(found, prices)
     if warnings := together(found.warnings):
@@ -201,6 +202,17 @@ def _gate_lines(found: Preview) -> Iterator[str]:
     for one in found.gates:
         yield from wrapped_lines(
             visible_line(f"{one.product}: {one.alone:g} alone, {one.in_batch:.3f} in a batch"), WIDTH, "  "
+        )
+
+
+def _clock_lines(found: Preview) -> Iterator[str]:
+    """What time costs, which is in no price of an event."""
+    if found.clocks:
+        yield ""
+        yield from wrapped_lines(
+            f"clock: each boundary that time passes makes a document of {first_of(found.clocks, SHOWN_NAMES)} again, with its "
+            "reads, a delete, and at most two writes; an event writes the tick of its document where it is the first one",
+            WIDTH,
         )
 
 

@@ -18,7 +18,8 @@ from processor.engine.plan.step import Lookup
 from processor.errors import PlanError
 from processor.language.product.document import Shape, read_root_key
 from processor.language.product.expressions.expression import Expression
-from processor.language.product.join_fields import convert, join_keys
+from processor.language.product.expressions.functions import missing_secrets
+from processor.language.product.join_fields import convert, join_keys, secrets_in
 from processor.language.product.product import OPEN, Columns, Gate, GroupEntity, Join, Product
 from processor.text import first_of
 from processor.values import canonical_json
@@ -505,3 +506,14 @@ def check_dead_letter_topic(plan: Plan, dead_letter_topic: str) -> None:
             raise PlanError(
                 f"{user} the topic `{topic}`, and the job keeps its dead letters there: {DEAD_LETTER_TOPIC_CURE}"
             )
+
+
+def secrets_of(plan: Plan) -> set[str]:
+    """The names of the secrets that documents and stored rows need."""
+    return set(secrets_in((plan.products, plan.entities)))
+
+
+def check_secrets(plan: Plan, given: Collection[str]) -> None:
+    """Raises PlanError when the plan needs a secret that is not among the given names."""
+    if missing := secrets_of(plan) - set(given):
+        raise PlanError(missing_secrets(missing))

@@ -100,6 +100,9 @@ class RetiredEntries(NamedTuple):
     kept: frozenset[str]
 
 
+NO_DUES: Mapping[int, int] = {}
+
+
 def group_partition(place: LedgerPlace) -> str:
     """The partition of the ledger items that have the entries of this product, and of the others of its group."""
     return progress_partition("LEDGER", f"{place.root}#{place.number // GROUP}")
@@ -138,6 +141,12 @@ def read_entries(item: Item | None) -> Iterator[tuple[int, LedgerEntry]]:
             yield int(name[1:]), unpack(packed)
 
 
+def due_in(item: Item | None, number: int) -> int | None:
+    """The tick of the due item that a product's root has, by its ledger item (`protocol.ticks`); None for none."""
+    due = None if item is None else item.get(f"d{number}")
+    return None if due is None else int(due)
+
+
 def message_key(item: Item | None) -> str:
     """The key of the root's messages, by its ledger item; empty without one."""
     return "" if item is None else str(item["key"])
@@ -162,11 +171,18 @@ def hash_of(value: bytes | None) -> str:
     return NO_DOCUMENT if value is None else hashlib.blake2b(value, digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def reserve(key: Key, seen: Item | None, entries: Mapping[int, LedgerEntry], message_key: str) -> Write:
+def reserve(
+    key: Key,
+    seen: Item | None,
+    entries: Mapping[int, LedgerEntry],
+    message_key: str,
+    dues: Mapping[int, int] = NO_DUES,
+) -> Write:
     """Reserves the next messages of a root, for products of one group by their numbers. The store refuses it when another
-    publisher has written any entry of the group after `seen` was read."""
+    publisher has written any entry of the group after `seen` was read. `dues`: the ticks of new due items."""
     turn = turn_of(seen)
     values = {"turn": turn + 1, "key": message_key, **{f"e{number}": pack(entry) for number, entry in entries.items()}}
+    values |= {f"d{number}": tick for number, tick in dues.items()}
     remove = (TTL,) if seen is not None and TTL in seen else ()
     return write_note(key, values, remove=remove, when=Absent() if seen is None else Equals("turn", turn))
 
@@ -174,8 +190,8 @@ def reserve(key: Key, seen: Item | None, entries: Mapping[int, LedgerEntry], mes
 def retire_entries(key: Key, seen: Item, forget: int) -> Write:
     """Lets DynamoDB remove the ledger item of an erased root from `forget` on (seconds since 1970): not earlier, because a task
     of an earlier run may still reserve by what it read."""
-    turn = turn_of(seen)
-    return write_note(key, {"turn": turn + 1, "key": "", TTL: forget}, when=Equals("turn", turn))
+    turn, dues = turn_of(seen), tuple(name for name in seen if name[0] == "d" and name[1:].isdigit())
+    return write_note(key, {"turn": turn + 1, "key": "", TTL: forget}, remove=dues, when=Equals("turn", turn))
 
 
 def end_round(run: Run, before: int) -> Write:

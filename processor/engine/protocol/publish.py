@@ -30,6 +30,7 @@ from processor.engine.protocol.ledger import (
     LedgerEntry,
     Mark,
     Run,
+    due_in,
     group_key,
     hash_of,
     message_key,
@@ -39,6 +40,7 @@ from processor.engine.protocol.ledger import (
     run_key,
     turn_of,
 )
+from processor.engine.protocol.ticks import DueRoot, write_due
 from processor.language.product.avro import EncodedDocument
 from processor.values.dead_letters import RefusedBy, message_bytes, reject_message
 from processor.values.reasons import ReasonCode
@@ -123,7 +125,8 @@ class PublishTask:
     """The facts that all messages of a task share. `entity`: of the roots; `mark`: of its reservations. `runs`: how far the known
     runs came, this task's own among them. `erased`: the erased rows. `contended`: roots whose ledger the task reads strongly
     consistent, because a weak read missed a write. `consistent`: whether the store has no late reads, so that it reads each
-    ledger so. `work`: what the task counts by product."""
+    ledger so. `clock`: of the round, in seconds since 1970. `work`: what the task counts by product; `due`: the ticks at
+    which its roots are due."""
 
     entity: str
     mark: Mark
@@ -131,7 +134,9 @@ class PublishTask:
     erased: Erased = frozenset()
     contended: Collection[str] = ()
     consistent: bool = False
+    clock: int = 0
     work: ProductWork = field(default_factory=ProductWork)
+    due: list[int] = field(default_factory=list)
 
 
 Documents = Mapping[str, EncodedDocument | Unpublishable]
@@ -156,6 +161,10 @@ class _RootLedger:
             return LedgerEntry(seq=above, hash=NO_DOCUMENT if context.number in self.sequences else found.hash)
         return found
 
+    def due(self, context: PublishContext) -> int | None:
+        """The tick of the due item that the root of a product has, or had."""
+        return due_in(self.items[context.partition], context.number)
+
     @property
     def key(self) -> str:
         """The key of the root's messages; empty for a root without any."""
@@ -164,13 +173,19 @@ class _RootLedger:
 
 @dataclass(slots=True)
 class _Group:
-    """The reservations of a group; their products, each with the message that goes out once the ledger has them; and the outcomes
-    of all products."""
+    """The reservations of a group; the due items to write before, by product; the products of the reservations, each with the
+    message that goes out once the ledger has them; and the outcomes of all products."""
 
     entries: dict[int, LedgerEntry] = field(default_factory=dict)
+    dues: dict[str, DueRoot] = field(default_factory=dict)
     reserved: list[str] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
     outcomes: dict[str, PublishOutcome] = field(default_factory=dict)
+
+    @property
+    def writes(self) -> bool:
+        """Whether the ledger item of the group changes."""
+        return bool(self.entries or self.dues)
 
 
 def publish(
@@ -192,6 +207,12 @@ def publish(
         if isinstance(document, Unpublishable):
             outcomes[context.product] = document
             continue
+        if document.changes is not None:
+            known = ledger.due(context)
+            if known is None or not task.clock < known <= document.changes:
+                known = document.changes
+                group.dues[context.product] = DueRoot(known, (context.product, root))
+            task.due.append(known)
         if not key:
             group.outcomes[context.product] = "unchanged"
             continue
@@ -213,19 +234,29 @@ def publish(
         else:
             group.sends.append(Send(context.message(encoded_key, document.value, seq)))
             group.outcomes[context.product] = "published"
-    return outcomes | (yield from _end_groups(task.work, ledger, root, key, groups))
+    if dues := [due for group in groups.values() for due in group.dues.values()]:
+        yield tuple(map(write_due, dues))  # before the ledger names them
+        task.work.writes.update((due.root[0],) for due in dues)
+    numbers = {context.product: context.number for context in contexts}
+    return outcomes | (yield from _end_groups(task.work, ledger, root, key, groups, numbers))
 
 
 def _end_groups(
-    work: ProductWork, ledger: _RootLedger, root: str, key: str, groups: Mapping[str, _Group]
+    work: ProductWork,
+    ledger: _RootLedger,
+    root: str,
+    key: str,
+    groups: Mapping[str, _Group],
+    numbers: Mapping[str, int],
 ) -> Step[dict[str, PublishOutcome]]:
     """Reserves the messages of each group by its write, and sends those that the ledger has. Reads the item of a group without
     messages again where the ledger is not sure."""
     asked: dict[str, Request] = {}
     for pk, group in groups.items():
-        if group.entries:
-            asked[pk] = reserve(Key(pk, root), ledger.items[pk], group.entries, key)
-            work.writes[tuple(group.reserved)] += 1
+        if group.writes:
+            dues = {numbers[product]: due.tick for product, due in group.dues.items()}
+            asked[pk] = reserve(Key(pk, root), ledger.items[pk], group.entries, key, dues)
+            work.writes[tuple(dict.fromkeys((*group.reserved, *group.dues)))] += 1
         elif group.outcomes and not ledger.sure:
             asked[pk] = Key(pk, root)
             work.reads[tuple(group.outcomes)] += 1
@@ -233,7 +264,7 @@ def _end_groups(
     outcomes: dict[str, PublishOutcome] = {}
     messages: list[Send] = []
     for pk, group in groups.items():
-        if group.entries:
+        if group.writes:
             current = isinstance(answers[pk], Done)
         else:
             current = pk not in asked or turn_of(answers[pk]) == turn_of(ledger.items[pk])

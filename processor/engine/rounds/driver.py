@@ -109,6 +109,8 @@ class Driver:
         yield Kind("fan-out", resume_stage, progress.fan_outs)
         yield Kind("backlog", backlog_stage, progress.backlog)
         yield Kind("walk", walk_stage, progress.walks)
+        if progress.ticks.step:
+            yield Kind("due", backlog_stage, progress.ticks)
         yield Kind("released", release_stage, progress.held)
 
     @property
@@ -118,9 +120,12 @@ class Driver:
 
     @property
     def unsettled(self) -> bool:
-        """Whether work remains that may yet find roots. A root that waits at a gate is found: it goes out in its time."""
-        held = self.progress.held
-        return any(kind.work.next_due() is not None for kind in self.kinds() if kind.work is not held)
+        """Whether work remains that may yet find roots. A root that waits at a gate is found: it goes out in its time. So does
+        one that waits for a tick of the clock."""
+        progress = self.progress
+        later = (id(progress.held), id(progress.ticks))
+        others = (kind.work for kind in self.kinds() if id(kind.work) not in later)
+        return any(work.next_due() is not None for work in others) or self._is_due(progress.ticks)
 
     def next_due(self) -> float | None:
         """When the next background work is due, on the job's clock: minus infinity for at once, None where there is none."""
@@ -130,8 +135,13 @@ class Driver:
     @property
     def busy(self) -> bool:
         """Whether background work remains that need not wait."""
-        dues = (work.next_due() for work in (self.progress.fan_outs, self.progress.backlog, self.progress.walks))
-        return any(due is not None and due <= self.clock.now() for due in dues)
+        progress = self.progress
+        works: list[Work] = [progress.fan_outs, progress.backlog, progress.walks, progress.ticks]
+        return any(map(self._is_due, works))
+
+    def _is_due(self, work: Work) -> bool:
+        due = work.next_due()
+        return due is not None and due <= self.clock.now()
 
     @property
     def publishes(self) -> bool:
@@ -192,6 +202,8 @@ class Driver:
         """The turns of a kind of work."""
         if kind.work is self.progress.held:
             self._take_ends()
+        if kind.work is self.progress.ticks:
+            self.progress.look_for_due()
         self._follow(kind, kind.work.turns(self._moment()))
 
     def release(self, times: Mapping[Root, float]) -> None:

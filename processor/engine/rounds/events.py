@@ -187,15 +187,16 @@ class SystemClock:
 
 @dataclass(slots=True)
 class VirtualClock:
-    """A clock that moves only when its owner moves it."""
+    """A clock that moves only when its owner moves it. `start`: when it begins, in seconds since 1970."""
 
     seconds: float = 0.0
+    start: float = 0.0
 
     def now(self) -> float:
         return self.seconds
 
     def date(self) -> float:
-        return self.seconds
+        return self.start + self.seconds
 
     def sleep(self, seconds: float) -> None:
         self.seconds += seconds

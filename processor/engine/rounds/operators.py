@@ -51,6 +51,7 @@ from processor.engine.protocol.identity import SEQUENCES, ledgers_in
 from processor.engine.protocol.ledger import (
     NO_DOCUMENT,
     RetiredEntries,
+    due_in,
     group_partition,
     ledgers_of,
     read_entries,
@@ -67,6 +68,7 @@ from processor.engine.protocol.replays import (
     notes_of_row,
 )
 from processor.engine.protocol.segments import changes_key, make_segment
+from processor.engine.protocol.ticks import DueRoot, due_key
 from processor.engine.protocol.walks import Walk, WalkName
 from processor.engine.protocol.write_state import keep_edges
 from processor.engine.rounds.driver import Driver
@@ -91,6 +93,7 @@ from registry.model import (
 )
 from statestore.items import DELETED, JoinKey, key_of_item
 from statestore.keys import Key
+from statestore.store import Delete
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,9 @@ class Eraser:
         gone = [key for key, some in entries.items() if all(entry.hash == NO_DOCUMENT for entry in some.values())]
         for key in gone:
             store.write(retire_entries(key, found[key], rounds.next_round().rules.expires_at))
+            for number, name in products.items():
+                if (tick := due_in(found[key], number)) is not None:
+                    store.delete(Delete(key=due_key(DueRoot(tick, (name, sk)))))
         ended = [
             (key, products[number], entry.seq)
             for key, some in entries.items()
@@ -333,6 +339,7 @@ class RegistryFollower:
     """The follower of a run.
 
     prepare: makes the job ready for a plan before the driver adopts it, and says how it publishes by it; None: as before.
+    check: raises PlanError for a plan that the job refuses.
     fit: the plan that the job works by meanwhile, before it can work by the plan of the registry.
     keep_progress: shows operators how far the walks are. shown: the walks as it showed them last.
     snapshot: the version that the job has applied, None before the first.
@@ -344,6 +351,7 @@ class RegistryFollower:
     registry: EditedRegistry
     lease: Lease
     prepare: Callable[[Plan], PublishSetup | None]
+    check: Callable[[Plan], None] = lambda _: None
     fit: Callable[[Plan], Plan] = lambda plan: plan
     keep_progress: Callable[[list[Progress]], None] = lambda _: None
     shown: Mapping[WalkName, Walk] = field(default_factory=dict)
@@ -388,6 +396,7 @@ class RegistryFollower:
                 return
             try:
                 plan = plan_of(found)
+                self.check(plan)
             except (DefinitionError, PlanError) as error:
                 if known is None:
                     raise

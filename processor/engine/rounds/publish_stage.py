@@ -35,12 +35,14 @@ from processor.engine.protocol.publish import (
     unpublishable,
 )
 from processor.engine.protocol.replays import kept_letter
+from processor.engine.protocol.ticks import job_clock
 from processor.engine.rounds.round import CHUNK, LaneResult, Round
 from processor.engine.rounds.round_counts import UNKNOWN, RootTimes
 from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import TopicRefused
 from processor.language.product.avro import DocumentEncoder, Encode, EncodedDocument, framed_avro, json_of_avro
 from processor.language.product.document import Match, Renderer, SharedLevel
+from processor.language.product.expressions.expression import ClockTime
 from processor.language.product.product import Product
 from processor.values.entity import Entity
 from processor.values.record import MAX_MESSAGE_BYTES
@@ -96,12 +98,15 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
     unfit: dict[Root, str] = {}
     fits: set[Root] = set()
     times: list[float] = []
+    due: list[int] = []
     kept: list[KeptLetter] = []
     sent: Counter[str] = Counter()
     made: Counter[str] = Counter()
     work = ProductWork()
     products, todo = round_.plan.products, sorted(roots, key=itemgetter(1, 0))
-    publishers = {tree: _RootPublisher(round_, tree, mark, tally, runner, work) for tree in _trees_of(products, todo)}
+    publishers = {
+        tree: _RootPublisher(round_, tree, mark, tally, runner, work, due) for tree in _trees_of(products, todo)
+    }
     while todo:
         end = _end_of_chunk(todo)
         chunk, todo = todo[:end], todo[end:]
@@ -152,6 +157,7 @@ def publish_stage(lane: int, attempt: int, roots: RootTimes, round_: Round, runn
         unfit=unfit,
         fits=frozenset(fits),
         kept=tuple(kept),
+        due=(min(due),) if due else (),
     )
 
 
@@ -164,12 +170,13 @@ def _end_of_chunk(todo: Sequence[Root]) -> int:
 
 
 def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter[str]) -> Step[EncodedDocument]:
-    """Assembles a root's document of one product and encodes it as JSON."""
+    """Assembles a root's document of one product at the clock of the job, and encodes it as JSON."""
     top = None if product.retracted else (yield from assemble(plan, product, root, tally))
     if top is None:
         return EncodedDocument(key="", value=None)
     entities = plan.declared_entities
-    renderer = Renderer(product=product.product, entities=entities, tally=tally)
+    clock = ClockTime((yield from job_clock(product.product.clock)))
+    renderer = Renderer(product=product.product, entities=entities, tally=tally, clock=clock)
     return DocumentEncoder(renderer).encoded(top, root_message_key(plan.root_entity(product), top.columns))
 
 
@@ -194,7 +201,14 @@ class _RootPublisher:
     the roots whose publication begins again."""
 
     def __init__(
-        self, round_: Round, tree: str, mark: Mark, tally: Counter[str], runner: StepRunner, work: ProductWork
+        self,
+        round_: Round,
+        tree: str,
+        mark: Mark,
+        tally: Counter[str],
+        runner: StepRunner,
+        work: ProductWork,
+        due: list[int],
     ) -> None:
         self._round, self._tally, self._runner, self._work = round_, tally, runner, work
         self.contended: set[str] = set()
@@ -207,7 +221,9 @@ class _RootPublisher:
             erased=round_.remembered.erased,
             contended=self.contended,
             consistent=runner.store.consistent,
+            clock=round_.clock,
             work=work,
+            due=due,
         )
         self._entities, self._shared = round_.plan.declared_entities, SharedLevel()
         self._contexts: dict[str, PublishContext] = {}
@@ -279,6 +295,7 @@ class _RootPublisher:
                 tally=self._tally,
                 shape=self._whole.shape[name],
                 shared=self._shared if product.format == "json" else None,
+                clock=ClockTime(self._round.clock),
             )
             encode = _encode(self._round, product, self._entities, self._runner)
             self._encoders[name] = DocumentEncoder(renderer, encode)

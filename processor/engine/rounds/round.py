@@ -145,6 +145,8 @@ class Round:
     remembered: Remembered = Remembered()
     date: float = 0.0
     """When the round began, in seconds since 1970."""
+    clock: int = 0
+    """The clock of products (`protocol.ticks`), in seconds since 1970."""
 
     @property
     def refused_by(self) -> RefusedBy:
@@ -219,6 +221,8 @@ class LaneResult:
     """Of the first stage, on their way to the driver, without their roots."""
     sights: tuple[IndexObservation, ...] = ()
     """Of open rows in index answers."""
+    due: tuple[int, ...] = ()
+    """The first tick at which a root of the lane is due; empty where none is."""
 
 
 def hold_back(result: StageResult, round_: Round, store: Store) -> StageResult:

@@ -205,12 +205,14 @@ class RoundRunner:
     def next_round(self, committed: Committed = NOTHING) -> Round:
         """The facts that the stages of the next round share."""
         date, progress, settings = self.progress.clock.date(), self.progress, self.progress.settings
+        clock = progress.clock_of_round()
         return Round(
             plan=progress.active,
             run=self.run,
             number=self.number,
             batch=max(self.batch, 0),
             date=date,
+            clock=clock,
             setup=progress.setup,
             topics=RoundTopics(committed=committed, partitions=self.partitions, incarnations=self.incarnations),
             remembered=Remembered(

@@ -19,6 +19,7 @@ from processor.engine.protocol.held_roots import HeldRoots
 from processor.engine.protocol.open_changes import OpenChanges, SettledSegment
 from processor.engine.protocol.pending import PARTITION, Backlog, FanOuts, Moment, Request, Turn, Work, stopped_line
 from processor.engine.protocol.segments import open_items
+from processor.engine.protocol.ticks import CLOCK, PAGE, Ticks
 from processor.engine.protocol.walks import PARTITION as WALKS
 from processor.engine.protocol.walks import WalkedPage, Walks
 from processor.engine.rounds.decoding import forget_form, settled_forms
@@ -53,6 +54,7 @@ class RunProgress:
     backlog: Backlog = field(init=False)
     walks: Walks = field(init=False)
     held: HeldRoots = field(init=False)
+    ticks: Ticks = field(init=False)
     active: Plan = field(init=False)
     """The plan without the products that wait for their walks."""
     unfit: dict[Root, str] = field(default_factory=dict)
@@ -69,6 +71,7 @@ class RunProgress:
         settle = 0.0 if consistent else self.settings.settle_seconds
         self.open_changes = OpenChanges(wait=self.wait, settle=settle, run=self.run)
         self.held = HeldRoots(run=self.run)
+        self.ticks = Ticks(run=self.run)
         self.walks = Walks(run=self.run, wait=self.wait, probes=not consistent, rate=rate)
         self.active = self.plan
         self._begin_roots({})
@@ -142,6 +145,7 @@ class RunProgress:
             (self.open_changes, found(lambda result: result.opened)),
             (self.held, found(lambda result: result.held)),
             (self.walks, truncates),
+            (self.ticks, chain.from_iterable(lane.due for lane in lanes)),
         ]
         for kind, new in pieces:
             self.keep(kind.take(new, done if kind is work else (), self.moment(next_round)))
@@ -202,9 +206,31 @@ class RunProgress:
         self._reload_roots(items)
         self.forget(self.held.reload_later(items, self.clock.now(), self.clock.date()))
 
+    def clock_of_round(self) -> int:
+        """The clock of products in the next round, in seconds since 1970. It is durable when this returns."""
+        self._load_clock()
+        self._keep(self.ticks.advance(self.clock.date()))
+        return self.ticks.time
+
+    def look_for_due(self) -> None:
+        """Reads the roots that are due by now, up to those of a round."""
+        self._load_clock()
+        now, date = self.clock.now(), self.clock.date()
+        while partitions := self.ticks.unread(now, date):
+            for pk in partitions:
+                page = self.store.page(pk, None, PAGE)
+                while self.ticks.add(page.items) and page.after is not None:
+                    page = self.store.page(pk, page.after, PAGE)
+            self.ticks.end_bucket()
+
+    def _load_clock(self) -> None:
+        if self.ticks.needs_load:
+            self.ticks.load(self.store.get([CLOCK]).get(CLOCK))
+
     def _adopt_gates(self) -> None:
-        """Continues with the gates of the products that the job publishes now. The roots that wait for a gate that is gone go
-        out, and those of other products are forgotten."""
+        """Continues with the gates and clocks of the products that the job publishes now. The roots that wait for a gate that is
+        gone go out, and those of other products are forgotten."""
+        self.ticks.adopt(self.active)
         self.forget(adopt_plan(self.held, self.active, self.clock.now()))
 
     def _reload_roots(self, items: Sequence[Item]) -> None:

@@ -211,9 +211,13 @@ def run_case(case: Case, plan: Plan, settings: Settings) -> tuple[Failure, ...]:
 def run_trial(case: Case, plan: Plan, settings: Settings) -> Trial:
     """The trial of a case, at the moment at which the case looks at the documents."""
     trial = Trial(plan=plan, settings=settings, consistent=True, batch_seconds=0)
+    trial.clock.start = case.clock - 2 * MOST_SECONDS if case.clock else 0.0
     trial.batch(case.given)
     trial.finish()
     trial.clock.sleep(MOST_SECONDS)  # of a gate: the documents of the given rows are old
+    if case.clock:
+        trial.clock.start = max(trial.clock.start, case.clock - trial.clock.seconds)
+        trial.finish()
     for records, after in case.changes:
         trial.batch(records)
         trial.background_work()

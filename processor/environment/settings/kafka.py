@@ -1,4 +1,4 @@
-"""The table [kafka] of the settings file: its names, its secrets, and what the clients call them.
+"""The table [kafka] of the settings file: its names, its secrets, and what the clients call them. And the table [secrets].
 
 An operator writes each setting once. Two clients of Kafka read it: librdkafka, which sends messages and looks after topics, and
 the Java client of Spark's connector, which reads the topics of entities. The file holds no secret: its value is a reference. Each
@@ -9,6 +9,9 @@ need none of their places.
     file:/path           the text of the file, without its last line end
     secret:ARN           the text of the secret in AWS Secrets Manager
     secret:ARN#field     the field of this name, where the secret's text is a JSON object, as Aurora writes it
+
+The table [secrets] has the references of the secrets that definitions name: `mask` of `hmac_sha256(x, :mask)`. Tasks carry their
+values, too.
 """
 
 import re
@@ -36,6 +39,22 @@ class Secret(str):
 def is_reference(text: str) -> bool:
     """Whether a setting's text names the place of its value."""
     return text.startswith(REFERENCES)
+
+
+SECRET_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+
+def read_secrets(table: Any, path: str | None) -> tuple[tuple[str, str], ...]:
+    """The name of each secret of [secrets], with its reference. Raises SettingError, which names the wrong line."""
+    lines = table if isinstance(table, dict) else {"": table}
+    for name, value in lines.items():
+        if not SECRET_NAME.fullmatch(name):
+            raise SettingError(
+                f'{path}: [secrets] {name!r}: a line has the form mask = "env:NAME", with a-z, 0-9 and _'
+            )
+        if not isinstance(value, str) or not is_reference(value):
+            raise SettingError(f"{path}: [secrets] {name} holds no reference: {EXAMPLES}")
+    return tuple(sorted(lines.items()))
 
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

@@ -16,9 +16,9 @@ import binascii
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -88,10 +88,23 @@ def resolve_schema_registry(access: Iterable[tuple[str, str]]) -> tuple[tuple[st
 
 
 def resolve_tables(settings: Settings) -> Settings:
-    """The settings with the values of the references in [kafka] and [schema_registry]: workers have neither the variables nor the
-    files that these name."""
+    """The settings with the values of the references in [kafka], [schema_registry] and [secrets]: workers have neither the
+    variables nor the files that these name."""
     access = resolve_schema_registry(settings.schema_registry)
-    return replace(settings, kafka=resolve_kafka(settings.kafka), schema_registry=access)
+    secrets = tuple((name, _secret(name, reference)) for name, reference in settings.secrets)
+    return replace(settings, kafka=resolve_kafka(settings.kafka), schema_registry=access, secrets=secrets)
+
+
+def secret_readers(settings: Settings) -> dict[str, Callable[[], str]]:
+    """By the name of each secret of [secrets], what reads its value at the first call."""
+    return {name: cache(partial(_secret, name, reference)) for name, reference in settings.secrets}
+
+
+def _secret(name: str, reference: str) -> str:
+    value = resolve_reference(f"[secrets] {name}", reference)
+    if not value:
+        raise SettingError(f"[secrets] {name}: {reference} is empty")
+    return value
 
 
 def resolve_reference(setting: str, text: str) -> str:

@@ -2,8 +2,9 @@
 
 A setting comes from its flag (`--batch-size`), else from the environment (`STATESTORE_BATCH_SIZE`), else from the settings file
 (TOML, `batch_size = ...`), else from its default. The AWS and Postgres clients read AWS_* and PG* themselves. The file's table
-`[kafka]` says how the clients of Kafka connect (kafka.py), and `[schema_registry]` does the same for the schema registry
-(schema_registry.py). No file and no flag holds a secret: a reference names its place (kafka.py).
+`[kafka]` says how the clients of Kafka connect (kafka.py), `[schema_registry]` does the same for the schema registry
+(schema_registry.py), and `[secrets]` has those of `hmac_sha256` (kafka.py). No file and no flag holds a secret: a reference
+names its place (kafka.py).
 """
 
 import math
@@ -18,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from processor.environment.settings.kafka import EXAMPLES, Secret, is_reference, read_kafka
+from processor.environment.settings.kafka import EXAMPLES, Secret, is_reference, read_kafka, read_secrets
 from processor.environment.settings.schema_registry import read_schema_registry
 from processor.environment.stores.kind import LARGEST, setting
 from processor.environment.stores.kinds import FIRST, KINDS, StoreSettings, embedded_kind, kind_of, names, place_of
@@ -159,6 +160,7 @@ CONFIDENTIAL = (*PASSWORDS, *PASSWORDS.values())
 _TABLES: dict[str, Callable[[Any, str | None], tuple[tuple[str, str], ...]]] = {
     "kafka": read_kafka,
     "schema_registry": read_schema_registry,
+    "secrets": read_secrets,
 }
 """The settings that are tables of the file, without a flag and a variable."""
 PASSWORD = re.compile(r"://[^:/@]*:[^@]+@|[?&](ssl)?password=")
@@ -171,6 +173,7 @@ class Settings(PlaceSettings, RunSettings, KafkaSettings, BatchSettings, SettleS
 
     kafka: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})
     schema_registry: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})
+    secrets: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})
 
 
 FORMER = {f.metadata["former"]: f.name for f in fields(Settings) if f.metadata.get("former")}

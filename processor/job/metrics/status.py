@@ -295,14 +295,23 @@ def _seconds(bound: float) -> str:
     return f"{bound:.3g}"
 
 
+CLOCK_AHEAD = 5.0
+"""Seconds: the clocks of two machines differ by less."""
+
+
 def gate_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each product of which documents wait, and one where documents went out too early. A report of an older release
-    has no gates."""
+    """A line for each product of which documents wait, one where documents went out too early, and one where the clock of
+    products is ahead. A report of an older release has neither gates nor a clock."""
     for product, gate in sorted(report.get("gates", {}).items()):
         if gate["waiting"]:
             waits_for = f"; it waits for {_awaited_text(found)}" if (found := gate["transaction"]) else ""
             age = duration_text(max(0.0, report["at"] - gate["since"]))
             yield f"gate of {product}: {gate['waiting']:,} documents wait, the oldest for {age}{waits_for}"
+    if (ahead := (report.get("clock") or 0) - report["at"]) > CLOCK_AHEAD:
+        yield (
+            f"clock: products are {duration_text(ahead)} ahead of this machine, and stay until its time is theirs; a machine "
+            "whose clock was ahead ran the job"
+        )
     if count := report.get("counts", {}).get(Count.RELEASED_INCOMPLETE):
         yield f"gates: {count:,} documents went out at `at_most`, perhaps with a part of a transaction (docs/gates.md)"
 

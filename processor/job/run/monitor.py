@@ -357,6 +357,7 @@ class JobMonitor:
             "backlog": backlog,
             "charts": self._samples.add(now, events, documents, _oldest_seconds(reads, now), backlog),
             "gates": gate_states(driver.progress.held, driver.clock.now(), driver.clock.date()),
+            "clock": driver.progress.ticks.time if driver.progress.ticks.step else None,
             "walks": [" ".join(name) for name, walk in dict(driver.progress.walks.walks).items() if not walk.done],
             "stopped_walks": {" ".join(name): why for name, why in dict(driver.progress.walks.stuck).items()},
             "stopped_products": dict(driver.progress.backlog.stopped),

@@ -26,7 +26,7 @@ from processor.engine.rounds.publish_stage import lane_of, publish_lane
 from processor.engine.rounds.round import SMALL, LaneResult, Round, Stage, StageResult, hold_back
 from processor.engine.rounds.round_counts import RootTimes, count_ages, oldest, spending, stage_time
 from processor.engine.rounds.step_runner import StepRunner, tune_garbage_collector
-from processor.environment.settings.resolve import open_registry
+from processor.environment.settings.resolve import open_registry, secret_readers
 from processor.environment.settings.settings import Settings
 from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
@@ -34,6 +34,7 @@ from processor.errors import Fenced, TransactionTimedOut
 from processor.job.kafka.admin import ask_limit
 from processor.job.kafka.outbox import BATCH_BYTES, KafkaOutbox, TransactionalOutbox
 from processor.job.kafka.schemas import open_avro_writer, open_schemas
+from processor.language.product.expressions.functions import offer_secrets
 from processor.values.record import Record
 from registry.model import Lease
 from registry.repository import Registry
@@ -111,6 +112,7 @@ def clients(settings: Settings, letter_bytes: int | None, fence: FencingToken | 
     clients.cache_clear()
     _opened.close()
     keep_zip_directories()
+    offer_secrets(secret_readers(settings))
     made = Clients(
         store=open_store(settings, RetryBudget.JOB, fence),
         rejects=KafkaOutbox(

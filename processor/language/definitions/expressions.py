@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final, TypedDict, cast
 
+from processor.environment.settings.kafka import SECRET_NAME
 from processor.language.definitions.names import (
     NameScope,
     UnknownColumn,
@@ -38,6 +39,7 @@ from processor.language.definitions.sql_parser import (
     ParsedConstant,
     ParsedExpression,
     ParsedName,
+    ParsedSecret,
     parse_expression,
 )
 from processor.language.product.expressions.catalogue import FUNCTIONS, OVERLOADS
@@ -46,6 +48,7 @@ from processor.language.product.expressions.expression import (
     AggregateOrder,
     Built,
     Call,
+    Clock,
     Column,
     Computed,
     Depth,
@@ -55,11 +58,13 @@ from processor.language.product.expressions.expression import (
     Path,
     Shown,
     Type,
+    bare_clock,
     is_built,
     map_columns,
     node_of,
     references,
 )
+from processor.language.product.expressions.functions import read_interval, read_time_pattern
 from processor.language.product.expressions.json_values import read_path
 from processor.language.product.expressions.regular_expressions import WrongPattern, check_replacement, read_pattern
 from processor.language.product.join_fields import read_computed
@@ -91,10 +96,10 @@ _ALSO_CALLED: Final = {
     "json_extract_path_text": "#>>", "jsonb_extract_path_text": "#>>", "jsonb_extract_path": "#>",
 }  # fmt: skip
 _INSTEAD: Final = {
-    "to_char": "cast it to text, `at::date::text`, or take parts of it, `extract(year from at)::text`",
     "date_part": "write `extract(year from x)`",
-    "extract epoch": "subtract dates, `day - other_day`, or let the source write the number",
-    "hmac_sha256": "let the source write it: a definition is stored and shown, so it holds no secret. `sha256(x)` needs none",
+    "interval": "add it to a moment or subtract it, `at + interval '7 days'`",
+    "age": "write `extract(epoch from a - b)` for seconds, or subtract dates for days",
+    "hmac": "write `hmac_sha256(x, :name)`, with the name of a secret of [secrets] in the settings",
     "unnest": "join by the elements: `on: {id: \"ids[]\"}`",
     **dict.fromkeys(
         ("row_number", "rank", "dense_rank", "lag", "lead", "first_value", "last_value", "ntile"),
@@ -102,12 +107,19 @@ _INSTEAD: Final = {
     ),
 }  # fmt: skip
 """Functions of PostgreSQL that no product has, with the way to say the same."""
+CLOCK: Final = "clock"
+"""The name of the product's clock in expressions. PostgreSQL's names for it mean the same."""
+_CLOCKS: Final = frozenset(
+    [CLOCK, "now", "current_timestamp", "transaction_timestamp", "statement_timestamp", "clock_timestamp"]
+)
 _KEYWORDS: Final = {"and", "case", "in", "like", "not", "or"}
 _VOLATILE: Final = frozenset([
     "now", "current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "clock_timestamp", "timeofday",
-    "statement_timestamp", "transaction_timestamp", "age", "random", "random_normal", "setseed", "gen_random_uuid", "uuidv4",
+    "statement_timestamp", "transaction_timestamp", "random", "random_normal", "setseed", "gen_random_uuid", "uuidv4",
     "uuidv7", "uuid_generate_v4", "nextval", "rand", "uuid", "newid", "getdate", "sysdate", "today",
 ])  # fmt: skip
+_OUTSIDE: Final = _VOLATILE | {CLOCK}
+"""Words that mean time or chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,11 +151,19 @@ def read_expression(
 def _read(text: str, scope: NameScope, may_aggregate: bool, stored: bool) -> tuple[Expression, Type]:
     path = parse_path(text)
     if path is not None and not _is_word(path, scope):
+        if text == CLOCK:
+            _check_clock_name(path, scope)
         named, type_ = resolve(path, scope)
         if isinstance(named, Column):
             made = computed_node(named, scope)
             return (named, type_) if made is None else (replace(made, text=text), type_)
     typed = _Reader(scope=scope, may_aggregate=may_aggregate).read(parse_expression(text, _known_names(scope)))
+    if bare_clock(typed.node) is not None:
+        what = f"the value of `{text}` changes at each tick of the clock"
+        raise WrongDefinition(
+            what,
+            "compare a moment, `at > clock - interval '7 days'`, or cut the clock, `clock::date`, `date_trunc('hour', clock)`",
+        )
     node = keep_scales(typed.node, scope, stored=stored)
     if isinstance(node, Call) and node.function.startswith("as stored("):
         (node,) = node.args
@@ -217,10 +237,19 @@ def folded(expression: Expression, scope: NameScope) -> Expression:
     return expression if isinstance(node, Column) else Computed(text=text, node=node)
 
 
+def _check_clock_name(path: Path, scope: NameScope) -> None:
+    """Raises WrongDefinition for a name that means the clock of the product, and a column or a join of the level."""
+    if scope.clock and path == (CLOCK,):
+        what = f"`{CLOCK}` is the clock of the product, and a name of `{scope.entity}`"
+        raise WrongDefinition(
+            what, f'write `now()` for the clock, or alone in double quotes, `"{CLOCK}"`, for the column'
+        )
+
+
 def _is_word(path: Path, scope: NameScope) -> bool:
     """Whether a bare name is a literal, or a function without parentheses, instead of a name."""
     known = path[0] in scope.joins or path[0] in scope.names
-    return len(path) == 1 and not known and path[0].lower() in {*_LITERALS, *_VOLATILE}
+    return len(path) == 1 and not known and path[0].lower() in {*_LITERALS, *_OUTSIDE}
 
 
 def _known_names(scope: NameScope) -> set[str]:
@@ -246,6 +275,8 @@ class _Reader:
                 return make_literal(value)
             case ParsedName(parts=parts):
                 return self._name(parts)
+            case ParsedSecret(name=name):
+                raise WrongDefinition(f"`:{name}` is a secret, and only `hmac_sha256` takes one", _KEYED_FORM)
             case ParsedCall(name=name) if name in AGGREGATES or name in AGGREGATE_ALIASES:
                 return self._aggregate(replace(parsed, name=AGGREGATE_ALIASES.get(name, name)))
             case ParsedCall(name=name) if parsed.distinct or parsed.order or parsed.where is not None:
@@ -274,8 +305,9 @@ class _Reader:
         if parts[-1] == "*" or is_rows:
             what = f"`{'.'.join(parts)}` means rows, not a value"
             raise WrongDefinition(what, "use it in `count`, or name a column")
-        if len(parts) == 1 and parts[0].lower() in _VOLATILE and parts[0] not in _known_names(self.scope):
-            raise _volatile_error(parts[0])
+        if self._names_clock(parts):
+            return self._clock(parts[0])
+        _check_clock_name(parts, self.scope)
         whole = self.scope.physical(parts)
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(whole[:-1], self.over, strict=False)))
         if not any(one.many for one in self._joins(self.over[:shared])):
@@ -296,6 +328,62 @@ class _Reader:
             read = Call(function=stored, args=(read,), type=type_)
         return TypedNode(read, type_, compare=compare)
 
+    def _names_clock(self, parts: Path) -> bool:
+        return len(parts) == 1 and parts[0].lower() in _OUTSIDE and parts[0] not in _known_names(self.scope)
+
+    def _clock(self, name: str) -> TypedNode:
+        """The clock of the product, by its name or by one of PostgreSQL's."""
+        step, word = self.scope.clock, name.lower()
+        if not step or word not in (*_CLOCKS, "current_date"):
+            raise _volatile_error(name)
+        clock = TypedNode(Clock(step=step), "timestamp")
+        return apply_function("to date", [clock]) if word == "current_date" else clock
+
+    def _moved(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
+        """A moment plus or minus an interval."""
+        moment, interval = reversed(args) if name == "+" and _is_interval(args[0]) else args
+        if not _is_interval(interval):
+            raise WrongDefinition("an interval is no value of its own", _INSTEAD["interval"])
+        assert isinstance(interval, ParsedCall)
+        text = interval.args[0].value if isinstance(interval.args[0], ParsedConstant) else None
+        try:
+            read_interval(str(text))
+        except ValueError:
+            what = f"`interval '{text}'` is not offered"
+            raise WrongDefinition(
+                what, "write whole numbers with units, `interval '1 month 7 days'`, `'2 hours'`"
+            ) from None
+        read = self.read(moment)
+        made = apply_function(f"{name} interval", [read, make_literal(str(text))])
+        return apply_overload("without zone(timestamp)", made) if read.type == "date" else made
+
+    def _in_utc(self, moment: ParsedExpression, zone: ParsedExpression) -> TypedNode:
+        """`x at time zone 'UTC'`: a timestamp without a zone, and of such a one the timestamp with it. Only texts differ."""
+        name = zone.value if isinstance(zone, ParsedConstant) else None
+        if not isinstance(name, str) or name.upper() not in ("UTC", "ETC/UTC"):
+            what = f"`at time zone {repr(name) if isinstance(name, str) else '...'}` is not offered: the rules of zones change"
+            raise WrongDefinition(what, "write `at time zone 'UTC'`, or let the source write the local time")
+        read = self.read(moment)
+        if read.type != "timestamp":
+            read = apply_function("to timestamp", [read])
+        without = isinstance(read.node, Call) and read.node.function == "without zone(timestamp)"
+        if without and isinstance(read.node, Call):
+            return TypedNode(read.node.args[0], "timestamp")
+        return apply_overload("without zone(timestamp)", read)
+
+    def _epoch_of(self, arg: ParsedExpression) -> TypedNode:
+        """`extract(epoch from x)`, also of the interval between two moments."""
+        if (
+            isinstance(arg, ParsedCall)
+            and arg.name == "-"
+            and len(arg.args) == 2
+            and not any(map(_is_interval, arg.args))
+        ):
+            later, earlier = map(self.read, arg.args)
+            if "timestamp" in (later.type, earlier.type):
+                return apply_function("seconds between", [later, earlier])
+        return apply_function("extract epoch", [self.read(arg)])
+
     def _joins(self, path: Path) -> Iterator[Join]:
         scope = self.scope
         for name in path:
@@ -307,7 +395,15 @@ class _Reader:
 
     def _call(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
         if name in _VOLATILE:
-            raise _volatile_error(name)
+            if args:
+                raise _volatile_error(name)
+            return self._clock(name)
+        if name in ("+", "-") and any(map(_is_interval, args)):
+            return self._moved(name, args)
+        if name == "extract epoch":
+            return self._epoch_of(args[0])
+        if name == "at time zone":
+            return self._in_utc(*args)
         if name in ("between", "like", "ilike") and len(args) != 3:
             raise WrongDefinition(
                 f"`{name}` is an operator, not a function", f"write it between its values: `a {name} b`"
@@ -327,6 +423,8 @@ class _Reader:
             return apply_function("concat", [self.read(part) for part in _format_parts(args)])
         if name == "encode":
             return self._encoded(args)
+        if name == "hmac_sha256":
+            return self._keyed(args)
         if name not in OVERLOADS and not name.startswith("to "):
             raise _unknown_function(name)
         if name in ("~", "~*", "regexp_replace"):
@@ -335,6 +433,8 @@ class _Reader:
             return self._of_array(name, args)
         if name == "split_part" and len(args) == 3 and args[2] == ParsedConstant(0):
             raise WrongDefinition("`split_part` has no field 0", "count fields from 1, or from -1 at the end")
+        if name == "to_char":
+            _check_time_pattern(args)
         read = [self.read(arg) for arg in args]
         elements = [element_type(arg.node, self._inner) for arg in read if arg.type == "json"]
         if any(elements) and name != "is null":
@@ -393,6 +493,11 @@ class _Reader:
     def _encoded(self, args: tuple[ParsedExpression, ...]) -> TypedNode:
         """`encode(sha256(convert_to(x, 'UTF8')), 'hex')`, the text of a hash in PostgreSQL."""
         match args:
+            case (
+                ParsedCall(name="hmac", args=(text, secret, ParsedConstant(value="sha256"))),
+                ParsedConstant(value="hex"),
+            ):
+                return self._keyed((text, secret))
             case (ParsedCall(name=name, args=(ParsedCall(name="convert_to", args=(text, ParsedConstant(value=str(code)))),)),
                   ParsedConstant(value="hex")) if name in _HASHES and code.lower() in ("utf8", "utf-8"):  # fmt: skip
                 return self._call(name, (text,))
@@ -400,6 +505,16 @@ class _Reader:
             "write `sha256(x)`, which gives the hex digits of its UTF-8: `encode(sha256(convert_to(x, 'UTF8')), 'hex')`"
         )
         raise WrongDefinition("`encode` is only offered around a hash, with 'hex'", cure)
+
+    def _keyed(self, args: tuple[ParsedExpression, ...]) -> TypedNode:
+        """`hmac_sha256(x, :name)`. The name of the secret is all that a definition has of it."""
+        match args:
+            case (text, ParsedSecret(name=name)) if SECRET_NAME.fullmatch(name):
+                return apply_function("hmac_sha256", [self.read(text), make_literal(name)])
+            case (_, ParsedSecret(name=name)):
+                raise WrongDefinition(f"`:{name}` is no name of a secret", "use a-z, 0-9 and _, not first a digit")
+        what = "`hmac_sha256` takes a text and the name of a secret, as a definition is stored and shown"
+        raise WrongDefinition(what, _KEYED_FORM)
 
     def _like(self, name: str, args: tuple[ParsedExpression, ...]) -> TypedNode:
         text, pattern, escape = map(self.read, args)
@@ -518,7 +633,8 @@ class _Reader:
 
         def named(parsed: ParsedExpression) -> ParsedExpression:
             if isinstance(parsed, ParsedName):
-                return parsed if parsed.parts[0] in self.scope.joins else ParsedName((rows, *parsed.parts))
+                own = parsed.parts[0] in self.scope.joins or self._names_clock(parsed.parts)
+                return parsed if own else ParsedName((rows, *parsed.parts))
             if isinstance(parsed, ParsedCall):
                 order = tuple((named(by), down, nulls_first) for by, down, nulls_first in parsed.order)
                 where = None if parsed.where is None else named(parsed.where)
@@ -575,6 +691,9 @@ class _Modifiers(TypedDict):
     distinct: bool
 
 
+_KEYED_FORM: Final = (
+    'write `hmac_sha256(x, :mask)`, and `mask = "env:NAME"` in the table [secrets] of the settings file'
+)
 _ARRAYS: Final = ("cardinality", "array_length")
 _HASHES: Final = ("sha224", "sha256", "sha384", "sha512")
 _FORMAT: Final = re.compile(r"%(?:(\d+)\$)?(.?)", re.DOTALL)
@@ -623,6 +742,24 @@ def _check_pattern(name: str, args: tuple[ParsedExpression, ...]) -> None:
     except WrongPattern as wrong:
         what = f"`{name}` with the pattern `{constants[0]}`: {wrong}"
         raise WrongDefinition(what, "write the pattern with the signs of docs/definitions.md") from None
+
+
+def _is_interval(parsed: ParsedExpression) -> bool:
+    return isinstance(parsed, ParsedCall) and parsed.name == "interval"
+
+
+def _check_time_pattern(args: tuple[ParsedExpression, ...]) -> None:
+    """Raises WrongDefinition for a pattern of `to_char` that is no constant, or not offered."""
+    text = args[1].value if len(args) == 2 and isinstance(args[1], ParsedConstant) else None
+    if not isinstance(text, str):
+        raise WrongDefinition(
+            "`to_char` takes a moment and a pattern in quotes", "write e.g. `to_char(at, 'YYYY-MM-DD')`"
+        )
+    try:
+        read_time_pattern(text)
+    except ValueError as error:
+        what = f"`to_char` with `{error}` in its pattern is not offered"
+        raise WrongDefinition(what, "write the signs of docs/definitions.md, other words in double quotes") from None
 
 
 def _check_json_path(name: str, path: TypedNode) -> None:
@@ -718,8 +855,14 @@ def _apply_average(argument: TypedNode, over: Path, more: _Modifiers) -> TypedNo
 
 
 def _volatile_error(name: str) -> WrongDefinition:
-    what = f"`{name}` depends on time or chance, but a document depends on its rows alone"
-    return WrongDefinition(what, "use a column or a literal instead, e.g. `created_at >= '2026-01-01'`")
+    if name.lower() in (*_CLOCKS, "current_date"):
+        what = f"`{name}` is the clock, and here is none"
+        return WrongDefinition(
+            what,
+            "write `clock: 1 minute` at the root of the product; computed columns, joins and groups cannot read it",
+        )
+    what = f"`{name}` depends on chance, but a document depends on its rows alone"
+    return WrongDefinition(what, "use a column or a literal instead")
 
 
 def _unknown_function(name: str) -> WrongDefinition:

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from processor.environment.settings.kafka import MECHANISMS, NAMES, PROTOCOLS
+from processor.environment.settings.kafka import MECHANISMS, NAMES, PROTOCOLS, REFERENCES, SECRET_NAME
 from processor.environment.settings.schema_registry import IDS, KINDS, SCHEMA_REGISTRY_NAMES
 from processor.environment.settings.settings import FORMER, GROUPS
 from processor.language.definitions.shape import (
@@ -102,6 +102,13 @@ def settings_schema() -> JsonSchema:
     kafka = "How the clients of Kafka connect; [kafka.librdkafka] and [kafka.java] are for one client."
     registry = "The registry of schemas of records, and how a client proves who it is."
     found |= {"kafka": _table(kafka, NAMES), "schema_registry": _table(registry, SCHEMA_REGISTRY_NAMES)}
+    reference = {"type": "string", "pattern": f"^({'|'.join(REFERENCES)})"}
+    found["secrets"] = {
+        "type": "object",
+        "description": "The secrets of `hmac_sha256(x, :name)`: the name of each, and where its value is.",
+        "patternProperties": {f"^{SECRET_NAME.pattern}$": reference},
+        "additionalProperties": False,
+    }
     return {
         "$schema": DRAFT,
         "title": "statestore: the settings file",

@@ -25,7 +25,8 @@ class NameScope:
     """The names that expressions of one level can use: the columns of its entity, its joins, and the columns of the levels
     `above`. A join with problems has None. `many`: the level has many rows, so aggregates can read them. `rows`: at the root,
     the join that finds the rows of a group, which aggregates read that name no `many`. `level`: of a recursive join, else 0.
-    `reads`: collects the computed columns that the product reads, each with its entity."""
+    `reads`: collects the computed columns that the product reads, each with its entity. `clock`: the step of the product's clock,
+    0 without one."""
 
     entities: Mapping[str, Entity | None]
     entity: str
@@ -35,6 +36,7 @@ class NameScope:
     rows: str = ""
     level: int = 0
     reads: set[tuple[str, str]] = field(default_factory=set)
+    clock: int = 0
 
     @property
     def columns(self) -> Mapping[str, ColumnType] | None:
@@ -77,7 +79,13 @@ class NameScope:
         """The scope of a join's rows."""
         joins: Mapping[str, Join | None] = {inner.name: inner for inner in join.joins}
         return NameScope(
-            entities=self.entities, entity=join.entity, joins=joins, above=self, many=join.many, reads=self.reads
+            entities=self.entities,
+            entity=join.entity,
+            joins=joins,
+            above=self,
+            many=join.many,
+            reads=self.reads,
+            clock=self.clock,
         )
 
 

@@ -29,6 +29,7 @@ from processor.language.product.expressions.expression import (
     Aggregate,
     Built,
     Call,
+    Clock,
     Column,
     Depth,
     ExpressionNode,
@@ -504,7 +505,7 @@ def _fixed_scale(node: ExpressionNode, scope: NameScope) -> int | None:
             return _fixed_scale(*_shown_value(path, scope))
         case Call():
             return 0 if node.type == "int" else _scale_of_call(node, scope)
-        case Built():
+        case Built() | Clock():
             return None
         case Depth():
             return 0

@@ -62,9 +62,11 @@ class Problems:
     def __init__(self, *, stored: bool = False) -> None:
         self.stored = stored
         self._found: dict[Problem, None] = {}
+        self._added = 0
 
     def __len__(self) -> int:
-        return len(self._found)
+        """How often a problem was added, also one that was there: what has it is wrong each time."""
+        return self._added
 
     @property
     def first(self) -> str:
@@ -73,6 +75,7 @@ class Problems:
 
     def add(self, location: Location, what: str, cure: str) -> None:
         """Add a problem, unless it is there already: readers read a YAML alias again at each use."""
+        self._added += 1
         self._found[Problem(file=location.file, line=location.line, what=what, cure=cure)] = None
 
     def raise_if_any(self) -> None:

@@ -2,6 +2,7 @@
 
     - test: a star shows the repository that it points to
       product: user_profile            # optional where there is only one product
+      clock: 2026-11-20T08:00:00Z      # of a product with a clock: the moment of the test
       given:                           # rows by entity, stored first
         user: [{id: 1, email: ada@example.org, username: ada}]
       changes:                         # then lines of recorded topics, in order
@@ -30,6 +31,7 @@ from processor.values.entity import Entity
 from processor.values.envelopes.kinds import row_value
 from processor.values.record import Record, Value
 from processor.values.recorded_topics import read_record
+from processor.values.values import to_seconds
 
 _CASE = "write a list of `{test: name, given: ..., expect: ...}`"
 _EXPECT = "write documents by their key, null for none"
@@ -56,7 +58,7 @@ class ChangesPart(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One test. `given`: records, whose documents are out before the first of the `changes` comes. The timestamp of a record is
-    its line in the file."""
+    its line in the file. `clock`: the moment at which the changes come, in seconds since 1970; 0 without a clock."""
 
     name: str
     file: str
@@ -65,6 +67,7 @@ class Case:
     given: tuple[Record, ...]
     changes: tuple[ChangesPart, ...]
     expected: tuple[ExpectedDocument, ...]
+    clock: int = 0
 
 
 def read_cases(texts: Mapping[str, str], definitions: Definitions) -> tuple[Case, ...]:
@@ -114,7 +117,23 @@ class _Reader:
             given=tuple(self._given(body.get("given"))),
             changes=tuple(self._changes(body.get("changes"))),
             expected=(*self._expected(body, "expect", product), *self._expected(body, "contains", product)),
+            clock=self._clock(body, product),
         )
+
+    def _clock(self, body: Map, product: Product) -> int:
+        """The moment of the test; 0 for a product without a clock."""
+        node, cure = body.get("clock"), "write the moment of the test, `clock: 2026-11-20T08:00:00Z`"
+        if bool(node) is not bool(product.clock):
+            what = "the product has a clock, and the test no `clock`" if product.clock else "the product has no clock"
+            self._problems.add(node or body, what, cure if product.clock else "remove `clock`")
+        if not node or not product.clock:
+            return 0
+        text = node.text if isinstance(node, Scalar) else ""
+        try:
+            return to_seconds(text)
+        except ValueError:
+            self._problems.add(node, f"`clock` is `{text}`", cure)
+            return 0
 
     def _product(self, body: Map) -> Product | None:
         products = self._definitions.products

@@ -30,6 +30,7 @@ from processor.language.definitions.shape import (
     as_texts,
     as_topic,
     check_keys,
+    read_clock,
     read_duration,
     write_duration,
 )
@@ -84,6 +85,7 @@ def read_product(
 
         body = read_sql(body, entities, problems)
     reads: set[tuple[str, str]] = set()
+    clock = 0 if (step := body.get("clock") if body else None) is None else read_clock(step, problems)
     by: tuple[GroupColumn, ...] = ()
     if body and isinstance(groups := body.get("root"), Map):
         grouped = _read_group(groups, body, entities, reads, problems)
@@ -91,12 +93,12 @@ def read_product(
             return heading, None
         group, by, body = grouped
         entity, with_group = group.rows, {**entities, group.name: group}
-        scope = NameScope(entities=with_group, entity=group.name, rows=entity, reads=reads)
+        scope = NameScope(entities=with_group, entity=group.name, rows=entity, reads=reads, clock=clock)
     else:
         named = _read_root(body, entities, problems) if body else None
         if body is None or named is None:
             return heading, None
-        entity, scope = named, NameScope(entities=entities, entity=named, reads=reads)
+        entity, scope = named, NameScope(entities=entities, entity=named, reads=reads, clock=clock)
     joins = read_joins(body, scope, problems)
     scope = replace(scope, joins=joins)
     selection = read_selection(body, scope, problems)
@@ -117,6 +119,7 @@ def read_product(
         format=document_format,
         gate=gate,
         by=by,
+        clock=clock,
     )
     product = replace(product, compare=_compares(product, entities), computed=_computed(reads, entities))
     for what, cure in obstacles(product, entities):

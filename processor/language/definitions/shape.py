@@ -81,6 +81,8 @@ def _column_type() -> JsonSchema:
 TEXT: Final[JsonSchema] = {"type": "string", "minLength": 1}
 NAME_TEXT: Final[JsonSchema] = {"type": "string", "pattern": f"^{NAME.pattern}$"}
 TOPIC_TEXT: Final[JsonSchema] = {"type": "string", "pattern": f"^{TOPIC.pattern}$"}
+CLOCK_STEP: Final = re.compile(r"([0-9]{1,5}) ?(s|seconds?|min|minutes?|h|hours?|day)")
+CLOCK_TEXT: Final[JsonSchema] = {"type": "string", "pattern": f"^{CLOCK_STEP.pattern}$"}
 DURATION_TEXT: Final[JsonSchema] = {"type": "string", "pattern": f"^{DURATION.pattern}$"}
 KEEPS: Final = _one_of(get_args(KeepChoice))
 EXPRESSION: Final[JsonSchema] = {"type": ["string", "number", "boolean", "null"]}
@@ -263,6 +265,11 @@ PRODUCT: Final[Members] = {
         "When a document goes out, once its root has changed. Default: with the batch of the change.",
         {**mapping(PUBLISH), "minProperties": 1},
     ),
+    "clock": Word(
+        "The step of the time that expressions read as `clock`, e.g. `1 minute`: a document changes when time passes a "
+        "boundary, not with each step. Default: no clock.",
+        CLOCK_TEXT,
+    ),
     "compare": Word(
         "How columns compare in this product, `{entity: {column: ci}}`, whatever entities.yaml says. Default: as it says.",
         _map_of(_map_of(_COMPARE), 0),
@@ -346,6 +353,7 @@ _LINE: Final[JsonSchema] = {
 TEST: Final[Members] = {
     "test": Word("The name of the test.", TEXT),
     "product": Word("The product. Default: the only one.", TEXT),
+    "clock": Word("The moment at which the changes come, for a product with `clock`: `2026-11-20T08:00:00Z`.", TEXT),
     "given": Word("Rows by entity, stored first.", _map_of({"type": "array", "items": _DOCUMENTS})),
     "changes": Word(
         "Then lines of recorded topics, in order. Between them and at the end, `after: 2 s` lets time pass.",
@@ -494,6 +502,18 @@ def read_duration(node: YamlNode, subject: str, problems: Problems) -> float | N
     else:
         return round(seconds, 3)
     return None
+
+
+def read_clock(node: YamlNode, problems: Problems) -> int:
+    """The step of a clock in seconds, which divides a day. For another node: adds a problem and returns 0."""
+    cure = "write a step that divides a day: `clock: 1 minute`, `10 s`, `1 hour` or `1 day`"
+    text = as_text(node, "`clock`", cure, problems)
+    match = None if text is None else CLOCK_STEP.fullmatch(text)
+    step = int(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[match[2][0]] if match else 0
+    if text is not None and (not match or not step or 86_400 % step):
+        problems.add(node, f"`clock` is `{text}`", cure)
+        return 0
+    return step
 
 
 def write_duration(seconds: float) -> str:

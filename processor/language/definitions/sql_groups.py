@@ -30,7 +30,7 @@ from processor.values.entity import ColumnType
 Tables = Sequence[tuple[Source, list[Any], bool]]
 _SURE: Final = (
     "lower", "upper", "trim", "btrim", "ltrim", "rtrim", "left", "right", "substring", "substr", "date_trunc", "extract",
-    "abs", "round", "trunc", "floor", "ceil", "md5", "sha256", "concat", "concat_ws", "replace",
+    "abs", "round", "trunc", "floor", "ceil", "md5", "sha256", "hmac_sha256", "concat", "concat_ws", "replace",
 )  # fmt: skip
 """Functions that give no null for values that are not null."""
 _SETS: Final = {"rollup", "cube", "groupingsets"}

@@ -5,6 +5,7 @@ functions, so each call arrives as the author wrote it: `expressions.py` knows t
 `ExpressionConverter` makes the trees from sqlglot's, and refuses the SQL that an expression cannot have.
 """
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
@@ -45,7 +46,14 @@ class ParsedCall:
         return (*self.args, *(by for by, _, _ in self.order), *(() if self.where is None else (self.where,)))
 
 
-ParsedExpression = ParsedName | ParsedConstant | ParsedCall
+@dataclass(frozen=True, slots=True)
+class ParsedSecret:
+    """The name of a secret, `:mask` or `:'mask'`."""
+
+    name: str
+
+
+ParsedExpression = ParsedName | ParsedConstant | ParsedCall | ParsedSecret
 
 
 PLAIN_SQL = "write a column, a literal, an operator or a function of docs/definitions.md"
@@ -98,6 +106,8 @@ class ExpressionConverter:
                 return self.convert(node.this)
             case exp.Column() | exp.Dot() | exp.Identifier() | exp.Star():
                 return ParsedName(tuple(self._parts(node)))
+            case exp.Var(this=name) if str(name).startswith(":"):
+                return ParsedSecret(str(name)[1:])
             case exp.Literal() if node.is_string:
                 return ParsedConstant(str(node.this))
             case exp.Literal():
@@ -173,11 +183,16 @@ class ExpressionConverter:
                 return self._apply("array", *node.expressions)
             case exp.Extract():
                 return self._apply(f"extract {str(node.this).lower()}", node.expression)
+            case exp.Interval(this=exp.Literal() as amount):
+                return ParsedCall(
+                    "interval", (ParsedConstant(f"{amount.this} {node.args.get('unit') or ''}".strip().lower()),)
+                )
+            case exp.AtTimeZone():
+                return self._apply("at time zone", node.this, node.args["zone"])
         cures = {
-            exp.Interval: "compare with a moment, `at >= '2026-01-01'`: no document changes with time alone",
+            exp.Interval: "write a constant, `interval '7 days'`",
             exp.Window: "number and total rows by a join: `first(x order by y)`, or `one` with `order_by`, or `sum` of a `many`",
             exp.Subquery: "join its table with `join`, and name its columns",
-            exp.AtTimeZone: "times are in UTC: cast them, `at::date`, or let the source write the local time",
             exp.Bracket: "write `data ->> 'name'` for a member of json; an array has no elements by their numbers",
         }
         cure = next((cure for kind, cure in cures.items() if isinstance(node, kind)), PLAIN_SQL)
@@ -259,6 +274,8 @@ class ExpressionConverter:
     def _cast(self, node: Any) -> ParsedExpression:
         written = node.to.sql(dialect="postgres").lower()
         name, _, parameters = written.partition("(")
+        if name == "interval" and isinstance(node.this, self._exp.Literal):
+            return ParsedCall("interval", (ParsedConstant(str(node.this.this).lower()),))
         numbers = [ParsedConstant(_number(n)) for n in parameters.rstrip(")").split(",") if n.strip().isdecimal()]
         return ParsedCall(f"to {name.strip()}", (self.convert(node.this), *numbers))
 
@@ -328,6 +345,23 @@ def parse_expression(text: str, names: Collection[str]) -> ParsedExpression:
         ) from None
 
 
+_PLAIN = re.compile("[a-z_][a-z0-9_]*")
+
+
+@cache
+def _is_plain(name: str) -> bool:
+    """Whether a name means the same with and without double quotes."""
+    from sqlglot.errors import SqlglotError
+
+    if not _PLAIN.fullmatch(name):
+        return False
+    try:
+        (tree,) = _dialect()[0].parse(f"{name} + t.{name}")
+    except SqlglotError:
+        return False
+    return tree is not None and tree.sql(dialect="postgres") == f"{name} + t.{name}"
+
+
 def parse_query(text: str) -> tuple[Any, Any]:
     """The tree of the one statement in the text, as sqlglot makes it, and the module of sqlglot's node types.
 
@@ -350,7 +384,17 @@ def parse_query(text: str) -> tuple[Any, Any]:
         raise WrongDefinition("the query is not valid SQL", "check its quotes and brackets") from None
     if len(trees) != 1:
         raise WrongDefinition(f"`sql` has {len(trees)} statements", "write one `select` per product")
+    for column in list(trees[0].find_all(exp.Column)) if trees[0] is not None else ():
+        if not column.table and not column.this.args.get("quoted") and column.name.lower() in _MOMENTS:
+            column.replace(exp.Anonymous(this=column.name.lower(), expressions=[]))
+    for name in trees[0].find_all(exp.Identifier) if trees[0] else ():
+        if name.quoted and _is_plain(name.this):
+            name.set("quoted", False)  # readers compare the texts of terms
     return trees[0], exp
+
+
+_MOMENTS = ("current_date", "current_timestamp")
+"""Functions without parentheses, which the parser takes for columns."""
 
 
 def _tokens(dialect: Any, text: str) -> list[Any]:
@@ -387,11 +431,27 @@ def _dialect() -> tuple[Any, Callable[[Any], ParsedExpression]]:
         token: partial(_arrow, arrows[token.name]) if token.name in arrows else made
         for token, made in Postgres.Parser.JSON_OPERATORS.items()
     }
-    members = {"FUNCTIONS": {}, "NO_PAREN_FUNCTIONS": {}, "FUNCTION_PARSERS": parsers, "LAMBDAS": {}}
-    parser = type("Parser", (Postgres.Parser,), {**members, "JSON_OPERATORS": operators})
+    placeholders = {
+        token: partial(_secret, exp.Var) if token.name == "COLON" else made
+        for token, made in Postgres.Parser.PLACEHOLDER_PARSERS.items()
+    }
+    members: dict[str, Any] = {"FUNCTIONS": {}, "NO_PAREN_FUNCTIONS": {}, "FUNCTION_PARSERS": parsers, "LAMBDAS": {}}
+    members |= {"JSON_OPERATORS": operators, "PLACEHOLDER_PARSERS": placeholders}
+    parser = type("Parser", (Postgres.Parser,), members)
     dialect = type("Expressions", (Postgres,), {"Parser": parser})
     return dialect(), ExpressionConverter(exp).convert
 
 
 def _arrow(node: Any, parser: Any, value: Any, key: Any) -> Any:
     return parser.expression(node(this=value, expression=key, only_json_types=True))
+
+
+def _secret(node: Any, parser: Any) -> Any:
+    """The name of a secret as a word with its colon, which sqlglot prints as it is."""
+    named = parser._curr and (
+        parser._curr.token_type.name == "STRING" or parser._curr.token_type in parser.COLON_PLACEHOLDER_TOKENS
+    )
+    if not named:
+        return None
+    parser._advance()
+    return node(this=f":{parser._prev.text}")

@@ -90,13 +90,16 @@ class TablesReader:
             if kind not in ("", "INNER", "LEFT", "LEFT OUTER", "CROSS"):
                 what = f"a product given as SQL cannot have {kind.lower()} joins"
                 raise self._error(join, what, "write `left join` or `inner join`")
-            on = list(conjuncts(join.args["on"], self._exp)) if join.args.get("on") else []
-            for column in join.args.get("using") or ():
-                left = self._exp.column(column.this, table=before.alias_or_name)
-                on.append(
-                    self._exp.EQ(this=left, expression=self._exp.column(column.this, table=join.this.alias_or_name))
-                )
-            yield from self._flattened(join.this, on, inner=join.side != "LEFT")
+            yield from self._flattened(join.this, self._on(join, before), inner=join.side != "LEFT")
+
+    def _on(self, join: Any, before: Any) -> list[Any]:
+        """The conditions of a join. `before`: the first table of its FROM or of its bracket, which USING names."""
+        exp = self._exp
+        on = list(conjuncts(join.args["on"], exp)) if join.args.get("on") else []
+        for column in join.args.get("using") or ():
+            left = exp.column(column.this, table=before.alias_or_name)
+            on.append(exp.EQ(this=left, expression=exp.column(column.this, table=join.this.alias_or_name)))
+        return on
 
     def _flattened(self, node: Any, on: list[Any], *, inner: bool) -> Iterator[tuple[Source, list[Any], bool]]:
         exp = self._exp
@@ -111,11 +114,7 @@ class TablesReader:
         source.inner = inner
         yield source, on, inner
         for join in joins:
-            yield from self._flattened(
-                join.this,
-                list(conjuncts(join.args["on"], exp)) if join.args.get("on") else [],
-                inner=join.side != "LEFT",
-            )
+            yield from self._flattened(join.this, self._on(join, node), inner=join.side != "LEFT")
 
     def _source(self, node: Any) -> Source:
         """The source of a table, a subquery, a LATERAL or a name of WITH."""
@@ -258,14 +257,16 @@ class TablesReader:
                 mine.remove(condition)
         source.parent = next(iter(source.on.values()))[0]
         source.inner = inner
-        source.name = self._unique(source.alias)
-        chained = [one for one in (mine if not inner else list(mine)) if self._is_alone(one, source)]
+        source.name = self._unique(source.alias, source.parent.entity.columns)
+        chained = [one for one in mine if self._is_alone(one, source) or (not inner and self._is_constant(one))]
         for condition in chained:
             if self._is_number(condition, source):
                 source.first = True
                 mine.remove(condition)
-            elif source.shown is None and (not inner or source.many) and not self._is_absent(condition, source):
-                source.conditions.append(condition)
+            elif inner and (not source.many or self._is_absent(condition, source)):
+                continue
+            elif (own := self._of_rows(condition, source)) is not None:
+                source.conditions.append(own)
                 mine.remove(condition)
         left = [] if inner else [one for one in mine if not (isinstance(one, exp.Boolean) and one.this)]
         if left:
@@ -295,6 +296,18 @@ class TablesReader:
             above.inside.sources[source.alias] = (source, relative)
             relative = (above.name, *relative)
             above = above.parent
+
+    def _of_rows(self, condition: Any, source: Source) -> Any:
+        """The condition over the columns of a source's rows. None for a subquery that groups or chooses rows before."""
+        exp, shown = self._exp, source.shown
+        if shown is None:
+            return condition
+        chosen = source.grouped or source.first or source.number
+        if chosen or any(column.name not in shown for column in condition.find_all(exp.Column)):
+            return None
+        return condition.transform(
+            lambda one: exp.Paren(this=shown[one.name].copy()) if isinstance(one, exp.Column) else one
+        )
 
     def _correlate(self, source: Source, scope: Scope) -> bool:
         """Takes the equalities of a subquery's WHERE with a table of the query around it."""
@@ -375,6 +388,13 @@ class TablesReader:
         columns = list(condition.find_all(exp.Column))
         return bool(columns) and all(
             c.table == source.alias or (not c.table and c.name in source.entity.columns) for c in columns
+        )
+
+    def _is_constant(self, condition: Any) -> bool:
+        """Whether a condition reads no table, and is more than `true`."""
+        exp = self._exp
+        return not condition.find(exp.Column, exp.Select) and not (
+            isinstance(condition, exp.Boolean) and condition.this
         )
 
     def _is_number(self, condition: Any, source: Source) -> bool:
@@ -504,10 +524,10 @@ class TablesReader:
                 return any(self._strict(part, target) for part in node.expressions)
         return False
 
-    def _unique(self, name: str) -> str:
-        number = 1
-        found = name
-        while found in self._names or found == "parent":
+    def _unique(self, name: str, columns: Iterable[str] = ()) -> str:
+        """A name for a join. `columns`: of the row above, which it must not hide."""
+        number, found, taken = 1, name, {*self._names, *columns, "parent"}
+        while found in taken:
             number += 1
             found = f"{name}_{number}"
         self._names.add(found)

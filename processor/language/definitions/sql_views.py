@@ -16,6 +16,7 @@ of one table, and names the shortest way out. It reads sqlglot's trees without i
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from processor.language.definitions.names import write_path
@@ -81,6 +82,9 @@ class ViewReader(GroupReader):
         if grouped:
             self._check_group(grouped, root)
         wheres = [one for one in wheres if not self._pushed(one)]
+        if self.rows is not None:
+            self.rows.conditions += filter(self._is_constant, wheres)
+            wheres = [one for one in wheres if not self._is_constant(one)]
         if self.rows is not None and wheres:
             what = f"`{text_of(wheres[0])}` in WHERE is not over one table alone, and chooses rows of the groups"
             raise self._error(
@@ -135,6 +139,10 @@ class ViewReader(GroupReader):
         for source in self._joins:
             if source.many and self._is_alone(node, source) and self._is_absent(node, source) and not source.inner:
                 return f"count({write_path(Column(name=source.name))}) = 0"
+        if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
+            query = node.expression.this
+            if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Select):
+                node = exp.In(this=node.this.copy(), query=query.copy())
         if isinstance(node, exp.In) and node.args.get("query"):
             return self._in(node)
         if (
@@ -231,10 +239,12 @@ class ViewReader(GroupReader):
                 ):
                     return named(f"coalesce({self._scalar(self._listed(one.expressions[0]), one)}, json_build_array())")
                 case exp.Anonymous() if str(one.this).lower() == "coalesce" and one.expressions:
-                    last = one.expressions[-1]
+                    last = one.expressions[-1].unnest()
                     literal = last.this if isinstance(last, exp.Cast) else last
                     built = {"[]": "json_build_array()", "{}": "json_build_object()"}.get(str(literal.this))
                     if built and isinstance(literal, exp.Literal):
+                        if any(self._is_array(part, scope) for part in one.expressions[:-1]):
+                            built = "json_build_array()"  # `'{}'` is an empty array of SQL, and an empty object of json
                         parts = [self._rewritten(part, scope, empty) for part in one.expressions[:-1]]
                         return exp.Anonymous(this="coalesce", expressions=[*parts, named(built)])
                 case exp.Anonymous() if str(one.this).lower() in _WHOLE_ROWS and one.expressions:
@@ -250,6 +260,26 @@ class ViewReader(GroupReader):
             return one
 
         return node.copy().transform(change)
+
+    def _is_array(self, node: Any, scope: Scope) -> bool:
+        """Whether a term is an array of SQL, and no json."""
+        exp = self._exp
+        match node:
+            case exp.Paren() | exp.Filter():
+                return self._is_array(node.this, scope)
+            case exp.Anonymous(this=name):
+                parts = node.expressions if str(name).lower() == "coalesce" else ()
+                return str(name).lower() in ("array_agg", "array") or any(self._is_array(one, scope) for one in parts)
+            case exp.Array():
+                return True
+            case exp.Subquery(this=exp.Select(expressions=[term])):
+                return self._is_array(term.unalias(), scope)
+            case exp.Column() if found := self._maybe(node, scope):
+                source, name = found
+                if source.shown is None or source.inside is scope:
+                    return name in source.entity.columns and source.entity.columns[name].array
+                return source.inside is not None and self._is_array(source.shown[name], source.inside)
+        return False
 
     def _listed(self, select: Any) -> Any:
         """The select of `array(select x ... order by y)` as one of `array_agg(x order by y)`."""
@@ -338,32 +368,31 @@ class ViewReader(GroupReader):
         """The path of a table of the query in the expressions of the root."""
         return next((path for one, path in self._scope.sources.values() if one is source), (source.name,))
 
-    def _outside(self, node: Any, outside: Scope, source: Source) -> Any:
+    def _outside(self, node: Any, outside: Scope, source: Source, *, aggregated: bool = False) -> Any:
+        """A term of a subquery over the tables of the query around it. `aggregated`: the term is a part of an aggregate."""
         exp = self._exp
+
+        def counted(one: Any, call: Any) -> Any:
+            inside = partial(self._outside, outside=outside, source=source, aggregated=True)
+            rows = isinstance(call.expressions[0], exp.Star | exp.Literal)
+            made = [exp.Var(this=source.name)] if rows else list(map(inside, call.expressions))
+            count = exp.Anonymous(this="count", expressions=made)
+            if isinstance(one, exp.Filter):
+                count = exp.Filter(this=count, expression=exp.Where(this=inside(one.expression.this)))
+            missing = source.partition and not source.inner
+            return exp.Var(this=f"case when count({source.name}) > 0 then {text_of(count)} end") if missing else count
 
         def change(one: Any) -> Any:
             match one:
-                case exp.Anonymous() if str(one.this).lower() == "count" and source.grouped and one.expressions:
-                    rows = isinstance(one.expressions[0], exp.Star | exp.Literal)
-                    counted = (
-                        f"count({source.name})"
-                        if rows
-                        else text_of(
-                            exp.Anonymous(
-                                this="count",
-                                expressions=[self._outside(part, outside, source) for part in one.expressions],
-                            )
-                        )
-                    )
-                    missing = source.partition and not source.inner
-                    return exp.Var(
-                        this=f"case when count({source.name}) > 0 then {counted} end" if missing else counted
-                    )
+                case exp.Filter(this=exp.Anonymous() as call) | (exp.Anonymous() as call) if (
+                    str(call.this).lower() == "count" and source.grouped and call.expressions
+                ):
+                    return counted(one, call)
                 case exp.Column() if one.table in self._scope.sources and one.table not in outside.sources:
                     return self._column(one, self._scope, None)
                 case exp.Column():
                     at, name = self._inside_column(one, outside)
-                    if source.grouped and not self._within(one) and name in source.on:
+                    if source.grouped and not aggregated and not self._within(one) and name in source.on:
                         parent, above = source.on[name]
                         own = text_of(self._column(exp.column(above, table=parent.alias), self._scope, None))
                         found = f"count({source.name}) > 0"

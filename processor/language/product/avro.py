@@ -343,11 +343,13 @@ Encode = Callable[[Value], bytes]
 
 class EncodedDocument(NamedTuple):
     """A document as it goes out: the message's key and value; value None where there is no document. `misfit`: why Avro does not
-    hold the document, without values of rows; then the value is JSON, and does not go out."""
+    hold the document, without values of rows; then the value is JSON, and does not go out. `changes`: the tick of the product's
+    clock from which on the document may differ."""
 
     key: str
     value: bytes | None
     misfit: str = ""
+    changes: int | None = None
 
 
 class DocumentEncoder(NamedTuple):
@@ -360,15 +362,15 @@ class DocumentEncoder(NamedTuple):
         """The document of a root row. `key`: of its message."""
         if self.encode is None:
             text = self.renderer.text(top)
-            return EncodedDocument(key, None if text is GONE else text.encode())
-        document = self.renderer.document(top)
+            return EncodedDocument(key, None if text is GONE else text.encode(), "", self.renderer.clock.changes)
+        document, changes = self.renderer.document(top), self.renderer.clock.changes
         if document is GONE:
-            return EncodedDocument(key, None)
+            return EncodedDocument(key, None, "", changes)
         try:
-            return EncodedDocument(key, self.encode(document))
+            return EncodedDocument(key, self.encode(document), "", changes)
         except (ValueError, TypeError) as error:
             misfit = error.plain if isinstance(error, Mismatch) else type(error).__name__
-            return EncodedDocument(key, canonical_json.encode(document), misfit)
+            return EncodedDocument(key, canonical_json.encode(document), misfit, changes)
 
 
 def framed_avro(

@@ -25,6 +25,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from processor.counts import Count
 from processor.language.product.expressions.expression import (
     GROUP,
+    ClockTime,
     Column,
     Computed,
     Evaluate,
@@ -307,19 +308,22 @@ GONE: Final = Gone.GONE
 class Renderer:
     """Renders documents of one product. `tally` counts, for metrics, lists that a limit `cut` and `one` joins with several rows
     (`ambiguous`). `shape`: the numbers of the joins, as keys of the rows of joins; None: their names are the keys.
-    `shared`: what renderers of the root share, for documents that become JSON; a list that they share counts once."""
+    `shared`: what renderers of the root share, for documents that become JSON; a list that they share counts once. `clock`: of
+    the documents of a product with a clock; its `changes` are those of the last document."""
 
     product: Product
     entities: Entities
     tally: Counter[str]
     shape: Shape | None = None
     shared: SharedLevel | None = None
+    clock: ClockTime = field(default_factory=ClockTime)
     level: "CompiledLevel" = field(init=False)
     where: Evaluate | None = field(init=False)
 
     def __post_init__(self) -> None:
-        product, shared = self.product, self.shared or SharedLevel()
-        compiler = _Compiler(self.entities, self.tally)
+        product = self.product
+        shared = SharedLevel() if self.shared is None or product.clock else self.shared  # its rows are of this moment
+        compiler = _Compiler(self.entities, self.tally, self.clock)
         entity = root_entity(product, self.entities)
         self.level = compiler.level(entity, product.selection, product.joins, self.shape, shared)
         self.where = None if product.where is None else compile_expression(product.where, self.level)
@@ -335,6 +339,7 @@ class Renderer:
         return self.level.text(scope) if self._is_shown(scope) else GONE
 
     def _is_shown(self, scope: Scope) -> bool:
+        self.clock.begin()
         return self.level.complete(scope) and (self.where is None or self.where(scope) is True)
 
 
@@ -344,6 +349,7 @@ class _Compiler:
 
     entities: Entities
     tally: Counter[str]
+    clock: ClockTime
 
     def level(
         self, entity: Entity, selection: Selection, joins: Sequence[Join], shape: Shape | None, shared: SharedLevel
@@ -351,7 +357,7 @@ class _Compiler:
         below: Mapping[str, tuple[object, Shape | None]]
         below = {join.name: (join.name, None) for join in joins} if shape is None else {n: (p, s) for n, p, s in shape}
         compiled = {join.name: self._join(join, entity, *below[join.name], shared) for join in joins}
-        return CompiledLevel(entity, selection, joins, compiled)
+        return CompiledLevel(entity, selection, joins, compiled, self.clock)
 
     def _join(
         self, join: Join, above: Entity, place: object, shape: Shape | None, shared: SharedLevel
@@ -378,12 +384,17 @@ class CompiledLevel:
     """A compiled level of a product's tree. `render` makes the level's value from a row, or from a group of rows, `text` its JSON
     text. `filtered`: a row counts only if required joins below it have rows."""
 
-    __slots__ = ("_flat", "_gathered", "_required", "embedded", "filtered", "joins", "render", "text")
+    __slots__ = ("_flat", "_gathered", "_required", "clock", "embedded", "filtered", "joins", "render", "text")
 
     def __init__(
-        self, entity: Entity, selection: Selection, joins: Sequence[Join], compiled: Mapping[str, "CompiledJoin"]
+        self,
+        entity: Entity,
+        selection: Selection,
+        joins: Sequence[Join],
+        compiled: Mapping[str, "CompiledJoin"],
+        clock: ClockTime,
     ) -> None:
-        self.joins = compiled
+        self.joins, self.clock = compiled, clock
         required = [(path, join) for path, join in members_below(joins) if join.required and not join.listed]
         self._required = {join.name: self._finds(path) for path, join in required}
         self.filtered = bool(self._required)

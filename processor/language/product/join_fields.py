@@ -16,7 +16,8 @@ This module does not know access paths.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields as fields_of
+from dataclasses import is_dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
@@ -171,6 +172,25 @@ def _evaluation(column: str) -> Callable[[Mapping[str, Value]], Value]:
 
 _NO_JOINS: Any = None
 """The level of a row without joins."""
+
+
+def secrets_in(value: object) -> Iterator[str]:
+    """The names of the secrets in a value: a product, a plan, a part of one. It may name one several times."""
+    match value:
+        case Call(function="hmac_sha256(string,string)", args=(text, Literal(value=str(name)))):
+            yield name
+            yield from secrets_in(text)
+        case str():
+            if value.startswith("=") and (computed := read_computed(value)) is not None:
+                yield from secrets_in(computed.node)
+        case Mapping():
+            yield from secrets_in((*value.keys(), *value.values()))
+        case tuple() | list() | frozenset() | set():
+            for one in value:
+                yield from secrets_in(one)
+        case _ if is_dataclass(value):
+            for one in fields_of(value):
+                yield from secrets_in(getattr(value, one.name))
 
 
 def folded_field(field: str, compare: Compare) -> str:

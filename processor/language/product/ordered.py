@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Final
 
-from processor.language.product.expressions.expression import Column, node_of, references
+from processor.language.product.expressions.expression import Column, node_of, reads_clock, references
 from processor.language.product.product import Join, OrderTerm, Product, members_below
 from processor.values.entity import Entity
 from registry.fields import order_field
@@ -62,6 +62,8 @@ def obstacle(join: Join, entity: Entity) -> tuple[str, str] | None:
             "its order begins with no column of the rows",
             f"begin `order_by` with a column of `{entity.name}` of type {', '.join(_TYPES)}, that compares as it is",
         )
+    if join.where is not None and reads_clock(node_of(join.where)):
+        return "its `where` reads the clock, which other rows may meet later", "remove `ordered`"
     if join.where is not None and not all(map(_is_own, references(node_of(join.where)))):
         return "its `where` reads other rows", "let `where` read columns of its own rows"
     if any(below.required for _, below in members_below(join.joins)):

@@ -263,7 +263,8 @@ class Product:
     """The definition of a document. `where`: the condition on root rows that have a document. `format`: of the documents in the
     topic. `gate`: when they go out. `compare`: how the columns that it reads compare; `computed`: the computed columns that it
     names, by entity. Joins and expressions have both already, and do not ask the entities. `by`: the columns of the groups whose
-    documents they are, instead of single rows of the root entity; the first join then finds the rows of a group."""
+    documents they are, instead of single rows of the root entity; the first join then finds the rows of a group. `clock`: the
+    step of its clock in seconds, 0 without one."""
 
     name: str
     topic: str
@@ -276,6 +277,7 @@ class Product:
     compare: Compares = field(default_factory=dict)
     computed: Mapping[str, Mapping[str, ComputedColumn]] = field(default_factory=dict)
     by: tuple[GroupColumn, ...] = ()
+    clock: int = 0
 
     @property
     def roots(self) -> str:

@@ -32,6 +32,7 @@ from processor.language.product.expressions.expression import (
     Aggregate,
     Built,
     Call,
+    Clock,
     Column,
     Computed,
     Depth,
@@ -166,6 +167,9 @@ class SqlNames(Protocol):
     def aggregate(self, aggregate: Aggregate) -> str:
         """An aggregate over rows."""
 
+    def clock(self, clock: Clock) -> str:
+        """The clock of the product."""
+
 
 def write_expression(node: ExpressionNode, names: SqlNames) -> str:
     """The node as SQL that needs no parentheses around it."""
@@ -184,6 +188,8 @@ def write_expression(node: ExpressionNode, names: SqlNames) -> str:
             return names.shown(node)
         case Depth(level=level):
             return f"{level}::numeric"
+        case Clock():
+            return names.clock(node)
 
 
 def computed_as_json(node: ExpressionNode, written: str, type_: Type) -> str:
@@ -379,6 +385,9 @@ class _RowAlone:
     def aggregate(self, aggregate: Aggregate) -> str:
         raise AssertionError(aggregate)
 
+    def clock(self, clock: Clock) -> str:
+        raise AssertionError(clock)
+
 
 def join_condition(join: Join, row: SqlRow, above: SqlRow, elements: str) -> str:
     """The condition that `row` joins the row above. `elements`: the alias of the elements of a list join. If the child joins by
@@ -450,9 +459,13 @@ def _as_text(written: str, column: ColumnType) -> str:
     return f"CASE WHEN jsonb_typeof({written}) = 'string' THEN {written} #>> '{{}}' END"
 
 
-def product_sql(product: Product, entities: Mapping[str, Entity], schema: str | None = None) -> str:
-    """The query whose rows are the product's documents, without a semicolon; no parameters, no `%` escapes."""
-    return _QueryWriter(entities, schema).query(product)
+def product_sql(
+    product: Product, entities: Mapping[str, Entity], schema: str | None = None, *, clock: int | None = None
+) -> str:
+    """The query whose rows are the product's documents, without a semicolon; no parameters, no `%` escapes. `clock`: of the
+    product, in seconds since 1970; None for the time of the query."""
+    moment = "now()" if clock is None else f"to_timestamp({clock})"
+    return _QueryWriter(entities, schema, moment).query(product)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -491,6 +504,9 @@ class _RowNames:
     def built(self, built: Built) -> str:
         return f"to_jsonb({self.writer.built(built, self)})"
 
+    def clock(self, clock: Clock) -> str:
+        return self.writer.clock(clock)
+
     def aggregate(self, aggregate: Aggregate) -> str:
         over = aggregate.over
         if not over:
@@ -503,9 +519,10 @@ class _RowNames:
 class _QueryWriter:
     """Writes the parts of one query, and numbers the aliases in the order of writing."""
 
-    def __init__(self, entities: Mapping[str, Entity], schema: str | None) -> None:
+    def __init__(self, entities: Mapping[str, Entity], schema: str | None, moment: str) -> None:
         self._entities = entities
         self._schema = schema
+        self._moment = moment
         self._numbers = count()
 
     def query(self, product: Product) -> str:
@@ -520,6 +537,10 @@ class _QueryWriter:
         conditions = self._conditions(product.where, row)
         where = f"\nWHERE {_and(conditions)}" if conditions else ""
         return f"SELECT\n{indent(selected, '  ')}\nFROM {tables}{where}\nORDER BY {', '.join(_key_order(row))}"
+
+    def clock(self, clock: Clock) -> str:
+        """The moment, cut to a multiple of the step since 1970."""
+        return f"date_bin('{clock.step} seconds', {self._moment}, '1970-01-01 00:00:00+00')"
 
     def scalar(self, path: Path, above: SqlRow) -> str:
         """The bare value of a join, in its own type."""

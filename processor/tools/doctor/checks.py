@@ -117,7 +117,8 @@ def _secrets(settings: Settings) -> Iterator[str]:
             yield from {password, unquote(password), *parse_qs(address.query).get("password", ())}
     with suppress(StatestoreError):
         resolved = resolve_tables(settings)
-        yield from (value for _, value in (*resolved.kafka, *resolved.schema_registry) if isinstance(value, Secret))
+        tables = (*resolved.kafka, *resolved.schema_registry, *resolved.secrets)
+        yield from (value for _, value in tables if isinstance(value, Secret))
 
 
 def _without(finding: Finding, secrets: Iterable[str | None]) -> Finding:

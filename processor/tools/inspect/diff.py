@@ -29,6 +29,7 @@ from processor.engine.plan.row_image import declared_columns
 from processor.engine.plan.step import Lookup, Request, Step
 from processor.engine.protocol.assemble import assemble_tree, shown_rows
 from processor.engine.protocol.ledger import NO_DOCUMENT, group_key, group_partition, read_entry
+from processor.engine.protocol.ticks import job_clock
 from processor.engine.rounds.round import CHUNK
 from processor.engine.rounds.step_runner import StepRunner, apply_overlay
 from processor.language.product.avro import json_of_avro
@@ -186,8 +187,9 @@ class JoinCounter:
         }
         self._renderer = Renderer(product=_with_all_rows(self.product.product), entities=self.entities, tally=Counter())
 
-    def count(self, top: Match) -> None:
-        """Counts the rows below the root of one document."""
+    def count(self, top: Match, clock: int) -> None:
+        """Counts the rows below the root of one document. `clock`: of the product."""
+        self._renderer.clock.now = clock
         self._count((top, None), self._renderer.level, "")
 
     def _count(self, scope: Scope, level: CompiledLevel, prefix: str) -> None:
@@ -331,13 +333,15 @@ class DocumentMaker:
         if found is None:
             return MadeDocument("", None, units=sum(units))
         key = root_message_key(plan.root_entity(self.product), found.columns)
+        clock = yield from job_clock(self.product.product.clock)
+        self._renderer.clock.now = clock
         try:
             document = self._renderer.document(found)
             value = None if document is GONE else self._encode(document)
         except Exception as error:  # such a document stops the product of a job, or is a dead letter there
             return MadeDocument(key, None, f"{type(error).__name__}: {error}", sum(units))
         if value is not None and self.joins is not None:
-            self.joins.count(shown_rows(found, self._tree.shape[name]))
+            self.joins.count(shown_rows(found, self._tree.shape[name]), clock)
         return MadeDocument(key, value, units=sum(units))
 
 

@@ -18,9 +18,12 @@ from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan, 
 from processor.engine.plan.step import Lookup, Step
 from processor.engine.protocol.assemble import assemble
 from processor.engine.protocol.erasures import erasure_key, read_erasure
+from processor.engine.protocol.ticks import job_clock
 from processor.language.definitions.describe import describe_gate, write_expression
+from processor.language.definitions.shape import write_duration
 from processor.language.product.document import CompiledJoin, CompiledLevel, Match, Renderer
 from processor.language.product.expressions.expression import (
+    ClockTime,
     Column,
     Evaluate,
     Expression,
@@ -83,8 +86,8 @@ class ExplainedJoin:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedProduct:
     """A product. `group`: what makes the groups whose documents they are, empty for those of rows; `used`: the root's columns
-    whose change rebuilds the document, None for all of them; `publish`: the gate of its documents, None without one; `requests`:
-    the number of requests for one document if every join finds one row."""
+    whose change rebuilds the document, None for all of them; `publish`: the gate of its documents, None without one; `clock`: the
+    step of its clock, None without one; `requests`: the number of requests for one document if every join finds one row."""
 
     product: str
     version: int
@@ -95,6 +98,7 @@ class ExplainedProduct:
     group: tuple[str, ...]
     used: tuple[str, ...] | None
     publish: dict[str, str] | None
+    clock: str | None
     requests: dict[str, int]
     joins: tuple[ExplainedJoin, ...]
 
@@ -114,6 +118,7 @@ def explain(plan: Plan, product: ProductPlan) -> ExplainedProduct:
         if product.used is None
         else tuple(sorted(product.used if product.group else {*product.used, *root.key})),
         publish=None if product.gate == OPEN else describe_gate(product.gate),
+        clock=write_duration(product.product.clock) if product.product.clock else None,
         requests=dict(_requests(product)),
         joins=_joins(plan, product, product.top),
     )
@@ -126,6 +131,8 @@ def explanation_lines(explained: ExplainedProduct) -> Iterator[str]:
     yield f"  topic {explained.topic}; rebuilt when {used} of {explained.root} changes"
     if explained.publish:
         yield f"  a document waits at its gate: {', '.join(f'{word} {value}' for word, value in explained.publish.items())}"
+    if explained.clock:
+        yield f"  made again when its clock, in steps of {explained.clock}, passes a boundary of the document"
     for join in explained.joins:
         yield from _join_lines(join, "  ")
     requests = ", ".join(f"{n} {name}" for name, n in explained.requests.items())
@@ -401,7 +408,8 @@ def lineage(plan: Plan, product: ProductPlan, root: str, topics: FormerTopics) -
             reason = _why_absent(item, erased, entity, root, topics)
         return Lineage(request=_request_text(key), reason=reason, root=None)
     entities = plan.declared_entities
-    renderer = Renderer(product=product.product, entities=entities, tally=Counter())
+    clock = ClockTime((yield from job_clock(product.product.clock)))
+    renderer = Renderer(product=product.product, entities=entities, tally=Counter(), clock=clock)
     own = [key] if isinstance(key, Key) else []
     asked = list(dict.fromkeys([*own, *_keys_below(plan, product, top, product.top)]))
     answers = yield tuple(asked)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import psycopg
@@ -16,7 +17,7 @@ from psycopg.types.json import Jsonb
 from processor.errors import OracleError
 from processor.language.product.expressions.catalogue import folded_text
 from processor.language.product.expressions.functions import of_scale
-from processor.language.product.join_fields import parse_compared
+from processor.language.product.join_fields import parse_compared, secrets_in
 from processor.language.product.product import Product, root_entity
 from processor.language.product.sql_printer import product_sql, sql_name, table_ddl
 from processor.values import canonical_json
@@ -29,10 +30,17 @@ OracleRow = Mapping[str, Any]
 
 
 class Oracle:
-    """Tables of entities in a schema: in one of their own, which the `oracle` block removes at its end, or in the source's."""
+    """Tables of entities in a schema: in one of their own, which the `oracle` block removes at its end, or in the source's.
+    `secrets`: of `hmac_sha256`, for a server whose log may show them."""
 
-    def __init__(self, connection: psycopg.Connection, schema: str, entities: Mapping[str, Entity]) -> None:
-        self._connection, self._schema, self._entities = connection, schema, entities
+    def __init__(
+        self,
+        connection: psycopg.Connection,
+        schema: str,
+        entities: Mapping[str, Entity],
+        secrets: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self._connection, self._schema, self._entities, self._secrets = connection, schema, entities, secrets
 
     def create(self) -> None:
         """Makes the schema, unless it exists."""
@@ -73,18 +81,31 @@ class Oracle:
         """The documents of all roots, by message key."""
         return {key: canonical_json.loads(text) for key, text in self.answer(product)}
 
-    def answer(self, product: Product) -> Iterator[tuple[str, str]]:
-        """The message key and the document, as JSON, of each root; fetched in portions."""
+    def answer(self, product: Product, clock: int | None = None) -> Iterator[tuple[str, str]]:
+        """The message key and the document, as JSON, of each root; fetched in portions. `clock`: of the product, in seconds since
+        1970; None for that of the database."""
         root = root_entity(product, self._entities)
         with self._connection.cursor("documents", withhold=True) as cursor:
-            for row in cursor.execute(product_sql(product, self._entities, self._schema).encode()):
+            for row in cursor.execute(self._query(product, clock).encode()):
                 yield _message_key(root, row), row[-1]
+
+    def _query(self, product: Product, clock: int | None) -> str:
+        """The SQL of a product at this clock, with the values of its secrets. Raises OracleError where they are not given."""
+        text = product_sql(product, self._entities, self._schema, clock=clock)
+        for name in sorted(set(secrets_in(product))):
+            if name not in self._secrets:
+                cure = "a query with its value may come into the server's log: verify the product without SQL"
+                raise OracleError(f"product {product.name} uses the secret `:{name}`; {cure}")
+            text = text.replace(f":'{name}'", sql.Literal(self._secrets[name]).as_string(self._connection))
+        return text
 
 
 @contextmanager
-def oracle(url: str, schema: str, entities: Mapping[str, Entity]) -> Iterator[Oracle]:
+def oracle(
+    url: str, schema: str, entities: Mapping[str, Entity], secrets: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Oracle]:
     """An oracle in the database at `url` (a URL of SQLAlchemy or libpq). Raises OracleError if Postgres refuses a request."""
-    with source_oracle(url, schema, entities) as made:
+    with source_oracle(url, schema, entities, secrets) as made:
         made.create()
         try:
             yield made
@@ -93,7 +114,9 @@ def oracle(url: str, schema: str, entities: Mapping[str, Entity]) -> Iterator[Or
 
 
 @contextmanager
-def source_oracle(url: str, schema: str, entities: Mapping[str, Entity]) -> Iterator[Oracle]:
+def source_oracle(
+    url: str, schema: str, entities: Mapping[str, Entity], secrets: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Oracle]:
     """An oracle over the tables that a schema has: those of the source itself. Raises OracleError as `oracle` does."""
     try:
         with psycopg.connect(url.replace("postgresql+psycopg://", "postgresql://", 1), autocommit=True) as connection:
@@ -101,7 +124,7 @@ def source_oracle(url: str, schema: str, entities: Mapping[str, Entity]) -> Iter
             for name in ("json", "jsonb", "date", "timestamptz"):
                 connection.adapters.register_loader(name, psycopg.types.string.TextLoader)
             connection.execute("set timezone to 'UTC'; set datestyle to 'ISO'")
-            yield Oracle(connection, schema, entities)
+            yield Oracle(connection, schema, entities, secrets)
     except psycopg.Error as error:
         cure = "correct the address, the permission or the row that the error names"
         raise OracleError(f"Postgres cannot answer the documents of SQL; {cure}: {error}") from error

@@ -39,6 +39,7 @@ from processor.engine.protocol.find_roots import find_roots, resume
 from processor.engine.protocol.gates import stored_roots
 from processor.engine.protocol.ledger import NO_DOCUMENT, hash_of
 from processor.engine.protocol.open_changes import stored_overlay
+from processor.engine.protocol.ticks import CLOCK, clock_in
 from processor.engine.rounds.publish_stage import VERSION_HEADER, encoded_document
 from processor.engine.rounds.round import CHUNK
 from processor.engine.rounds.step_runner import StepRunner
@@ -112,8 +113,8 @@ class SqlTables(Protocol):
     def fill(self, name: str, rows: Iterable[Mapping[str, Value]], indexes: Collection[tuple[str, ...]]) -> None:
         """Replaces the table of an entity by one with these rows and with indexes of these columns."""
 
-    def answer(self, product: Product) -> Iterator[tuple[str, str]]:
-        """The key and the document, as JSON, of each root."""
+    def answer(self, product: Product, clock: int) -> Iterator[tuple[str, str]]:
+        """The key and the document, as JSON, of each root. `clock`: of the product, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +145,7 @@ class Mirror:
             self.report(f"reading the rows of {name} into Postgres")
             self.tables.fill(name, self._rows(entity), _indexes(entity))
             self._read.add(name)
-        return self.tables.answer(product)
+        return self.tables.answer(product, clock_in(self.store.get([CLOCK]).get(CLOCK)) if product.clock else 0)
 
     def forget(self) -> None:
         """Forgets which entities were read, so that the next `documents` reads their rows again."""

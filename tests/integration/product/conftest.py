@@ -16,6 +16,7 @@ from processor.language.product.sql_printer import product_sql, table_ddl
 from processor.tools.inspect.oracle import oracle
 from processor.values import canonical_json
 from processor.values.record import Record
+from tests.integration.conftest import SECRETS
 from tests.integration.product.published import last_documents, plain
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -61,7 +62,7 @@ def both(postgres_url: str) -> Both:
 
     def answer(definitions: Definitions, rows: Rows) -> dict[str, Any]:
         (product, *_) = definitions.products.values()
-        with oracle(postgres_url, f"both_{uuid.uuid4().hex}", definitions.entities) as tables:
+        with oracle(postgres_url, f"both_{uuid.uuid4().hex}", definitions.entities, SECRETS) as tables:
             tables.load(rows)
             truth = tables.documents(product)
         assert documents(definitions, rows) == truth

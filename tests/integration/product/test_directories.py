@@ -15,6 +15,7 @@ from processor.tools.inspect.oracle import oracle
 from processor.values import canonical_json
 from processor.values.record import Record
 from processor.values.recorded_topics import read_records
+from tests.integration.conftest import SECRETS
 from tests.integration.product.published import last_documents
 
 EXAMPLES = sorted(path.parent for path in (Path(__file__).parents[3] / "examples").glob("*/topics.jsonl"))
@@ -33,7 +34,7 @@ def test_the_documents_of_a_hundred_products_equal_those_of_postgres(postgres_ur
 def agree(url: str, definitions: Definitions, records: list[Record], size: int) -> None:
     """Asserts that every product's documents, published in batches of `size`, equal its SQL over the last rows."""
     published = last_documents(definitions, records, size)
-    with oracle(url, f"directory_{uuid.uuid4().hex}", definitions.entities) as tables:
+    with oracle(url, f"directory_{uuid.uuid4().hex}", definitions.entities, SECRETS) as tables:
         tables.load({entity: rows(entity, records) for entity in definitions.entities})
         for product in definitions.products.values():
             assert published[product.name] == tables.documents(product), product.name

@@ -200,3 +200,45 @@ where o.status is not null group by o.status
 -- a group whose conditions leave no null
 select status, count(*) as n, sum(total) as total from orders where status not in ('gone', 'lost') and not (status like
 'x%') group by status
+
+-- counts with a filter in a grouped subquery, also of the column that joins it
+select u.id, coalesce(o.paid, 0) as paid, coalesce(o.owners, 0) as owners from users u left join (select user_id,
+count(*) filter (where status = 'paid') as paid, count(distinct user_id) filter (where total > 4) as owners from orders
+group by user_id) o on o.user_id = u.id
+
+-- conditions in the ON of a left subquery
+select u.id, count(o.number) as n, sum(o.amount) as t from users u left join (select id as number, user_id, status,
+total as amount from orders) o on o.user_id = u.id and o.amount > 4 and o.status is not null group by u.id
+
+-- a condition that no row meets, in the ON of a left join
+select u.id, count(o.id) as n from users u left join orders o on o.user_id = u.id and o.id is null group by u.id
+
+-- any of a subquery
+select u.id from users u where u.id = any (select o.user_id from orders o where o.status = 'open')
+
+-- using in brackets
+select u.id, u.name, count(o.id) as n from (users u join (select id as city, country from city) c using (city)) left
+join orders o on o.user_id = u.id where c.country = 'IT' group by u.id, u.name
+
+-- a table with the name of a column of the one above
+select o.id, count(item.title) as titles from orders o left join line l on l.order_id = o.id left join item on item.sku
+= l.item group by o.id
+
+-- names with and without double quotes
+select o."status" as status, count(*) as n from orders o where o.status is not null group by "o".status
+
+-- an empty array of sql, and an empty object of json
+select u.id, coalesce(array_agg(o.status order by o.id) filter (where o.id is not null), '{}') as list,
+coalesce(json_object_agg(o.id, o.total) filter (where o.id is not null), '{}') as map, coalesce((select
+array_agg(a.street order by a.id) from address a where a.user_id = u.id), '{}') as streets from users u left join orders
+o on o.user_id = u.id group by u.id
+
+-- a constant in the ON of a left join
+select u.id, count(o.id) as n from users u left join orders o on o.user_id = u.id and 1 > 2 group by u.id
+
+-- an empty list in brackets
+select u.id, coalesce(json_agg(o.id order by o.id) filter (where o.id is not null), ('[]'::json)) as ids from users u
+left join orders o on o.user_id = u.id group by u.id
+
+-- a constant in the WHERE of groups
+select status, count(*) as n from orders where status is not null and 2 > 1 group by status

@@ -5,7 +5,7 @@ from threading import Event
 
 from tests.outages.outage_schedule import LONGEST, SHORTEST, Budget, Outage, cause_outages, draw
 from tests.outages.outage_table import effects, markdown, table
-from tests.outages.watched_job import Ended, Health, Line
+from tests.outages.watched_job import Ended, Health, Line, count
 
 
 def outage(began: float, ended: float, part: str = "registry", way: str = "cut") -> Outage:
@@ -66,3 +66,18 @@ def test_the_table_has_a_row_for_each_part_way_and_length() -> None:
         ("registry", "cut", "30 s or more", "1"),
     ]
     assert markdown(rows).splitlines()[1].count("---") == len(rows[0])
+
+
+def test_the_batches_of_a_job_add_up_over_its_runs() -> None:
+    page = "# TYPE statestore_batches_total counter\nstatestore_batches_total {}\nstatestore_batch_seconds_total 9.5\n"
+    counted = (0, 0)
+    for text in (
+        "no answer",
+        page.format("3.0"),
+        "no answer",
+        page.format("7.0"),
+        page.format("0.0"),
+        page.format("2.0"),
+    ):
+        counted = count(counted, text)
+    assert counted == (7, 2)

@@ -321,6 +321,9 @@ def _hashes() -> None:
         run = partial(functions.digest, name)
         define(name, "string", "string", run, f"encode({name}(convert_to({{0}}, 'UTF8')), 'hex')")
 
+    keyed = "encode(hmac({0}, :{1}, 'sha256'), 'hex')"  # of pgcrypto; `:'name'` is a variable of psql
+    define("hmac_sha256", "string string", "string", functions.hmac_sha256, keyed, constant=frozenset({1}))
+
 
 def _arrays() -> None:
     """Columns that are arrays, which have type json during evaluation. The reader checks that the argument is an array."""
@@ -426,8 +429,12 @@ def _substring(args: Sequence[str]) -> str:
     return f"substring({args[0]}, {start}, nullif(greatest({length}, -1), -1))"
 
 
+YEARS: Final = "v >= '0001-01-01 00:00:00+00' AND v < '10000-01-01 00:00:00+00'"
+"""The moments that a timestamp can have."""
+
+
 def _times() -> None:
-    fields = {"year": (0, 4), "month": (5, 7), "day": (8, 10), "hour": (11, 13), "minute": (14, 16)}
+    fields = {"year": (0, 4), "month": (5, 7), "day": (8, 10), "hour": (11, 13), "minute": (14, 16), "second": (17, 19)}
     for field, (start, end) in fields.items():
 
         def part(value: str, start: int = start, end: int = end) -> int:
@@ -435,14 +442,52 @@ def _times() -> None:
 
         if start < 10:
             define(f"extract {field}", "date", "int", part, f"extract({field} FROM {{0}})")
-        in_utc = f"extract({field} FROM {{0}} AT TIME ZONE 'UTC')"
-        define(f"extract {field}", "timestamp", "int", part, in_utc)
+        if field != "second":
+            define(f"extract {field}", "timestamp", "int", part, _of_utc(field))
 
         def cut(value: str, end: int = end) -> str:
             return value[:end] + "0001-01-01T00:00:00"[end:]
 
-        trunc = f"(date_trunc('{field}', {{0}} AT TIME ZONE 'UTC') AT TIME ZONE 'UTC')"
-        define(f"date_trunc {field}", "timestamp", "timestamp", cut, trunc)
+        define(f"date_trunc {field}", "timestamp", "timestamp", cut, _cut_in_utc(field))
+    parts: tuple[tuple[str, Callable[[str], int]], ...] = (
+        ("quarter", functions.quarter), ("week", functions.iso_week), ("isoyear", functions.iso_year),
+        ("dow", functions.weekday), ("isodow", functions.iso_weekday), ("doy", functions.day_of_year),
+    )  # fmt: skip
+    for field, of in parts:
+        define(f"extract {field}", "date", "int", of, f"extract({field} FROM {{0}})")
+        define(f"extract {field}", "timestamp", "int", of, _of_utc(field))
+    for field, begin in (("week", functions.week_begin), ("quarter", functions.quarter_begin)):
+        sql = within(YEARS, _cut_in_utc(field))
+        define(f"date_trunc {field}", "timestamp", "timestamp", begin, sql)
+    define("extract second", "timestamp", "decimal", functions.seconds_of, _of_utc("second"), scale="value")
+    define("extract epoch", "date", "decimal", functions.epoch_of_day, "extract(epoch FROM {0})", scale="value")
+    define("extract epoch", "timestamp", "decimal", functions.epoch, _of_utc("epoch"), scale="value")
+    between = "extract(epoch FROM {0} - {1})"
+    define("seconds between", "timestamp timestamp", "decimal", functions.seconds_between, between, scale="value")
+    for sign, run, shift in (
+        ("+", functions.later, functions.days_later),
+        ("-", functions.earlier, functions.days_earlier),
+    ):
+        sql = within(YEARS, f"(({{0}} AT TIME ZONE 'UTC') {sign} {{1}}::interval) AT TIME ZONE 'UTC'")
+        define(f"{sign} interval", "timestamp string", "timestamp", run, sql, constant=frozenset({1}))
+        define(sign, "date int", "date", shift, partial(_shifted_day, sign))
+    pattern = frozenset({1})
+    define("to_char", "date string", "string", functions.to_char, "to_char({0}::timestamp, {1})", constant=pattern)
+    in_utc = "to_char({0} AT TIME ZONE 'UTC', {1})"
+    define("to_char", "timestamp string", "string", functions.to_char, in_utc, constant=pattern)
+
+
+def _of_utc(field: str) -> str:
+    return f"extract({field} FROM {{0}} AT TIME ZONE 'UTC')"
+
+
+def _cut_in_utc(field: str) -> str:
+    return f"(date_trunc('{field}', {{0}} AT TIME ZONE 'UTC') AT TIME ZONE 'UTC')"
+
+
+def _shifted_day(sign: str, args: Sequence[str]) -> str:
+    days = within(f"v BETWEEN -{functions.MOST_DAYS} AND {functions.MOST_DAYS}", args[1], "::integer")
+    return within("v BETWEEN '0001-01-01' AND '9999-12-31'", f"{args[0]} {sign} {days}")
 
 
 def _casts() -> None:

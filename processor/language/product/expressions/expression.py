@@ -8,8 +8,9 @@ have during evaluation (a timestamp without its `Z`). `sql_printer.py` prints a 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from decimal import Decimal
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import itemgetter
 from typing import Any, Final, Protocol
 
@@ -115,7 +116,15 @@ class Depth:
     type: Type = "int"
 
 
-ExpressionNode = Column | Literal | Call | Aggregate | Shown | Built | Depth
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """The clock of the product: the time of the round, cut to a multiple of `step`, in seconds since 1970."""
+
+    step: int
+    type: Type = "timestamp"
+
+
+ExpressionNode = Column | Literal | Call | Aggregate | Shown | Built | Depth | Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +132,7 @@ class Computed:
     """An expression other than a bare column: the author's text, its meaning, and how its text compares."""
 
     text: str
-    node: Literal | Call | Aggregate | Shown | Built | Depth
+    node: Literal | Call | Aggregate | Shown | Built | Depth | Clock
     compare: Compare = ()
 
 
@@ -194,6 +203,123 @@ def outside_aggregates(node: ExpressionNode) -> Iterator[Column]:
                 yield from outside_aggregates(arg)
 
 
+RISING: Final = ("+ interval", "- interval", "+", "-", "to date", "to timestamp", "without zone")
+"""Functions that never fall while their first argument rises, and the others are constant. `date_trunc` is one, too."""
+COARSE: Final = (
+    "to date", "extract year", "extract quarter", "extract month", "extract week", "extract day", "extract isoyear",
+    "extract dow", "extract isodow", "extract doy", "extract hour", "extract minute",
+)  # fmt: skip
+"""Functions whose result stays for a while when the clock rises. `date_trunc` is one, too."""
+
+
+def parts_of(node: ExpressionNode) -> tuple[ExpressionNode, ...]:
+    """The nodes right below a node."""
+    match node:
+        case Call(args=parts) | Built(parts=parts):
+            return parts
+        case Aggregate():
+            return node.read
+    return ()
+
+
+def reads_clock(node: ExpressionNode) -> bool:
+    """Whether a node reads the clock."""
+    return isinstance(node, Clock) or any(map(reads_clock, parts_of(node)))
+
+
+def of_clock_alone(node: ExpressionNode) -> bool:
+    """Whether a node has its value from the clock and from constants."""
+    if isinstance(node, Call):
+        return reads_clock(node) and all(isinstance(arg, Literal) or of_clock_alone(arg) for arg in node.args)
+    return isinstance(node, Clock)
+
+
+def is_unit(node: ExpressionNode) -> bool:
+    """Whether a node cuts the clock, so that its value stays for a while: a day of the clock, an hour."""
+    if not isinstance(node, Call) or not of_clock_alone(node):
+        return False
+    name = FUNCTIONS[node.function].name
+    return (name in COARSE or name.startswith("date_trunc ")) and not any(map(_has_unit, node.args))
+
+
+def _has_unit(node: ExpressionNode) -> bool:
+    return is_unit(node) or any(map(_has_unit, parts_of(node)))
+
+
+def _rises(node: ExpressionNode) -> bool:
+    """Whether the value of a node never falls while the clock rises."""
+    if isinstance(node, Call):
+        name, (first, *others) = FUNCTIONS[node.function].name, node.args
+        known = name in RISING or name.startswith("date_trunc ")
+        return known and _rises(first) and all(isinstance(one, Literal) for one in others)
+    return isinstance(node, Clock)
+
+
+def is_ordered_by_clock(node: ExpressionNode) -> bool:
+    """Whether a node compares a value of rows with one that rises with the clock, so that its result changes once."""
+    if not isinstance(node, Call) or FUNCTIONS[node.function].name not in ("<", "<=", ">", ">="):
+        return False
+    rising, other = sorted(node.args, key=reads_clock, reverse=True)
+    return _rises(rising) and not reads_clock(other)
+
+
+def bare_clock(node: ExpressionNode) -> ExpressionNode | None:
+    """The part of a node whose value changes at each tick of the clock; None where there is none."""
+    if is_ordered_by_clock(node) or is_unit(node):
+        return None
+    if isinstance(node, Clock):
+        return node
+    return next((found for part in parts_of(node) if (found := bare_clock(part)) is not None), None)
+
+
+_EPOCH: Final = datetime(1970, 1, 1)
+_LAST_TICK: Final = 253_402_300_799
+"""The end of the year 9999."""
+
+
+@dataclass(slots=True)
+class ClockTime:
+    """The clock of the documents that a renderer makes. `now`: seconds since 1970. `changes`: the first later tick at which the
+    document may differ, as far as it has read the clock since `begin`; None for never."""
+
+    now: int = 0
+    changes: int | None = None
+
+    def begin(self) -> None:
+        """Begins another document."""
+        self.changes = None
+
+    def note(self, tick: int | None) -> None:
+        """Takes the tick at which something changes that the document read."""
+        if tick is not None and (self.changes is None or tick < self.changes):
+            self.changes = tick
+
+
+def clock_text(seconds: int) -> str:
+    """A moment in the form of timestamps during evaluation."""
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat()
+
+
+def _microseconds(value: str) -> int:
+    return (datetime.fromisoformat(value) - _EPOCH) // timedelta(microseconds=1)
+
+
+def first_change(changed: Callable[[int], bool], tick: int, step: int) -> int | None:
+    """The first later tick at which `changed` is true. A value of the clock lasts at least as long as it then differs."""
+    low, width = tick, step
+    while True:
+        high = tick + width
+        if high > _LAST_TICK:
+            return None
+        if changed(high):
+            break
+        low, width = high, width * 2
+    while high - low > step:
+        middle = low + (high - low) // step // 2 * step
+        low, high = (low, middle) if changed(middle) else (middle, high)
+    return high
+
+
 @dataclass(slots=True)
 class Match:
     """A row in documents. `columns`: the declared columns; `more`: the undeclared ones. `found`: the rows of each join below, by
@@ -217,7 +343,9 @@ GROUP: Final = ""
 
 
 class RowLevel(Protocol):
-    """A level of the product's tree, as the compiler sees it: the joins below its rows."""
+    """A level of the product's tree, as the compiler sees it: the joins below its rows. `clock`: of the product."""
+
+    clock: ClockTime
 
     def below(self, join: str) -> "RowLevel":
         """The level of a join's rows."""
@@ -291,6 +419,8 @@ def _compile_node(node: ExpressionNode, level: RowLevel) -> Evaluate:
             return _compile_built(node, level)
         case Depth(level=own):
             return lambda scope: scope[0].depth or own
+        case Clock():
+            return _compile_unit(node, level)
 
 
 def _compile_column(column: Column, level: RowLevel) -> Evaluate:
@@ -331,6 +461,10 @@ def _through_joins(path: Path, level: RowLevel, evaluate: Evaluate) -> Evaluate:
 
 
 def _compile_call(call: Call, level: RowLevel) -> Evaluate:
+    if is_ordered_by_clock(call):
+        return _compile_ordered(call, level)
+    if is_unit(call):
+        return _compile_unit(call, level)
     function = FUNCTIONS[call.function]
     run, args = function.run, [_compile_node(arg, level) for arg in call.args]
     if not function.strict:
@@ -341,6 +475,84 @@ def _compile_call(call: Call, level: RowLevel) -> Evaluate:
         return None if None in values else run(*values)
 
     return strict
+
+
+def _step_of(node: ExpressionNode) -> int:
+    return node.step if isinstance(node, Clock) else max(map(_step_of, parts_of(node)), default=0)
+
+
+def _value_at(node: ExpressionNode) -> Callable[[int], Value]:
+    """The function that gives the value of a node of the clock alone at a tick."""
+    if isinstance(node, Clock):
+        return clock_text
+    if not isinstance(node, Call):
+        assert isinstance(node, Literal)
+        value = node.value
+        return lambda tick: value
+    run, args = FUNCTIONS[node.function].run, [_value_at(arg) for arg in node.args]
+
+    def at(tick: int) -> Value:
+        values = [arg(tick) for arg in args]
+        return None if None in values else run(*values)
+
+    return at
+
+
+def _compile_unit(node: ExpressionNode, level: RowLevel) -> Evaluate:
+    """A value of the clock that stays for a while: notes the tick of the next one."""
+    clock, step, value_at = level.clock, _step_of(node), lru_cache(maxsize=64)(_value_at(node))
+
+    @lru_cache(maxsize=2)
+    def next_tick(tick: int) -> int | None:
+        now = value_at(tick)
+        return first_change(lambda at: value_at(at) != now, tick, step)
+
+    def value(scope: Scope) -> Value:
+        tick = clock.now // step * step
+        clock.note(next_tick(tick))
+        return value_at(tick)
+
+    return value
+
+
+def _compile_ordered(call: Call, level: RowLevel) -> Evaluate:
+    """A comparison with a value that rises with the clock: notes the tick at which its result changes, if it still does."""
+    function, is_left = FUNCTIONS[call.function], reads_clock(call.args[0])
+    rising, other = call.args if is_left else reversed(call.args)
+    clock, step, value_at = level.clock, _step_of(rising), lru_cache(maxsize=64)(_value_at(rising))
+    evaluate, run = _compile_node(other, level), function.run
+    ends = (function.name in (">", ">=")) is not is_left  # `at > clock` is true first, `at < clock` is false first
+
+    def compare(value: Value, tick: int) -> Value:
+        limit = value_at(tick)
+        return None if limit is None else run(limit, value) if is_left else run(value, limit)
+
+    def next_tick(value: Value, tick: int) -> int | None:
+        def changed(at: int) -> bool:
+            return compare(value, at) is not ends
+
+        far = (_microseconds(value) - _microseconds(value_at(tick))) // 1_000_000
+        if isinstance(value, str):  # most are the moment of a row, and the clock less an interval
+            far = _microseconds(value) - _microseconds(value_at(tick))
+            guess = tick + far // 1_000_000 // step * step
+            for at in (guess, guess + step):
+                if tick < at <= _LAST_TICK and changed(at) and (at - step <= tick or not changed(at - step)):
+                    return at
+        return first_change(changed, tick, step)
+
+    def ordered(scope: Scope) -> Value:
+        value = evaluate(scope)
+        if value is None:
+            return None
+        tick = clock.now // step * step
+        result = compare(value, tick)
+        if result is ends:
+            known = clock.changes
+            if known is None or compare(value, known - step) is not ends:
+                clock.note(next_tick(value, tick))
+        return result
+
+    return ordered
 
 
 def _compile_shown(node: Shown, level: RowLevel) -> Evaluate:
@@ -386,7 +598,7 @@ class _AggregatedLevel:
     """The level of aggregated rows. Its expressions may read the joins of the levels `above` it, up to that of the aggregate."""
 
     def __init__(self, level: RowLevel, above: RowLevel) -> None:
-        self.above = above
+        self.above, self.clock = above, level.clock
         self.below, self.rows, self.scopes, self.shown = level.below, level.rows, level.scopes, level.shown
 
 

@@ -12,13 +12,18 @@ An arithmetic error (division by zero, a result out of range) gives None. A floa
 Text: functions count code points, and map each character to one upper or lower case character.
 """
 
+import calendar
 import hashlib
+import hmac
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
+
+from processor.errors import SettingError
 
 
 def both(*values: bool | None) -> bool | None:
@@ -508,6 +513,36 @@ def digest(name: str, text: str) -> str:
     return hashlib.new(name, text.encode()).hexdigest()
 
 
+_SECRETS: Final[dict[str, Callable[[], str]]] = {}
+"""What gives this process the value of each secret. Definitions, plans and expressions have the name alone."""
+
+
+def offer_secrets(values: Mapping[str, Callable[[], str]]) -> None:
+    """Gives this process the secrets of its settings, in place of others. A task of a job gets them with its settings."""
+    _SECRETS.clear()
+    _SECRETS.update(values)
+
+
+def take_names(names: Iterable[str]) -> list[str]:
+    """Lets each of these secrets that has no value have its own name as its value, as tests of products expect. Returns those."""
+    missing = sorted(set(names) - _SECRETS.keys())
+    _SECRETS.update({name: partial(str, name) for name in missing})
+    return missing
+
+
+def missing_secrets(names: Collection[str]) -> str:
+    """What is wrong, and the cure, where the settings lack these secrets."""
+    listed, first = ", ".join(f"`:{name}`" for name in sorted(names)), min(names)
+    return f'the settings have no {listed}: write `{first} = "env:NAME"` in the table [secrets] of the settings file'
+
+
+def hmac_sha256(text: str, secret: str) -> str:
+    """The keyed hash of the text's UTF-8, as hex digits. `secret`: its name in the settings. Raises SettingError without one."""
+    if secret not in _SECRETS:
+        raise SettingError(missing_secrets([secret]))
+    return hmac.digest(_SECRETS[secret]().encode(), text.encode(), "sha256").hex()
+
+
 def itself(value: Any) -> Any:
     return value
 
@@ -523,3 +558,221 @@ def is_any(convert: Callable[[Any], Any], value: Any, elements: Sequence[Any] | 
 def array_length(elements: Sequence[Any], dimension: int) -> int | None:
     """The length of an array, which has one dimension. None for another dimension, and for an empty array."""
     return len(elements) or None if dimension == 1 else None
+
+
+_EPOCH: Final = datetime(1970, 1, 1)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_UNIT_NAMES: Final = {
+    "microsecond": (0, 0, 1), "millisecond": (0, 0, 1_000), "second": (0, 0, 10**6), "sec": (0, 0, 10**6), "s": (0, 0, 10**6),
+    "minute": (0, 0, 60 * 10**6), "min": (0, 0, 60 * 10**6), "m": (0, 0, 60 * 10**6), "hour": (0, 0, 3_600 * 10**6),
+    "h": (0, 0, 3_600 * 10**6), "day": (0, 1, 0), "d": (0, 1, 0), "week": (0, 7, 0), "w": (0, 7, 0), "month": (1, 0, 0),
+    "mon": (1, 0, 0), "year": (12, 0, 0), "y": (12, 0, 0),
+}  # fmt: skip
+_INTERVAL: Final = re.compile(r"([+-]?\d{1,9}) *([A-Za-z]+) *|([+-]?)(\d{1,4}):(\d{2})(?::(\d{2}))? *")
+Interval = tuple[int, int, int]
+"""Months, days and microseconds."""
+
+
+@lru_cache(maxsize=1024)
+def read_interval(text: str) -> Interval:
+    """The interval of a text, `1 month 7 days` or `1 day 02:30`. Raises ValueError for another text."""
+    found, at = [0, 0, 0], 0
+    text = text.strip()
+    while at < len(text):
+        match = _INTERVAL.match(text, at)
+        if match is None:
+            raise ValueError(text)
+        number, unit, sign, hours, minutes, seconds = match.groups()
+        if unit is None:
+            time = int(hours) * 3_600 + int(minutes) * 60 + int(seconds or 0)
+            found[2] += (-time if sign == "-" else time) * 10**6
+        else:
+            name = unit.lower()
+            each = _UNIT_NAMES.get(name) or _UNIT_NAMES.get(name.removesuffix("s"))
+            if each is None:
+                raise ValueError(text)
+            found = [have + int(number) * of for have, of in zip(found, each, strict=True)]
+        at = match.end()
+    if not text:
+        raise ValueError(text)
+    months, days, microseconds = found
+    return months, days, microseconds
+
+
+def later(moment: str, interval: str) -> str | None:
+    """The moment after an interval in UTC: first its months, then its days, then its time. None outside the years 1 to 9999."""
+    return _shifted(moment, read_interval(interval), 1)
+
+
+def earlier(moment: str, interval: str) -> str | None:
+    return _shifted(moment, read_interval(interval), -1)
+
+
+def _shifted(moment: str, interval: Interval, sign: int) -> str | None:
+    months, days, microseconds = (sign * one for one in interval)
+    found = datetime.fromisoformat(moment)
+    try:
+        if months:
+            year, month = divmod(found.year * 12 + found.month - 1 + months, 12)
+            last = calendar.monthrange(year, month + 1)[1] if 1 <= year <= 9999 else 0
+            found = found.replace(year=year, month=month + 1, day=min(found.day, last))
+        return _moment_text(found + timedelta(days=days, microseconds=microseconds))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _moment_text(moment: datetime) -> str:
+    text = moment.isoformat()
+    return text.rstrip("0") if moment.microsecond else text
+
+
+MOST_DAYS: Final = 4_000_000
+"""More than the days from the year 0001 to 9999."""
+
+
+def days_later(day: str, days: int) -> str | None:
+    """The day after some days. None outside the years 0001 to 9999."""
+    ordinal = date.fromisoformat(day).toordinal() + days
+    return date.fromordinal(ordinal).isoformat() if 1 <= ordinal <= date.max.toordinal() else None
+
+
+def days_earlier(day: str, days: int) -> str | None:
+    return days_later(day, -days)
+
+
+def epoch(moment: str) -> Decimal:
+    """The seconds since 1970, with the six digits of PostgreSQL."""
+    return _EXACT.scaleb(Decimal((datetime.fromisoformat(moment) - _EPOCH) // _MICROSECOND), -6)
+
+
+def epoch_of_day(day: str) -> Decimal:
+    return Decimal((date.fromisoformat(day) - _EPOCH.date()).days * 86_400)
+
+
+def seconds_between(later: str, earlier: str) -> Decimal:
+    """The seconds of the interval between two moments."""
+    return _EXACT.subtract(epoch(later), epoch(earlier))
+
+
+def seconds_of(moment: str) -> Decimal:
+    found = datetime.fromisoformat(moment)
+    return _EXACT.scaleb(Decimal(found.second * 10**6 + found.microsecond), -6)
+
+
+def quarter(value: str) -> int:
+    return (int(value[5:7]) + 2) // 3
+
+
+def iso_year(value: str) -> int:
+    return date.fromisoformat(value[:10]).isocalendar().year
+
+
+def iso_week(value: str) -> int:
+    return date.fromisoformat(value[:10]).isocalendar().week
+
+
+def iso_weekday(value: str) -> int:
+    return date.fromisoformat(value[:10]).isoweekday()
+
+
+def weekday(value: str) -> int:
+    """The day of the week, 0 for Sunday."""
+    return date.fromisoformat(value[:10]).isoweekday() % 7
+
+
+def day_of_year(value: str) -> int:
+    return date.fromisoformat(value[:10]).timetuple().tm_yday
+
+
+def week_begin(moment: str) -> str | None:
+    """The Monday of a moment's week, at midnight. None before the year 0001."""
+    day = date.fromisoformat(moment[:10]).toordinal()
+    monday = day - (day - 1) % 7
+    return f"{date.fromordinal(monday).isoformat()}T00:00:00" if monday >= 1 else None
+
+
+def quarter_begin(moment: str) -> str:
+    return f"{moment[:5]}{quarter(moment) * 3 - 2:02d}-01T00:00:00"
+
+
+_MONTHS: Final = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+TimePart = Callable[[datetime], str]
+_NUMBERS: Final[dict[str, TimePart]] = {
+    "YYYY": lambda at: f"{at.year:04d}",
+    "YY": lambda at: f"{at.year % 100:02d}",
+    "IYYY": lambda at: f"{at.isocalendar().year:04d}",
+    "IW": lambda at: f"{at.isocalendar().week:02d}",
+    "MM": lambda at: f"{at.month:02d}",
+    "DDD": lambda at: f"{at.timetuple().tm_yday:03d}",
+    "DD": lambda at: f"{at.day:02d}",
+    "ID": lambda at: str(at.isoweekday()),
+    "Q": lambda at: str((at.month + 2) // 3),
+    "HH24": lambda at: f"{at.hour:02d}",
+    "HH12": lambda at: f"{(at.hour + 11) % 12 + 1:02d}",
+    "HH": lambda at: f"{(at.hour + 11) % 12 + 1:02d}",
+    "MI": lambda at: f"{at.minute:02d}",
+    "SS": lambda at: f"{at.second:02d}",
+    "MS": lambda at: f"{at.microsecond // 1000:03d}",
+    "US": lambda at: f"{at.microsecond:06d}",
+}
+_WORDS: Final[dict[str, TimePart]] = {
+    "Month": lambda at: f"{_MONTHS[at.month - 1]:9}",
+    "Mon": lambda at: _MONTHS[at.month - 1][:3],
+    "Day": lambda at: f"{_DAYS[at.weekday()]:9}",
+    "Dy": lambda at: _DAYS[at.weekday()][:3],
+    "AM": lambda at: "PM" if at.hour >= 12 else "AM",
+    "PM": lambda at: "PM" if at.hour >= 12 else "AM",
+}
+
+
+def _cased(change: Callable[[str], str], write: TimePart) -> TimePart:
+    return lambda at: change(write(at))
+
+
+_PATTERNS: Final[dict[str, TimePart]] = {
+    **_NUMBERS,
+    **{name.lower(): write for name, write in _NUMBERS.items()},
+    **{name.upper(): _cased(str.upper, write) for name, write in _WORDS.items()},
+    **{name.lower(): _cased(str.lower, write) for name, write in _WORDS.items()},
+    **_WORDS,
+}
+"""Of `to_char`. A number may be in small letters; a word has the case of its pattern."""
+_PATTERN: Final = re.compile(
+    rf'(FM)?({"|".join(sorted(_PATTERNS, key=len, reverse=True))})|"([^"\\]*)"|([^A-Za-z"\\]+)'
+)
+
+
+@lru_cache(maxsize=256)
+def read_time_pattern(pattern: str) -> tuple[TimePart, ...]:
+    """The parts of a pattern of `to_char`. Raises ValueError, which names the part that is not known."""
+    parts: list[TimePart] = []
+    at = 0
+    while at < len(pattern):
+        match = _PATTERN.match(pattern, at)
+        if match is None:
+            raise ValueError(pattern[at:])
+        short, name, quoted, plain = match.groups()
+        if name is None:
+            parts.append(partial(_constant, quoted if quoted is not None else plain))
+        else:
+            parts.append(partial(_without_padding, _PATTERNS[name]) if short else _PATTERNS[name])
+        at = match.end()
+    return tuple(parts)
+
+
+def _constant(text: str, _at: datetime) -> str:
+    return text
+
+
+def _without_padding(write: TimePart, at: datetime) -> str:
+    text = write(at).rstrip()
+    return text.lstrip("0") or "0" if text.isdecimal() else text
+
+
+def to_char(moment: str, pattern: str) -> str:
+    """The text of a moment, or of a day at midnight, in UTC."""
+    at = datetime.fromisoformat(moment)
+    return "".join(write(at) for write in read_time_pattern(pattern))

@@ -37,7 +37,7 @@ class Tables:
     def fill(self, name: str, rows: Iterable[Mapping[str, Any]], indexes: Any) -> None:
         self.rows[name] = list(rows)
 
-    def answer(self, product: Product) -> Iterator[tuple[str, str]]:
+    def answer(self, product: Product, clock: int) -> Iterator[tuple[str, str]]:
         return iter(())
 
 

@@ -8,10 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processor.engine.protocol.decode import decode
+from processor.engine.protocol.decode import Decoder, compare_columns, decode
+from processor.values.decimal_forms import NO_FORMS, ColumnForms, LearnedForm
 from processor.values.entity import Entity
 from processor.values.record import UNAVAILABLE, Change, Ignored, Record, Rejected
-from tests.unit.engine.protocol.decoding import ITEM, STAR, USER, change, decoded, entity, envelope, reason, with_schema
+from tests.unit.engine.protocol.decoding import (
+    ITEM,
+    STAR,
+    USER,
+    change,
+    decoded,
+    entity,
+    envelope,
+    raw,
+    reason,
+    with_schema,
+)
 
 # Plain rows
 
@@ -80,6 +92,22 @@ def test_the_key_is_an_object_a_bare_value_plain_text_or_part_of_the_row(key: An
 )
 def test_plain_text_is_the_key_when_its_one_column_is_a_string(key: bytes, email: str) -> None:
     assert change(USER, key, None) == ((email,), None)
+
+
+def test_a_number_is_the_key_of_a_column_of_numbers_and_no_text() -> None:
+    assert change(ITEM, b"7", {"id": 7})[0] == (7,)
+    assert change(ITEM, b"7", None) == ((7,), None)
+    assert reason(ITEM, b"x", {"id": 7}) == "key: not JSON: expecting value at character 1"
+
+
+@pytest.mark.parametrize("key", [b"{x", b"[x", b'"x', b""])
+def test_text_that_begins_like_json_and_is_none_is_no_key(key: bytes) -> None:
+    assert reason(USER, key, {"email": "a"}).startswith("key: not JSON: ")
+
+
+def test_a_text_with_json_in_it_is_the_key_of_its_row() -> None:
+    """Of a tombstone it is none: no row shows that it deletes nothing."""
+    assert change(USER, b'"{\\"a\\":1}"', {"id": 1})[0] == ('{"a":1}',)
 
 
 def test_a_bare_value_with_a_schema_is_the_key_of_one_column() -> None:
@@ -164,8 +192,50 @@ def test_the_last_of_two_members_with_one_name_counts() -> None:
     assert change(ITEM, None, b'{"id":1,"id":7}')[0] == (7,)
 
 
-def test_a_large_row_below_the_limit_is_a_change() -> None:
-    assert change(ITEM, {"id": 7}, {"id": 7, "bio": "x" * 390_000})[0] == (7,)
+def test_a_row_has_room_up_to_the_last_byte_of_its_limit() -> None:
+    assert change(ITEM, {"id": 7}, {"id": 7, "bio": "x" * 399_928})[0] == (7,)
+    why = reason(ITEM, {"id": 7}, {"id": 7, "bio": "x" * 399_929})
+    assert why == "the row is 400,001 bytes; a row has at most 400,000"
+
+
+# What depends on the entity alone
+
+
+def test_an_entity_is_read_by_its_own_columns_also_at_the_place_of_one_that_went(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A new entity may lie where a former one lay, and so may its settled forms."""
+    other = entity("item", "id", "id int, amount string", decimals="text")
+    forms: ColumnForms = {"amount": LearnedForm("text", "t", 0, 0, 0)}
+    for stale in (Decoder(other), Decoder(ITEM, forms)):
+        monkeypatch.setattr("processor.engine.protocol.decode._decoders", {(id(ITEM), id(NO_FORMS)): stale})
+        assert change(ITEM, {"id": 7}, {"id": 7, "amount": 1.5})[1]["amount"] == Decimal("1.5")
+        why = reason(ITEM, {"id": 7}, envelope("c", after={"id": 7, "amount": "1234"}))  # a number or its bytes
+        assert why.startswith("column 'amount': ")
+
+
+def test_the_memory_of_entities_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: dict[Any, Any] = {}
+    monkeypatch.setattr("processor.engine.protocol.decode._decoders", kept)
+    monkeypatch.setattr("processor.engine.protocol.decode._MAX_DECODERS", 2)
+    tables = [entity(f"t{n}", "id", "id int") for n in range(3)]
+    for number, table in enumerate(tables):
+        for _ in range(2):
+            assert change(table, {"id": 7}, {"id": 7})[0] == (7,)
+        assert len(kept) == (1, 2, 1)[number]
+
+
+@pytest.mark.parametrize("value", [None, b"{", {"id": 7, "__deleted": "true"}, {"op": "t", "source": {}}])
+def test_a_record_without_a_row_has_no_columns_to_compare(value: Any) -> None:
+    assert compare_columns(Record(topic="t", partition=0, offset=0, key=None, value=raw(value)), ITEM) is None
+
+
+def test_a_comparison_names_each_column_that_does_not_fit_is_missing_or_is_not_declared() -> None:
+    row = {"id": "x", "amount": 1.5, "bio": 3, "tags": None, "at": "2026-01-01T00:00:00Z", "new": 1, "other": 2}
+    found = compare_columns(Record(topic="t", partition=0, offset=0, key=None, value=raw(row)), ITEM)
+    assert found is not None
+    assert [text.split(":")[0] for text in found.refused] == ["column 'id'", "column 'bio'"]
+    assert (found.missing, found.undeclared) == (("j", "on"), ("new", "other"))
 
 
 # Pinned formats

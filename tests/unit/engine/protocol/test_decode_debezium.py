@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from processor.engine.protocol.decode import decode
-from processor.values.record import UNAVAILABLE, Change, Ignored, Truncated
+from processor.values.record import UNAVAILABLE, AbsentColumns, Change, Ignored, Truncated
 from processor.values.recorded_topics import read_records
 from tests.unit.engine.protocol.decoding import ITEM, STAR, USER, change, decoded, entity, envelope, reason, with_schema
 
@@ -78,6 +78,59 @@ def test_a_truncate_is_no_change_and_an_entity_may_ignore_it(value: Any) -> None
     result = decoded(replace(ITEM, truncate="ignore"), None, value)
     assert isinstance(result, Ignored)
     assert result.why == "truncate"
+
+
+PAIR = entity("pair", "tenant id", "tenant string, id int, n int, note string")
+MOVED = {"tenant": "t", "id": 2, "n": 1, "note": "x"}
+UNSENT = "__debezium_unavailable_value"
+
+
+@pytest.mark.parametrize(
+    ("before", "former"),
+    [
+        ({"tenant": "t", "id": 1, "n": 1}, ("t", 1)),
+        ({"tenant": "s", "id": 2}, ("s", 2)),
+        ({"id": 1}, ("t", 1)),
+        ({"tenant": "t", "id": 1, "n": "no number"}, ("t", 1)),
+        ({"tenant": "t", "id": 2.0}, None),
+        ({"n": 7}, None),
+        ({"tenant": None, "id": 1}, None),
+        ({"tenant": UNSENT, "id": 1}, None),
+        ({"tenant": 5, "id": 1}, None),
+        (None, None),
+    ],
+    ids=[
+        "whole", "the other part", "a part alone", "a value that does not fit", "the same key in another form",
+        "without the key", "null", "not sent", "no key", "no old image",
+    ],
+)  # fmt: skip
+def test_an_update_names_the_key_that_the_row_had_where_its_old_image_shows_it(before: Any, former: Any) -> None:
+    """Else a row that stays would lose the values that this record does not send."""
+    result = decoded(PAIR, None, envelope("u", before=before, after=MOVED | {"note": UNSENT}))
+    assert isinstance(result, Change), result
+    assert (result.former, result.key) == (former, ("t", 2))
+    assert result.row is not None
+    assert result.row["note"] is UNAVAILABLE
+    assert [(other.key, other.row, other.former) for other in result.others] == (
+        [(former, None, None)] if former else []
+    )
+
+
+def test_a_key_in_another_form_is_the_same_key() -> None:
+    at = entity("at", "at", "at timestamp, n int")
+    result = decoded(
+        at, None, envelope("u", before={"at": "2015-01-01T01:00:00+01:00"}, after={"at": "2015-01-01T00:00:00Z"})
+    )
+    assert isinstance(result, Change), result
+    assert (result.key, result.former, result.others) == (("2015-01-01T00:00:00Z",), None, ())
+
+
+def test_the_delete_of_a_former_key_lacks_no_column() -> None:
+    """So a record that moves a row counts once among those that lack a column."""
+    result = decoded(PAIR, None, envelope("u", before={"tenant": "t", "id": 1}, after={"tenant": "t", "id": 2, "n": 1}))
+    assert isinstance(result, Change), result
+    assert result.absent == AbsentColumns(("note",), True)
+    assert [other.absent for other in result.others] == [None]
 
 
 def test_an_envelope_without_a_row_or_with_an_unknown_op_is_a_dead_letter() -> None:

@@ -15,6 +15,7 @@ from processor.language.definitions.load import load
 from processor.language.definitions.problems import DefinitionError
 from processor.tools.inspect.price import price_events
 from processor.values.envelopes.kinds import FORMATS
+from processor.values.framing import NO_SCHEMAS
 from processor.values.record import Ignored, Record, Rejected, Truncated
 from tests.unit.engine.protocol.decoding import change, decoded, entity, envelope, raw
 
@@ -144,6 +145,43 @@ def test_a_schema_counts_before_a_database_where_both_name_the_table_of_an_entit
     found = TopicEntities(tables).of(record)
     assert found is not None
     assert found.name == "public"
+
+
+@pytest.mark.parametrize("value", [b"{", b"[1]", b"5", None, {"schema": None, "payload": [1]}, of("other", USER)])
+def test_a_record_of_a_shared_topic_that_names_no_known_table_is_of_the_first_entity(value: Any) -> None:
+    """It says that the record is a dead letter, or counts it as ignored."""
+    tables = [replace(USERS, name=name, topic="app", table=name) for name in ("a", "b")]
+    entities = TopicEntities([*tables, replace(USERS, topic="alone")])
+    for topic, found in (("app", tables[0]), ("alone", USERS), ("none", None)):
+        one = entities.of(Record(topic=topic, partition=0, offset=0, key=None, value=raw(value)))
+        assert (one and one.name) == (found and found.name)
+
+
+def test_the_schemas_of_a_record_of_a_shared_topic_are_fetched_before_its_table_is_read() -> None:
+    tables = [replace(USERS, name=name, topic="app", table=name) for name in ("a", "b")]
+    fetched: list[Record] = []
+
+    class Reader:
+        framing = NO_SCHEMAS.framing
+
+        def fetch(self, record: Record) -> None:
+            fetched.append(record)
+
+        def read(self, record: Record, part: str) -> Any:
+            return of("b", USER) if fetched and part == "value" else {}
+
+    framed = Record(topic="app", partition=0, offset=0, key=None, value=b"\0\0\0\0\1x")
+    reader: Any = Reader()
+    assert TopicEntities(tables).of(framed, reader) is tables[1]
+    assert fetched == [framed]
+
+
+def test_a_letter_in_a_shared_topic_is_of_the_entity_that_picks_its_table_now() -> None:
+    """Whatever entity a job named when it refused the record."""
+    tables = [replace(USERS, name=name, topic="app", table=name) for name in ("a", "b")]
+    record = Record(topic="app", partition=0, offset=0, key=None, value=raw(of("b", {"id": "x"})))
+    found = TopicEntities(tables).of_letter(Rejected(record=record, reason="", code="column-type", entity="a"))
+    assert found is tables[1]
 
 
 def test_a_repair_in_a_shared_topic_is_of_the_entity_that_it_names() -> None:

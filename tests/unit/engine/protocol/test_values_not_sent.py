@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from dataclasses import replace
@@ -80,6 +81,28 @@ def test_each_captured_placeholder_is_known_and_each_lost_type_is_named(name: st
     assert lost == lost_columns(name) >= LOST
     assert kept == COLUMNS.keys() - lost
     assert all(before not in (None, UNAVAILABLE) for before, _ in values.values())
+
+
+def test_the_page_names_each_type_that_arrives_as_null_as_doctor_does() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "debezium.md").read_text(encoding="utf-8")
+    table = page.partition("| type | arrives as |\n|---|---|\n")[2].partition("\n\n")[0]
+    said: dict[str, str] = {}
+    for row in table.splitlines():
+        types, arrives = (cell.strip() for cell in row.strip("|").split(" | "))
+        placeholder, _, setting = arrives.partition("; null with ")
+        assert placeholder in ("the placeholder", "null")
+        when = ALWAYS if placeholder == "null" else setting.replace("`", "")
+        said |= dict.fromkeys(re.findall("`([^`]+)`", types), when)
+    longer = {
+        "varchar": "character varying",
+        "timestamp": "timestamp without time zone",
+        "timestamptz": "timestamp with time zone",
+    }
+    kinds = {
+        name: longer.get(name.removesuffix("[]"), name.removesuffix("[]")) + "[]" * name.endswith("[]") for name in said
+    }
+    assert {name: unsent_as_null(kind) for name, kind in kinds.items()} == said
+    assert {kind.partition("(")[0] + "[]" * kind.endswith(")[]") for kind in COLUMNS.values()} <= {*kinds.values()}
 
 
 def test_a_full_replica_identity_sends_every_value() -> None:

@@ -12,7 +12,8 @@ from processor.engine.rounds.events import JobEvent
 from processor.language.definitions.load import load
 from processor.values.decimal_forms import LearnedForm
 from processor.values.entity import DecimalForm
-from processor.values.record import Record
+from processor.values.record import Change, Record
+from tests.unit.engine.protocol.decoding import ITEM, decoded, entity, envelope, with_schema
 from tests.unit.engine.rounds.settled_items import (
     BYTES,
     DIGITS,
@@ -111,6 +112,32 @@ def test_a_number_a_schema_and_a_plain_row_settle_nothing() -> None:
     )
     assert settled(trial) == {}
     assert prices(trial) == {1: Decimal(1234)}
+
+
+def test_text_of_one_meaning_shows_its_form_only_where_no_schema_and_no_plain_row_says_how_to_read_it() -> None:
+    row = {"id": 7, "amount": "12.34"}
+    schema = [{"field": "amount", "type": "string"}, {"field": "id", "type": "int32"}]
+    shows = {"amount": "text"}
+    for value, found in (
+        (envelope("c", after=row), shows),
+        ({**row, "__op": "c"}, shows),
+        (row, {}),
+        (with_schema({**row, "__op": "c"}, schema), {}),
+        (with_schema({**row, "__op": "c"}, schema[1:]), shows),
+        (envelope("d", before=row), shows),
+    ):
+        result = decoded(ITEM, {"id": 7, "amount": "BNI="}, value)
+        assert isinstance(result, Change), result
+        assert result.shows == found, value
+    fee = entity("fee", "amount", "amount decimal(9,2)")
+    for key in ({"amount": "12.5"}, "12.5"):
+        result = decoded(fee, key, None)
+        assert isinstance(result, Change), result
+        assert result.shows == shows
+    for table, value in ((ITEM, {"id": 7, "bio": "12.34"}), (replace(ITEM, decimals="text"), row)):
+        result = decoded(table, None, envelope("c", after=value))
+        assert isinstance(result, Change), result
+        assert result.shows == {}
 
 
 def test_a_column_without_a_scale_has_digits_and_settles_nothing() -> None:

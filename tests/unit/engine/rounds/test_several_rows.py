@@ -110,6 +110,19 @@ def test_a_replay_writes_the_last_change_of_a_row_that_its_record_changes_twice(
     assert world.documents() == {1: "b"}
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_the_replay_of_a_record_of_which_one_row_moves_to_another_key_is_refused(first: bool) -> None:
+    world = World()
+    rows: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        (thing(1, "a", "big"), {"name": "x"}),
+        (thing(3, "b"), {"id": 2}),
+    ]
+    ordered = rows if first else rows[::-1]
+    world.batch(world.record("UPDATE", *(row for row, _ in ordered), old=[old for _, old in ordered]))
+    assert world.replay() == ["refused"]
+    assert world.documents() == {}
+
+
 def test_a_row_too_large_for_the_table_is_a_dead_letter_and_the_other_rows_of_its_record_are_stored() -> None:
     world = World()
     long = {"name": "x" * 200_000}

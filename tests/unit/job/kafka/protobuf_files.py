@@ -10,7 +10,16 @@ require_schema_packages()
 
 from confluent_kafka.schema_registry.confluent import meta_pb2  # noqa: E402
 from confluent_kafka.schema_registry.confluent.type import decimal_pb2  # noqa: E402
-from google.protobuf import descriptor_pb2, descriptor_pool, struct_pb2, timestamp_pb2, wrappers_pb2  # noqa: E402
+from google.protobuf import (  # noqa: E402
+    any_pb2,
+    descriptor_pb2,
+    descriptor_pool,
+    duration_pb2,
+    field_mask_pb2,
+    struct_pb2,
+    timestamp_pb2,
+    wrappers_pb2,
+)
 from google.protobuf.message_factory import GetMessageClass  # noqa: E402
 from google.type import date_pb2, timeofday_pb2  # noqa: E402
 
@@ -24,11 +33,25 @@ TYPES = {name.removeprefix("TYPE_").lower(): number for name, number in Field.Ty
 IMPORTS = {
     "google.protobuf.Timestamp": "google/protobuf/timestamp.proto",
     "google.protobuf.Struct": "google/protobuf/struct.proto",
+    "google.protobuf.Any": "google/protobuf/any.proto",
+    "google.protobuf.Duration": "google/protobuf/duration.proto",
+    "google.protobuf.FieldMask": "google/protobuf/field_mask.proto",
     "google.type.Date": "google/type/date.proto",
     "google.type.TimeOfDay": "google/type/timeofday.proto",
     "confluent.type.Decimal": "confluent/type/decimal.proto",
 }
-for module in (timestamp_pb2, struct_pb2, date_pb2, timeofday_pb2, decimal_pb2, wrappers_pb2, meta_pb2):
+for module in (
+    any_pb2,
+    duration_pb2,
+    field_mask_pb2,
+    timestamp_pb2,
+    struct_pb2,
+    date_pb2,
+    timeofday_pb2,
+    decimal_pb2,
+    wrappers_pb2,
+    meta_pb2,
+):
     assert module.DESCRIPTOR is not None
 
 

@@ -75,6 +75,35 @@ def test_columns_keep_their_names_where_debezium_adjusts_them_to_avro() -> None:
     assert (found.key, found.row) == ((7,), {"user-id": 7, "2fa": True, "user_name": "a"})
 
 
+def test_a_column_under_another_name_has_the_meaning_of_its_schema_in_row_key_and_old_image() -> None:
+    """The schema says microseconds: without it a number has the unit of the declared type."""
+    table_ = entity("t", "at-time", "at-time timestamp, paid-at timestamp, n int", format="debezium")
+    micros = {"type": "long", "logicalType": "timestamp-micros"}
+    row_ = {
+        "type": "record",
+        "name": "Value",
+        "fields": [
+            {"name": "at_time", "type": micros},
+            {"name": "paid_at", "type": micros},
+            {"name": "n", "type": "int"},
+        ],
+    }
+    names = {
+        "before": ["null", row_],
+        "after": ["null", "Value"],
+        "op": "string",
+        "source": {"type": "map", "values": "string"},
+    }
+    schema = {"type": "record", "name": "Envelope", "fields": [{"name": n, "type": t} for n, t in names.items()]}
+    key = {"type": "record", "name": "Key", "fields": [{"name": "at_time", "type": micros}]}
+    before, after = ({"at_time": at, "paid_at": 1795214323797123, "n": 1} for at in (1_000_000, 2_000_000))
+    data = avro(1, schema, {"before": before, "after": after, "op": "u", "source": {}})
+    found = decoded(table_, avro(2, key, {"at_time": 2_000_000}), data, {1: avro_schema(schema), 2: avro_schema(key)})
+    assert isinstance(found, Change), found
+    assert found.row == {"at-time": "1970-01-01T00:00:02Z", "paid-at": "2026-11-20T22:38:43.797123Z", "n": 1}
+    assert (found.key, found.former) == (("1970-01-01T00:00:02Z",), ("1970-01-01T00:00:01Z",))
+
+
 def test_two_names_of_a_record_that_may_be_one_column_are_a_dead_letter() -> None:
     table = entity("t", "id", "id int, user-id int")
     schema = {

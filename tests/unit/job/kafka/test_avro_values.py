@@ -62,6 +62,7 @@ def test_not_a_number_breaks_the_contract_as_it_does_in_json() -> None:
         ("timestamp-micros", "long", 1795214323797123, "timestamp", "2026-11-20T22:38:43.797123Z"),
         ("timestamp-nanos", "long", 1795214323797123456, "timestamp", "2026-11-20T22:38:43.797123456Z"),
         ("local-timestamp-micros", "long", -1, "timestamp", "1969-12-31T23:59:59.999999Z"),
+        ("local-timestamp-nanos", "long", 1795214317758449123, "timestamp", "2026-11-20T22:38:37.758449123Z"),
         ("date", "int", 19000, "date", "2022-01-08"),
         ("time-millis", "int", 5, "int", 5),
         ("uuid", "string", "0190f3d4-7d1c-7b1e-8f5a-3f1d2c4b5a69", "string", "0190f3d4-7d1c-7b1e-8f5a-3f1d2c4b5a69"),
@@ -77,6 +78,26 @@ def test_a_logical_type_of_another_writer_gives_the_unit(
     }
     data = avro(1, schema, {"id": 1, "x": raw})
     assert row(entity("t", "id", f"id int, x {declared}"), None, data, {1: avro_schema(schema)})["x"] == expected
+
+
+def test_a_logical_type_that_kafka_connect_does_not_have_gives_its_bytes_and_no_number() -> None:
+    parts = {"big": "big-decimal", "span": "duration", "name": "uuid"}
+    sizes = {"span": 12, "name": 16}
+    kinds: dict[str, Any] = {n: {"type": "fixed", "name": n.title(), "size": size} for n, size in sizes.items()}
+    kinds["big"] = {"type": "bytes"}
+    fields = [{"name": name, "type": kinds[name] | {"logicalType": logical}} for name, logical in parts.items()]
+    schema = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "int"}, *fields]}
+    value = {
+        "id": 1,
+        "big": b"\x04\x30\x39\x06",
+        "span": bytes([1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]),
+        "name": bytes(range(16)),
+    }
+    data = avro(1, schema, value)
+    found = row(entity("t", "id", "id int, big string, span string, name string"), None, data, {1: avro_schema(schema)})
+    assert [found[name] for name in parts] == ["BDA5Bg==", "AQAAAAIAAAADAAAA", "AAECAwQFBgcICQoLDA0ODw=="]
+    why = reason(entity("t", "id", "id int, big decimal"), None, data, {1: avro_schema(schema)})
+    assert "column 'big': expected decimal, found text 'BDA5Bg==' (its schema says bytes" in why
 
 
 def test_decimals_of_another_writer_are_exact_in_bytes_and_in_fixed() -> None:

@@ -1,6 +1,7 @@
 """Protobuf records, as Confluent's ProtobufConverter writes them, become the changes of the same rows in JSON."""
 
 import base64
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -66,11 +67,31 @@ from tests.unit.job.kafka.protobuf_files import classes, framed, message, one_co
         (".google.type.TimeOfDay", {"hours": 23, "minutes": 59, "seconds": 59, "nanos": 1_000_000}, "int", 86399001),
         ("int64", 1795214323797123, "timestamp(us)", "2026-11-20T22:38:43.797123Z"),
         ("string", '{"a":1}', "json", '{"a":1}'),
+        (".google.protobuf.UInt64Value", {"value": 2**64 - 1}, "int", 2**64 - 1),
+        (".google.protobuf.Any", {"type_url": "t/x", "value": b"hi"}, "json", {"type_url": "t/x", "value": "aGk="}),
+        (".google.protobuf.Duration", {"seconds": 3, "nanos": 5}, "json", {"seconds": 3, "nanos": 5}),
+        (".google.protobuf.FieldMask", {"paths": ["a.b"]}, "json", {"paths": ["a.b"]}),
     ],
 )
 def test_a_field_has_the_value_that_kafka_connect_gives(kind: str, value: Any, declared: str, expected: Any) -> None:
     found = one_column(kind, value, declared)
     assert (found, type(found)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "declared", "why"),
+    [
+        ("double", float("nan"), "float", "found text 'NaN' (no finite number"),
+        (".google.protobuf.FloatValue", {"value": float("inf")}, "float", "found text 'Infinity' (no finite number"),
+        (".google.protobuf.Duration", {"seconds": 3}, "string", "expected string, found an object"),
+        (".app.Kind", 7, "string", "expected string, found number 7"),
+    ],
+)
+def test_a_field_of_another_kind_than_its_column_is_a_dead_letter(
+    kind: str, value: Any, declared: str, why: str
+) -> None:
+    with pytest.raises(AssertionError, match=re.escape(why)):
+        one_column(kind, value, declared)
 
 
 @pytest.mark.parametrize("scale", [0, 3, 20])

@@ -63,8 +63,8 @@ class LoopTables:
         self.filled.append(name)
         self.tables[name] = dict(enumerate(rows))
 
-    def answer(self, product: Product) -> Iterator[tuple[str, str]]:
-        for key, document in documents(product, DEFINITIONS, self.tables).items():
+    def answer(self, product: Product, clock: int) -> Iterator[tuple[str, str]]:
+        for key, document in documents(product, DEFINITIONS, self.tables, clock).items():
             yield key, canonical_json.dumps(document)
 
 
@@ -191,8 +191,8 @@ def test_sql_finds_documents_that_were_never_published_too_and_documents_without
 
 def test_a_document_that_differs_from_sql_only_is_refuted_and_not_stale(trial: Trial) -> None:
     class Wrong(LoopTables):
-        def answer(self, product: Product) -> Iterator[tuple[str, str]]:
-            for key, document in super().answer(product):
+        def answer(self, product: Product, clock: int) -> Iterator[tuple[str, str]]:
+            for key, document in super().answer(product, clock):
                 yield key, document.replace("u3@x.org", "other") if "u3@" in key else document
 
     (found,) = verified(trial, messages(trial), mirror=mirror(trial, Wrong())).differences
