@@ -13,8 +13,10 @@ from processor.language.definitions.expressions import AGGREGATES
 from processor.language.definitions.names import write_path
 from processor.language.definitions.problems import AlreadyReported, Problems, WrongDefinition, suggest
 from processor.language.definitions.shape import as_flag, describe_node
-from processor.language.definitions.sql_parser import parse_query
-from processor.language.definitions.sql_views import ViewReader, is_view
+from processor.language.definitions.sql_parser import Cleaner, filled, parse_query, text_of
+from processor.language.definitions.sql_rewrites import Rewriter
+from processor.language.definitions.sql_tables import NO_UNION
+from processor.language.definitions.sql_views import ViewReader, inner_tables, is_view
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
 from processor.language.product.expressions.expression import Column
 from processor.values.entity import Entity
@@ -71,6 +73,8 @@ class _Reader:
 
     def query(self, node: Any) -> SelectQuery:
         if not isinstance(node, self._exp.Select):
+            if isinstance(node, self._exp.SetOperation):
+                raise WrongDefinition(f"`sql` is a {node.key.upper()}: its rows are of several tables", NO_UNION)
             statement = f"{node.key.upper()}, not one `select`" if node else "empty"
             raise WrongDefinition(f"`sql` is {statement}", "write `select ... from ... left join ...`")
         known = ("expressions", "from_", "joins", "where", "order")
@@ -94,8 +98,8 @@ class _Reader:
     def _table(self, node: Any, *, inner: bool = False, on: tuple[SelectTerm, ...] = ()) -> SelectTable:
         exp, alias = self._exp, node.args.get("alias")
         plain = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
-        if not plain or _filled_arguments(node) - {"this", "alias"} or (alias and _filled_arguments(alias) != {"this"}):
-            what = f"`{_sql_text(node)}` is not an entity"
+        if not plain or filled(node) - {"this", "alias"} or (alias and filled(alias) != {"this"}):
+            what = f"`{text_of(node)}` is not an entity"
             raise WrongDefinition(
                 what, "write the entity's name alone, then its alias: `entity as e`", self._line(node)
             )
@@ -103,9 +107,9 @@ class _Reader:
 
     def _join(self, node: Any) -> SelectTable:
         kind = " ".join(filter(None, (node.args.get("method"), node.side, node.kind)))
-        extra = _filled_arguments(node) - {"this", "on", "side", "kind"}
-        if kind not in ("", "INNER", "LEFT", "LEFT OUTER") or extra or "on" not in _filled_arguments(node):
-            what = f"`{_sql_text(node).strip(', ')}` is not a left or inner join with ON"
+        extra = filled(node) - {"this", "on", "side", "kind"}
+        if kind not in ("", "INNER", "LEFT", "LEFT OUTER") or extra or "on" not in filled(node):
+            what = f"`{text_of(node).strip(', ')}` is not a left or inner join with ON"
             raise WrongDefinition(what, _JOINS, self._line(node))
         return self._table(node.this, inner=node.side != "LEFT", on=tuple(self._conditions(node.args["on"])))
 
@@ -119,8 +123,8 @@ class _Reader:
 
     def _ordered(self, node: Any) -> tuple[SelectTerm, bool]:
         term = self._term(node.this)
-        if node.args.get("nulls_first") or _filled_arguments(node) - {"this", "desc", "nulls_first"}:
-            what = f"`{_sql_text(node)}` puts nulls first, but a list has them last"
+        if node.args.get("nulls_first") or filled(node) - {"this", "desc", "nulls_first"}:
+            what = f"`{text_of(node)}` puts nulls first, but a list has them last"
             cure = f"write `{term.written}{' desc' * bool(node.args.get('desc'))} nulls last`"
             raise WrongDefinition(what, cure, term.line)
         return term, bool(node.args.get("desc"))
@@ -135,7 +139,7 @@ class _Reader:
             yield self._term(node)
 
     def _term(self, node: Any) -> SelectTerm:
-        exp, line, written = self._exp, self._line(node), _sql_text(node)
+        exp, line, written = self._exp, self._line(node), text_of(node)
         if "\n" in written or "\t" in written:
             what = f"{written!r} contains a line break or a tab"
             raise WrongDefinition(what, "remove it from literals and names", line)
@@ -157,7 +161,7 @@ class _Reader:
         return SelectTerm(
             line=line,
             written=written,
-            text=_sql_text(bare),
+            text=text_of(bare),
             names=names,
             column=isinstance(node, exp.Column | exp.Star),
             sides=tuple((_side_text(side, exp), len(list(side.find_all(exp.Column)))) for side in sides),
@@ -174,17 +178,9 @@ class _Reader:
         return self._last_line
 
 
-def _filled_arguments(node: Any) -> set[str]:
-    return {word for word, value in node.args.items() if value}
-
-
 def _side_text(node: Any, exp: Any) -> str:
     """A side of an equality, as `on` takes it: the plain name of a column, or an expression."""
-    return str(node.name) if isinstance(node, exp.Column) else _sql_text(node)
-
-
-def _sql_text(node: Any) -> str:
-    return str(node.sql(dialect="postgres", normalize_functions=False, comments=False))
+    return str(node.name) if isinstance(node, exp.Column) else text_of(node)
 
 
 _TREE_KEYS = ("root", "where", "fields", "except", "value", "join", "embed")
@@ -221,7 +217,9 @@ def _entries(node: Scalar, entities: Mapping[str, Entity | None], *, flat: bool)
     reader = _Reader(exp)
     if not isinstance(tree, exp.Select):
         reader.query(tree)
-    if not flat and not is_view(tree, exp):
+    view = flat or is_view(tree, exp)
+    tree = Cleaner(exp, reader.line).cleaned(tree)
+    if not view:
         try:
             return _TreeBuilder(reader.query(tree), entities, node).entries()
         except WrongDefinition as nested:
@@ -236,7 +234,17 @@ def _view_entries(
     tree: Any, exp: Any, entities: Mapping[str, Entity | None], node: Scalar, reader: _Reader
 ) -> dict[str, "_Entry"]:
     """The entries of a product whose documents are the rows of the query."""
-    made = ViewReader(tree, exp, entities, reader.line).entries()
+    simple = Rewriter(exp, entities, reader.line).simplify(tree)
+    refused = None
+    for root in ("", *inner_tables(simple, exp)):
+        try:
+            made = ViewReader(simple.copy(), exp, entities, reader.line).entries(root)
+            break
+        except WrongDefinition as wrong:
+            refused = refused or wrong
+    else:
+        assert refused is not None
+        raise refused
     return {name: (_scalar(node, name, 1), _node(node, value)) for name, value in made.items()}
 
 

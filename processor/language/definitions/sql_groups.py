@@ -7,7 +7,10 @@ Reads GROUP BY (and DISTINCT) of columns that are no key of a table: each group 
 The groups become a root that no table has. The table whose columns make the groups is a list below it. So the reader of views
 reads the other parts of the query as for a query that is grouped by the key of a table.
 
-A group of null is a row of the query, but no document has a null key. So the query must say that no such row counts.
+A group of null is a row of the query, but no document has a null key. So a term that may be null makes two columns of the key:
+the term with a value in place of null, and whether it is null.
+
+    select plan, count(*) as n from users group by plan       by: {plan: "coalesce(plan, '')", plan_null: "plan is null"}
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,13 +18,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from processor.language.definitions.names import write_path
+from processor.language.definitions.sql_parser import filled, text_of
 from processor.language.definitions.sql_tables import (
     Scope,
     Source,
     TablesReader,
-    filled,
+    free_name,
     is_aggregate,
-    text_of,
+    output_name,
     where_of,
 )
 from processor.language.product.expressions.expression import Column
@@ -35,6 +39,19 @@ _SURE: Final = (
 """Functions that give no null for values that are not null."""
 _SETS: Final = {"rollup", "cube", "groupingsets"}
 _DATES: Final = ("date", "timestamp", "timestamptz", "text", "varchar")
+_IN_PLACE_OF_NULL: Final = {
+    "int": "0", "decimal": "0", "string": "''", "bool": "false", "date": "'1970-01-01'", "timestamp": "'1970-01-01'",
+}  # fmt: skip
+"""A value of each type that the key of a group may have."""
+_RESULTS: Final = {
+    "timestamp": ("date_trunc",),
+    "string": ("lower", "upper", "trim", "btrim", "ltrim", "rtrim", "left", "right", "substring", "substr", "split_part"),
+}  # fmt: skip
+"""Functions by the type of their results."""
+_CASTS: Final = {
+    "date": "date", "timestamp": "timestamp", "timestamptz": "timestamp", "text": "string", "varchar": "string", "int": "int",
+    "bigint": "int", "boolean": "bool",
+}  # fmt: skip
 
 
 class GroupReader(TablesReader):
@@ -55,9 +72,12 @@ class GroupReader(TablesReader):
         tree.set("distinct", None)
         tree.set("group", self._exp.Group(expressions=[one.copy() for one in terms]))
 
-    def _root(self, tree: Any, tables: Tables) -> Source:
-        """The table of which each row is a document: the first one, or that whose key the query groups by."""
+    def _root(self, tree: Any, tables: Tables, wanted: str) -> Source:
+        """The table of which each row is a document: the first one, or that whose key the query groups by. `wanted`: the table
+        to try in place of it."""
         first, group = tables[0][0], tree.args.get("group")
+        if wanted:
+            first = next(one for one, _, _ in tables if one.alias == wanted)
         if group:
             scope = Scope(sources={one.alias: (one, ()) for one, _, _ in tables})
             terms = {one.alias: one.unalias() for one in tree.expressions if one.alias}
@@ -71,16 +91,20 @@ class GroupReader(TablesReader):
                     continue
                 node.replace(meant.copy())
             columns = [self._resolved(c, scope) for c in group.expressions if isinstance(c, self._exp.Column)]
+            found = {text for one in where_of(tree, self._exp) for text in self._not_null_by(one.unnest())}
             keyed = [
                 one
                 for one, _, inner in tables
                 if one.shown is None
-                and (inner or one is first)
+                and not one.of_groups
+                and (inner or one is first or any(_is_of(text, one) for text in found))
                 and set(one.entity.key) <= {name for at, name in columns if at is one}
             ]
-            if not keyed:
-                return self._group_root(tree, tables)
-            return first if first in keyed else keyed[0]
+            if keyed:
+                return first if first in keyed else keyed[0]
+            if wanted:
+                raise self._error(group, f"GROUP BY names no key of `{wanted}`", "group by columns of one table")
+            return self._group_root(tree, tables)
         if first.shown is not None:
             raise self._error(
                 tree.args["from_"].this, "the query begins with a subquery", "begin with the root: `from entity`"
@@ -113,17 +137,28 @@ class GroupReader(TablesReader):
         rows = self._rows_of(group, tables, scope)
         names = self._names_of(tree, group, rows, scope)
         self.by, self.rows = {name: self._own_text(one, rows) for name, one in names.items()}, rows
-        self._check_nulls(tree, tables, names, rows)
-        columns = dict.fromkeys(names, ColumnType(name="string"))
+        shown = {name: exp.column(name, table="groups of " + rows.alias) for name in names}
+        for name in self._nullable(tree, tables, names, rows):
+            null = free_name(f"{name}_null", self.by)
+            self.by |= {
+                name: f"coalesce({self.by[name]}, {self._in_place_of_null(names[name], rows)})",
+                null: f"{self.by[name]} is null",
+            }
+            found = exp.Not(this=exp.column(null, table=shown[name].table))
+            shown[name] = exp.Paren(this=exp.Case(ifs=[exp.If(this=found, true=shown[name])]))
+        columns = dict.fromkeys(self.by, ColumnType(name="string"))
         alias = "groups of " + rows.alias
-        entity = replace(rows.entity, name=alias, key=tuple(names), columns=columns, computed={})
+        entity = replace(rows.entity, name=alias, key=tuple(self.by), columns=columns, computed={})
         root = Source(name=alias, alias=alias, entity=entity, line=rows.line)
+        columns = {text_of(one): shown[name] for name, one in names.items()}
+        for term in tree.expressions:
+            if isinstance(term, exp.Column) and not isinstance(term.this, exp.Star):
+                term.replace(exp.alias_(term.copy(), term.name))
         for part in (*tree.expressions, group, tree.args.get("having")):
-            self._replace(part, {text_of(one): exp.column(name, table=alias) for name, one in names.items()})
+            self._replace(part, columns)
         for one, on, _ in tables:
-            if one is not rows and any(c.table == one.alias for c in group.find_all(exp.Column)):
-                plain = {text_of(node): exp.column(name, table=alias) for name, node in names.items()}
-                on[:] = [self._replaced(condition, plain) for condition in on]
+            if one is not rows and (one.of_groups or any(c.table == one.alias for c in group.find_all(exp.Column))):
+                on[:] = [self._replaced(condition, columns) for condition in on]
         rows.name, rows.parent, rows.inner = rows.entity.name, root, True
         rows.on = {text: (root, name) for name, text in self.by.items()}
         rows.inside = Scope(sources={rows.alias: (rows, ())}, above=self._scope)
@@ -186,10 +221,8 @@ class GroupReader(TablesReader):
         for node in group.expressions:
             if all(self._resolved(c, scope)[0] is not rows for c in node.find_all(exp.Column)):
                 continue
-            name = shown.get(text_of(node)) or (node.name if isinstance(node, exp.Column) else "")
-            if not name or name in names:
-                raise self._error(node, f"GROUP BY `{text_of(node)}` has no name", f"select `{text_of(node)} as name`")
-            names[name] = node.copy()
+            name = shown.get(text_of(node)) or output_name(node, exp) or "group"
+            names[free_name(f"{name}_key" if name == rows.entity.name else name, names)] = node.copy()
         return names
 
     def _own_text(self, node: Any, rows: Source) -> str:
@@ -215,17 +248,44 @@ class GroupReader(TablesReader):
         self._replace(node, columns)
         return node
 
-    def _check_nulls(self, tree: Any, tables: Tables, names: dict[str, Any], rows: Source) -> None:
-        """Refuses a term that may be null in a row that counts."""
+    def _nullable(self, tree: Any, tables: Tables, names: dict[str, Any], rows: Source) -> list[str]:
+        """The terms that may be null in a row that counts."""
         exp = self._exp
-        known = {text_of(exp.column(name, table=rows.alias)) for name in (*rows.entity.key, *rows.entity.not_null)}
+        found: set[str] = set()
         for condition in (*where_of(tree, exp), *(c for _, on, inner in tables if inner for c in on)):
-            known |= set(self._not_null_by(condition.unnest()))
-        for node in names.values():
-            if not self._is_sure(node, known):
-                text = self._own_text(node, rows)
+            found |= set(self._not_null_by(condition.unnest()))
+        known = {text_of(exp.column(name, table=rows.alias)) for name in (*rows.entity.key, *rows.entity.not_null)}
+        missing = not next(inner for one, _, inner in tables if one is rows) and tables[0][0] is not rows
+        if missing and not any(_is_of(text, rows) for text in found):
+            what = f"GROUP BY has a group of the rows without a row of `{rows.alias}`"
+            raise self._error(tree.args["group"], what, "write `inner join`, or a condition on its columns in WHERE")
+        nullable = [name for name, node in names.items() if not self._is_sure(node, found | known)]
+        for name in nullable:
+            text = self.by[name]
+            if not self._in_place_of_null(names[name], rows):
                 what = f"GROUP BY `{text}` has a group where it is null, and a document needs a key"
-                raise self._error(node, what, f"add `where {text} is not null`, or declare the column `not_null`")
+                raise self._error(
+                    names[name], what, f"add `where {text} is not null`, or declare the column `not_null`"
+                )
+        return nullable
+
+    def _in_place_of_null(self, node: Any, rows: Source) -> str:
+        """A value of the type of a term; empty where the type is not known."""
+        exp = self._exp
+        match node:
+            case exp.Column() if node.name in rows.entity.columns:
+                kind = rows.entity.columns[node.name]
+                return "" if kind.array else _IN_PLACE_OF_NULL.get(kind.name, "")
+            case exp.Cast():
+                return _IN_PLACE_OF_NULL.get(_CASTS.get(text_of(node.to).lower(), ""), "")
+            case exp.Anonymous():
+                name = str(node.this).lower()
+                return next((_IN_PLACE_OF_NULL[kind] for kind, names in _RESULTS.items() if name in names), "")
+            case exp.Extract():
+                return "0"
+            case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE() | exp.And() | exp.Or() | exp.Not():
+                return "false"
+        return ""
 
     def _not_null_by(self, condition: Any) -> Iterator[str]:
         """The terms that a condition on a row leaves no null in."""
@@ -266,3 +326,8 @@ class GroupReader(TablesReader):
             case exp.Anonymous() if str(node.this).lower() in _SURE:
                 return all(self._is_sure(one, known) for one in node.expressions)
         return False
+
+
+def _is_of(text: str, source: Source) -> bool:
+    """Whether the text of a column names this table."""
+    return text.replace('"', "").startswith(f"{source.alias}.")

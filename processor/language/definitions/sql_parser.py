@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import cache, partial
-from typing import Any
+from typing import Any, Final
 
 from processor.language.definitions.problems import WrongDefinition
 
@@ -372,7 +372,7 @@ def parse_query(text: str) -> tuple[Any, Any]:
 
     dialect, _ = _dialect()
     try:
-        trees = dialect.parser().parse(_tokens(dialect, text), text)
+        trees = dialect.parser().parse(_query_tokens(_tokens(dialect, text)), text)
     except ParseError as error:
         details = (error.errors or [{}])[0]
         near = f" near `{details['highlight']}`" if details.get("highlight") else ""
@@ -384,13 +384,38 @@ def parse_query(text: str) -> tuple[Any, Any]:
         raise WrongDefinition("the query is not valid SQL", "check its quotes and brackets") from None
     if len(trees) != 1:
         raise WrongDefinition(f"`sql` has {len(trees)} statements", "write one `select` per product")
-    for column in list(trees[0].find_all(exp.Column)) if trees[0] is not None else ():
+    tree = trees[0].unnest() if isinstance(trees[0], exp.Subquery) and not trees[0].alias else trees[0]
+    for column in list(tree.find_all(exp.Column)) if tree is not None else ():
         if not column.table and not column.this.args.get("quoted") and column.name.lower() in _MOMENTS:
             column.replace(exp.Anonymous(this=column.name.lower(), expressions=[]))
-    for name in trees[0].find_all(exp.Identifier) if trees[0] else ():
+    for name in tree.find_all(exp.Identifier) if tree is not None else ():
         if name.quoted and _is_plain(name.this):
             name.set("quoted", False)  # readers compare the texts of terms
-    return trees[0], exp
+    return tree, exp
+
+
+def _query_tokens(tokens: list[Any]) -> list[Any]:
+    """The tokens of the query in a statement that stores its rows: `create view v as select`, `insert into t select`. ksqlDB's
+    `emit changes` behind it says nothing of its rows."""
+    words = [token.text.lower() for token in tokens]
+    end = len(tokens) - (words[-1:] == [";"])
+    if words[max(end - 2, 0) : end] == ["emit", "changes"]:
+        tokens, words = tokens[: end - 2], words[: end - 2]
+    if words[:1] == ["create"]:
+        depth, options = 0, False
+        for place, word in enumerate(words):
+            options = options or (word == "with" and depth == 0)
+            if word == "(" and not depth and not options:
+                break  # names of the columns, which the query may not have
+            depth += (word == "(") - (word == ")")
+            if word == "as" and not depth:
+                return tokens[place + 1 :]
+    if words[:2] == ["insert", "into"]:
+        begins = ("select", "with")
+        place = next((at for at, word in enumerate(words) if word in begins or word == "("), 0)
+        named = words[place : place + 1] == ["("] and words[place + 1 : place + 2] not in (["select"], ["with"])
+        return tokens if named else tokens[place:]
+    return tokens
 
 
 _MOMENTS = ("current_date", "current_timestamp")
@@ -455,3 +480,151 @@ def _secret(node: Any, parser: Any) -> Any:
         return None
     parser._advance()
     return node(this=f":{parser._prev.text}")
+
+
+_OTHER_NAMES: Final = {
+    "ucase": "upper", "lcase": "lower", "len": "length", "ifnull": "coalesce", "nvl": "coalesce", "collect_list": "array_agg",
+}  # fmt: skip
+"""Functions of MySQL and ksqlDB, by their names in PostgreSQL."""
+
+
+class Cleaner:
+    """Leaves out of a query what says nothing about its rows: schemas, brackets of joins, right joins, other names."""
+
+    def __init__(self, exp: Any, line_of: Callable[[Any], int]) -> None:
+        self._exp, self._line_of = exp, line_of
+
+    def cleaned(self, tree: Any) -> Any:
+        """The query without what says nothing about its rows."""
+        exp = self._exp
+        schemas: dict[str, str] = {}
+        for join in tree.find_all(exp.Join):
+            if join.side == "FULL":
+                what = f"`{text_of(join).strip(', ')}` has rows of both tables that have no other"
+                cure = "write a product for each table, or `left join` from the table that has each row"
+                raise WrongDefinition(what, cure, self._line_of(join))
+        for table in tree.find_all(exp.Table):
+            if table.args.get("version"):
+                what = f"`{text_of(table)}` is a table as of a time"
+                cure = "join the first row: `(select ... where t.at <= s.at order by t.at desc limit 1)`"
+                raise WrongDefinition(what, cure, self._line_of(table))
+            if table.args.get("db") and isinstance(table.this, exp.Identifier):
+                schema = text_of(table.args["db"])
+                if schemas.setdefault(table.name, schema) != schema:
+                    what = f"the query has `{table.name}` of two schemas"
+                    raise WrongDefinition(what, "name each entity by itself, without a schema", self._line_of(table))
+                table.set("db", None)
+                table.set("catalog", None)
+        for column in tree.find_all(exp.Column):
+            if column.args.get("db") and column.text("db") == schemas.get(column.table):
+                column.set("db", None)
+                column.set("catalog", None)
+        for call in tree.find_all(exp.Anonymous):
+            call.set("this", _OTHER_NAMES.get(str(call.this).lower(), call.this))
+        for node in list(tree.find_all(exp.Anonymous, exp.Bracket)):
+            self._say_otherwise(node)
+        for select in list(tree.find_all(exp.Select)):
+            self._unbracket(select)
+            self._turn_right_joins(select)
+        for node in list(tree.find_all(exp.Subquery)):
+            inner = node.this
+            alone = isinstance(inner, exp.Select) and filled(inner) == {"expressions"} and len(inner.expressions) == 1
+            if alone and not isinstance(node.parent, exp.From | exp.Join | exp.Lateral | exp.CTE):
+                node.replace(exp.Paren(this=inner.expressions[0].unalias()))
+        return tree
+
+    def _say_otherwise(self, node: Any) -> None:
+        """`array_to_string(array_agg(x), ',')` and `(array_agg(x order by y))[1]`, by functions that have no array."""
+        exp = self._exp
+        if isinstance(node, exp.Bracket):
+            inner = node.this.unnest()
+            if is_call(inner, "array_agg") and [str(one) for one in node.expressions] == ["0"]:
+                inner.set("this", "first")
+                node.replace(inner)
+            return
+        listed = node.expressions[0] if is_call(node, "array_to_string") and len(node.expressions) == 2 else None
+        call = listed.this if isinstance(listed, exp.Filter) else listed
+        if listed is None or call is None or not is_call(call, "array_agg") or not call.expressions:
+            return
+        call.set("this", "string_agg")
+        first = call.expressions[0]
+        call.set("expressions", [first, node.expressions[1].copy()])
+        if isinstance(first, exp.Order):
+            call.set(
+                "expressions", [first.this, exp.Order(this=node.expressions[1].copy(), expressions=first.expressions)]
+            )
+        text = exp.Anonymous(this="coalesce", expressions=[listed.copy(), exp.Literal.string("")])
+        counted = exp.Anonymous(this="count", expressions=[exp.Star()])
+        found = exp.GT(this=counted, expression=exp.Literal.number(0))
+        select = node.find_ancestor(exp.Select)
+        grouped = select is not None and select.args.get("group")
+        node.replace(text if grouped else exp.Case(ifs=[exp.If(this=found, true=text)]))
+
+    def _unbracket(self, select: Any) -> None:
+        """`from ((a join b on ...) join c on ...)` without its brackets."""
+        exp, origin = self._exp, select.args.get("from_")
+        while origin is not None and self._is_bracket(origin.this):
+            node = origin.this
+            inner = node.this
+            joins = [*(inner.args.get("joins") or ()), *(node.args.get("joins") or ())]
+            inner.set("joins", None)
+            select.set("joins", [*joins, *(select.args.get("joins") or ())])
+            origin.set("this", inner)
+        joins = []
+        for join in select.args.get("joins") or ():
+            below: list[Any] = []
+            while self._is_bracket(join.this) and join.side != "LEFT":
+                inner = join.this.this
+                below = [*(inner.args.get("joins") or ()), *(join.this.args.get("joins") or ()), *below]
+                inner.set("joins", None)
+                join.set("this", inner)
+            joins += [join, *below]
+        if joins:
+            select.set("joins", joins)
+        for group in [select.args["group"]] if select.args.get("group") else ():
+            flat = [one.unnest() for one in group.expressions]
+            group.set(
+                "expressions",
+                [two for one in flat for two in (one.expressions if isinstance(one, exp.Tuple) else [one])],
+            )
+
+    def _is_bracket(self, node: Any) -> bool:
+        exp = self._exp
+        return isinstance(node, exp.Subquery) and not node.alias and isinstance(node.this, exp.Table | exp.Subquery)
+
+    def _turn_right_joins(self, select: Any) -> None:
+        """`a right join b` as `b left join a`."""
+        joins, origin = select.args.get("joins") or [], select.args.get("from_")
+        for place, join in enumerate(joins):
+            stars = any(
+                isinstance(one, self._exp.Star) for one in select.expressions
+            )  # their columns keep the order of tables
+            if join.side != "RIGHT" or stars or any(one.side != "LEFT" for one in joins[:place]):
+                continue
+            before = {one.this.alias_or_name for one in joins[:place]}
+            if join.args.get("using") and before:
+                continue
+            if any(
+                c.table in before for c in (join.args["on"].find_all(self._exp.Column) if join.args.get("on") else ())
+            ):
+                continue
+            left, right = origin.this, join.this
+            origin.set("this", right)
+            join.set("this", left)
+            join.set("side", "LEFT")
+            select.set("joins", [join, *joins[:place], *joins[place + 1 :]])
+
+
+def filled(node: Any) -> set[str]:
+    """The arguments that a node has."""
+    return {word for word, value in node.args.items() if value}
+
+
+def text_of(node: Any) -> str:
+    """The SQL of a node."""
+    return str(node.sql(dialect="postgres", normalize_functions=False, comments=False))
+
+
+def is_call(node: Any, name: str) -> bool:
+    """Whether a node is the call of this function."""
+    return node is not None and node.key == "anonymous" and str(node.this).lower() == name

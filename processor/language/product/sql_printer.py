@@ -561,15 +561,15 @@ class _QueryWriter:
         """FROM with the level's own row and the `one` joins that expressions name, each after the row that it joins."""
         row = self._row(entity, joins, above)
         table = self._groups(entity) if isinstance(entity, GroupEntity) else table_name(entity.name, self._schema)
-        clauses = [f"{table} AS {row.alias}"]
-        for path in read_paths(read):
-            if not row.reaches(path):
-                continue
+        return row, "\n".join([f"{table} AS {row.alias}", *self._one_rows(row, read)])
+
+    def _one_rows(self, row: SqlRow, read: Iterable[ExpressionNode]) -> Iterator[str]:
+        """A join for each `one` join of a row that the nodes name."""
+        for path in filter(row.reaches, read_paths(read)):
             parent = row.reach(path[:-1])
             lateral, first = self._first(parent.join(path[-1:]), parent)
             parent.one_joins[path[-1]] = lateral
-            clauses.append(f"LEFT JOIN {first} ON true")
-        return row, "\n".join(clauses)
+            yield f"LEFT JOIN {first} ON true"
 
     def _groups(self, group: GroupEntity) -> str:
         """The groups of a table's rows."""
@@ -616,13 +616,16 @@ class _QueryWriter:
         tables: list[str] = []
         conditions: list[str] = []
         orders: list[str] = []
+        selected = tuple(selected)
         for length in range(1, len(path)):
             join = above.join(path[length - 1 : length])
+            named = [one for node in selected for one in references(node) if isinstance(one, Column)]
+            read = [replace(one, up=0) for one in named if one.up == len(path) - length]
             if not join.many:
                 above, table = self._first(join, above)
-                tables.append(table)
+                tables.append("\n".join([table, *self._one_rows(above, read)]))
                 continue
-            rows = self._matching(join, above, ())
+            rows = self._matching(join, above, read)
             tables.append(rows.tables)
             conditions += rows.conditions
             orders.append(rows.order)

@@ -97,3 +97,18 @@ def test_a_link_in_the_directory_leads_to_text_that_must_be_a_definition(tmp_pat
     (tmp_path / "p.yaml").symlink_to("/etc/passwd")
     with pytest.raises(DefinitionError, match=r"p.yaml:\d+: "):
         load(read_directory(tmp_path))
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize(
+    ("term", "table", "wrong"),
+    [
+        ("id, x + x as x", "a{}", "grow with each use"),
+        ("p.id, p.x", "a{0} p join a{0} q on q.id = p.id", "more than 200 tables"),
+    ],
+)
+def test_a_query_that_doubles_with_each_name_of_with_is_refused(term: str, table: str, wrong: str) -> None:
+    names = [f"a{n} as (select {term} from {table.format(n - 1)})" for n in range(1, 40)]
+    query = "with a0 as (select id, id as x from t), " + ", ".join(names) + " select id, x from a39"
+    with pytest.raises(DefinitionError, match=wrong):
+        load({"entities.yaml": "t: {key: [id], columns: {id: int}}", "p.yaml": f"product: p\nsql: |\n  {query}"})

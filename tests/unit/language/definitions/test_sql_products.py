@@ -148,6 +148,70 @@ TWINS = {
           s: {many: star, on: {username: username}, order_by: [repo_owner], fields: [repo_name]}
         """,
     ),
+    "a statement that stores the rows, schemas and a right join": (
+        """
+        create or replace view public.reports as
+        select u.email, s.repo_name from public.star as s
+        right join public."user" u on s.username = u.username emit changes;
+        """,
+        """
+        root: user
+        fields: [email]
+        embed:
+          s: {many: star, on: {username: username}, fields: [repo_name]}
+        """,
+    ),
+    "an insert of the rows of a query in brackets, with brackets around its joins": (
+        """
+        insert into emails (select u.email, i.verified
+        from (("user" u join payment_info i on (i.id = u.id))))
+        """,
+        """
+        root: user
+        join: {i: {one: payment_info, on: {id: id}, required: true}}
+        fields: {email: email, verified: i.verified}
+        """,
+    ),
+    "with, and a table for each name of it": (
+        """
+        with source as (select * from "user"), named as (select id as user_id, upper(username) as name from source where id > 7),
+        paid as (select user_id, count(*) as n from payment_info group by 1)
+        select named.name, paid.n from named left join paid using (user_id)
+        """,
+        """
+        root: user
+        where: id > 7
+        join: {paid: {many: payment_info, on: {user_id: id}}}
+        fields: {name: upper(username), n: (case when count(paid) > 0 then count(paid) end)}
+        """,
+    ),
+    "the inner table of which each row has another one is the root": (
+        """
+        select r.name || s.username as text from repo r join star s on s.repo_owner = r.owner and s.repo_name = r.name
+        """,
+        """
+        root: star
+        join: {r: {one: repo, on: {owner: repo_owner, name: repo_name}, required: true}}
+        fields: {text: r.name || username}
+        """,
+    ),
+    "the first row of each group is a group with first values": (
+        """
+        select author, title from (select *, row_number() over (partition by author order by created_at desc) as n
+        from pull_request where author is not null) p where n = 1
+        """,
+        """
+        root: {group: pull_request, by: [author], where: author IS NOT NULL}
+        fields: {author: author, title: first(pull_request.title ORDER BY pull_request.created_at DESC)}
+        """,
+    ),
+    "a column with nulls makes two columns of a group's key": (
+        "select status, count(*) from pull_request group by status",
+        """
+        root: {group: pull_request, by: {status: "coalesce(status, '')", status_null: status is null}}
+        fields: {status: (CASE WHEN NOT status_null THEN status END), count: count(pull_request)}
+        """,
+    ),
     "a table joined to itself": (
         'select a.email, b.email from "user" a left join "user" b on b.id = a.id and b.username = a.username',
         """
