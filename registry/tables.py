@@ -180,7 +180,6 @@ products = Table(
     metadata,
     *_product_columns(),
     Column("retracted", Boolean, nullable=False, server_default=text("false")),
-    UniqueConstraint("topic", deferrable=True, initially="DEFERRED"),
     CheckConstraint("version > 0", name="products_version_ck"),
 )
 

@@ -25,6 +25,7 @@ from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
 from processor.job.kafka.schemas import open_schemas
 from processor.language.definitions.problems import suggest
+from processor.language.product.avro import EncodedDocument
 from processor.language.product.document import read_root_key
 from processor.tools.inspect.prices import DEFAULT, Prices, read_prices
 from processor.tools.inspect.rows import Origin
@@ -132,14 +133,16 @@ def requested_document(options: argparse.Namespace, settings: Settings) -> Itera
         yield RequestedDocument(plan, product, root, with_open_changes(StepRunner(store=store)))
 
 
-def chosen_wait(requested: RequestedDocument, document: bytes | None, settings: Settings | None = None) -> Wait | None:
+def chosen_wait(
+    requested: RequestedDocument, document: EncodedDocument, settings: Settings | None = None
+) -> Wait | None:
     """The wait of the document; None where it does not wait, or its last message shows it as it is now. `settings`: with the
     broker that has the ends of transactions; without it no end is known."""
     plan, product, sk, runner = requested
     held, root = stored_roots(plan, runner.store, time()), (product.product.name, sk)
     at = group_key(product.ledger, sk)
     entry = read_entry(runner.store.get([at]).get(at), product.number)
-    if entry.shows(hash_of(document), product.version, product.product.topic):
+    if entry.shows(hash_of(document.value, document.headers), product.version, product.product.topic):
         return None  # a portion may name the root for a while after its release
     if settings and settings.bootstrap_servers and root in held.held and held.blocker(root):
         _learn_ends(held, settings)

@@ -64,11 +64,10 @@ def land(options: argparse.Namespace) -> int:
             return _remove(options, settings)
         plan = plan_alone(load_definitions(options), settings.slots) if options.definitions else stored_plan(settings)
         with closing(_target(options, settings, plan)) as target:
-            topic = _topic(options, settings, plan)
             if options.verify:
-                return _verify(settings, topic, target)
+                return _verify(settings, _topic(options, settings, plan), target)
             with open_registry(settings) as registry:
-                return _land(options, settings, registry, topic, target)
+                return _land(options, settings, registry, plan, target)
 
 
 def _target(options: argparse.Namespace, settings: Settings, plan: Plan) -> "Target":
@@ -129,15 +128,14 @@ def _look(admin: "Admin", before: "LandedTopic") -> "LandedTopic | None":
     return before._replace(id=found.id, cluster=admin.cluster())
 
 
-def _land(
-    options: argparse.Namespace, settings: Settings, registry: "Registry", topic: "LandedTopic", target: "Target"
-) -> int:
+def _land(options: argparse.Namespace, settings: Settings, registry: "Registry", plan: Plan, target: "Target") -> int:
     from processor.job.kafka.admin import Admin
     from processor.job.kafka.reader import GroupReader
     from processor.job.landing.landing import LANDING_PAGES, Landing, group_of, landed_text, landing_state
 
     log, kafka = JobLog(form=options.log, quiet=options.quiet), dict(settings.kafka)
-    admin = Admin(settings.bootstrap_servers, kafka)
+    admin, topic = Admin(settings.bootstrap_servers, kafka), _topic(options, settings, plan)
+    others = frozenset(one.product.name for one in plan.sharing(plan.products[topic.product]))
     opened = target.open(topic, new_id=options.new_id)
     group = group_of(topic.product, opened.id)
 
@@ -146,6 +144,9 @@ def _land(
 
     _first_note(note, settings)
     log(JobEvent(what="landing", text=f"topic {topic.name} lands in {target.place}, id {opened.id}"))
+    if others:
+        text = f"passes over the messages of {', '.join(sorted(others))} in topic {topic.name}"
+        log(JobEvent(what="landing", text=text))
     landing = Landing(
         topic=topic,
         target=target,
@@ -158,6 +159,7 @@ def _land(
         stopping=Event(),
         goal=admin.stable_ends(topic.name),
         once=options.once,
+        others=others,
         earlier=opened.earlier,
     )
     page = served_page(settings, log, landing_state(landing), LANDING_PAGES)

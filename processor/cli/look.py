@@ -90,7 +90,7 @@ def get(options: argparse.Namespace) -> int:
         (body,) = runner.run([encoded_document(plan, product, root, Counter())])
         lost = list(lost_lines(runner.run([lineage(plan, product, root, {})])[0])) if _may_lack(plan, product) else []
         published = read_entry(runner.store.get([at := group_key(product.ledger, root)]).get(at), product.number)
-        wait = chosen_wait(requested, body.value)
+        wait = chosen_wait(requested, body)
     if wait is not None:
         warn(
             f"{options.product} {options.key}: {wait_text(wait, time())}; `statestore explain {options.product} KEY` says why"
@@ -170,7 +170,7 @@ def _explain_document(options: argparse.Namespace) -> int:
         (body,) = runner.run([encoded_document(plan, product, root, Counter())])
         (found,) = runner.run([lineage(plan, product, root, former_topics(boundaries))])
         came = arrivals(settings, found.origins() if options.time else (), boundaries)
-        wait = chosen_wait(requested, body.value, settings)
+        wait = chosen_wait(requested, body, settings)
     if options.json:
         document = None if body.value is None else canonical_json.loads(body.value)
         times = {"came": {str(origin): text for origin, text in came.items()}} if options.time else {}

@@ -87,7 +87,8 @@ def _run_documents(options: argparse.Namespace) -> int:
             missing = f", {result.unpublished} of them were never published" if result.unpublished else ""
             missing += f"; {result.waiting} wait at the gate of the product" if result.waiting else ""
             older = f"; {result.outdated} are of an older version of the product" if result.outdated else ""
-            warn(f"{name}: {counts}{missing}{older}")
+            others = "".join(f"; passed over {n:,} messages of {other}" for other, n in result.passed.items())
+            warn(f"{name}: {counts}{missing}{older}{others}")
         if options.sample:
             warn(f"this was a sample: --seed {seed} takes the same one")
         if options.repair:
@@ -142,7 +143,9 @@ def _repair(settings: Settings, plan: Plan, store: Store, differences: Iterable[
     from processor.engine.rounds.follow_up_stages import RootToRepair
     from processor.tools.operate.repair import Repair
 
-    roots = [RootToRepair((d.product, d.root), d.key) for d in differences if d.root is not None and d.stale]
+    roots = [
+        RootToRepair((d.product, d.root), d.key, d.partitions) for d in differences if d.root is not None and d.stale
+    ]
     if not roots:
         return 0
     with open_registry(settings) as registry:
@@ -158,6 +161,7 @@ def _json(verified: dict[str, VerificationResult], repaired: int, sql: bool) -> 
                 "unpublished": result.unpublished,
                 "older_version": result.outdated,
                 "waiting": result.waiting,
+                **({"passed_over": dict(result.passed)} if result.passed else {}),
                 "differences": [_difference(d, sql) for d in result.differences],
             }
             | (
@@ -173,6 +177,10 @@ def _json(verified: dict[str, VerificationResult], repaired: int, sql: bool) -> 
 
 def _difference(difference: Difference, sql: bool) -> dict[str, object]:
     found = {"key": difference.key, "published": _value(difference.published), "state": _value(difference.state)}
+    if difference.strays:
+        found["strays"] = list(difference.strays)
+    if headers := _differing_headers(difference):
+        found["headers"] = {name: {"published": one, "state": other} for name, one, other in headers}
     return found | ({"sql": _value(difference.sql)} if sql else {})
 
 
@@ -207,6 +215,12 @@ def difference_lines(differences: Iterable[Difference], sql: bool) -> Iterator[s
             yield f"  {visible_line(difference.key)}"
             for place in places[:SHOWN]:
                 yield from (f"    {line}" for line in _place_lines(difference, place, sql))
+            if difference.strays:
+                yield f"    an earlier document in partition {', '.join(map(str, difference.strays))}"
+            for name, one, other in _differing_headers(difference)[:SHOWN]:
+                yield f"    header {visible_line(name)}"
+                yield f"      published {coloured(visible_line(shortened(one, LONGEST)), 'red')}"
+                yield f"      state     {coloured(visible_line(shortened(other, LONGEST)), 'green')}"
         if len(found) > SHOWN:
             yield f"  and {len(found) - SHOWN} more (--json shows all)"
 
@@ -219,6 +233,8 @@ def _group(difference: Difference, places: list[Place]) -> str:
     if difference.state is None and difference.published is not None:
         return "published, but the state has no document"
     fields = dict.fromkeys("".join(map(partial(_step, index=""), place)).lstrip(".") for place in places)
+    fields |= dict.fromkeys(["an earlier document in another partition"] if difference.strays else [])
+    fields |= dict.fromkeys(f"header {name}" for name, _, _ in _differing_headers(difference))
     return f"differs in {', '.join(fields) or 'the whole document'}"
 
 
@@ -231,6 +247,18 @@ def _differing_places(difference: Difference) -> list[Place]:
         return list(_differ((), canonical_json.loads(one), canonical_json.loads(other)))
     except ValueError:  # another program wrote a message that is not JSON
         return [()]
+
+
+def _differing_headers(difference: Difference) -> list[tuple[str, str, str]]:
+    """The headers that differ between two documents, each with its text in the topic and by the state."""
+    one, other = dict(difference.published_headers), dict(difference.state_headers)
+    if difference.published is None or difference.state is None or one == other:
+        return []
+
+    def text(headers: dict[str, bytes], name: str) -> str:
+        return headers[name].decode(errors="replace") if name in headers else ABSENT
+
+    return [(name, text(one, name), text(other, name)) for name in {**one, **other} if one.get(name) != other.get(name)]
 
 
 def _differ(place: Place, one: Value, other: Value) -> Iterator[Place]:

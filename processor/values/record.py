@@ -148,12 +148,32 @@ MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 
 
 class Message(NamedTuple):
-    """A message for a Kafka topic; `value` None is a tombstone."""
+    """A message for a Kafka topic; `value` None is a tombstone. `partition`: -1 for the one of its key."""
 
     topic: str
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+    partition: int = -1
+
+
+_MURMUR: Final = 0x5BD1E995
+_BITS: Final = 0xFFFFFFFF
+
+
+def partition_of_key(key: bytes, partitions: int) -> int:
+    """The partition that the default partitioner of Java's clients gives a key: murmur2 of the key, without its sign
+    (github.com/apache/kafka: Utils.murmur2, BuiltInPartitioner, read on 2026-11-27)."""
+    length = len(key)
+    found = 0x9747B28C ^ length
+    whole = length & ~3
+    for at in range(0, whole, 4):
+        mixed = int.from_bytes(key[at : at + 4], "little") * _MURMUR & _BITS
+        found = (found * _MURMUR & _BITS) ^ ((mixed ^ mixed >> 24) * _MURMUR & _BITS)
+    if whole < length:
+        found = (found ^ int.from_bytes(key[whole:], "little")) * _MURMUR & _BITS
+    found = (found ^ found >> 13) * _MURMUR & _BITS
+    return ((found ^ found >> 15) & 0x7FFFFFFF) % partitions
 
 
 HIGHEST_SEQUENCE = 2**53 - 1

@@ -270,8 +270,9 @@ def _check_roots(stored: Snapshot, required: Requirements, has_run: Collection[s
 
 
 def _check_topics(before: Snapshot, after: Snapshot, required: Requirements) -> None:
-    """Checks that no two entities or products of the registry have one topic, but entities that each name their table. Such an
-    entity begins with the topic: one with rows does not come to it, since the versions of its rows are those of another topic.
+    """Checks that no two entities or products of the registry have one topic, but entities that each name their table, and
+    products whose keys cannot meet. Such an entity begins with the topic: one with rows does not come to it, since the versions
+    of its rows are those of another topic.
 
     Args:
         before: the registry. after: as the requirements would make it.
@@ -288,15 +289,37 @@ def _check_topics(before: Snapshot, after: Snapshot, required: Requirements) -> 
     sharing = {f"entity {one.name}" for one in after.entities if one.definition.get("table")}
     topics = {one.name: one.topic for one in before.entities}
     moved = {f"entity {one.name}" for one in after.entities if topics.get(one.name, one.topic) != one.topic}
-    owners: dict[str, str] = {}
+    keys: dict[str, list[Mapping[str, str]]] = {}
+    for one in (*after.products, *after.waiting):
+        keys.setdefault(f"product {one.name}", []).append(one.definition.get("key", {}))
+    owners: dict[str, list[str]] = {}
     for entry, topic in sorted(entries, key=lambda one: one[0] in named):
-        owner = owners.setdefault(topic, entry)
-        if owner != entry and (came := {owner, entry} & moved) and {owner, entry} <= sharing:
-            raise MovedToShared(min(came), topic)
-        if owner != entry and not {owner, entry} <= sharing:
-            stored = owner not in named
-            renamed = stored and owner.split()[0] == entry.split()[0]
-            raise TopicTaken(entry, topic, owner, stored=stored, renamed=renamed)
+        for owner in owners.setdefault(topic, []):
+            if owner == entry or _keys_cannot_meet(keys.get(owner, []), keys.get(entry, [])):
+                continue
+            if (came := {owner, entry} & moved) and {owner, entry} <= sharing:
+                raise MovedToShared(min(came), topic)
+            if not {owner, entry} <= sharing:
+                stored = owner not in named
+                renamed = stored and owner.split()[0] == entry.split()[0]
+                raise TopicTaken(entry, topic, owner, stored=stored, renamed=renamed)
+        owners[topic].append(entry)
+
+
+_CONSTANT = re.compile(r"'|-?[0-9]")
+
+
+def _keys_cannot_meet(some: Sequence[Mapping[str, str]], others: Sequence[Mapping[str, str]]) -> bool:
+    """Whether all these keys of messages have another constant than all those others, each pair under one name. False where one
+    side has none."""
+    pairs = [(one, other) for one in some for other in others]
+    return bool(pairs) and all(
+        any(
+            name in other and text != other[name] and _CONSTANT.match(text) and _CONSTANT.match(other[name])
+            for name, text in one.items()
+        )
+        for one, other in pairs
+    )
 
 
 def _check_key(old: EntityEntry, new: EntityEntry) -> None:

@@ -28,6 +28,7 @@ from tests.simulator.protections import PROTECTIONS
 from tests.simulator.registry_edits import EditSimulation
 from tests.simulator.repeated_transactions import RepeatedSimulation
 from tests.simulator.replayed_dead_letters import ReplaySimulation
+from tests.simulator.routed_messages import RoutedSimulation
 from tests.simulator.run import Simulation
 from tests.simulator.scripted_edits import ScriptedEditSimulation
 from tests.simulator.settled_forms import SettledFormSimulation
@@ -58,6 +59,7 @@ KINDS: Mapping[str, type[Simulation]] = {
     "strays": StraySimulation,
     "several rows": SeveralRowsSimulation,
     "shared topic": SharedTopicSimulation,
+    "routed messages": RoutedSimulation,
     "failing products": FailingProductSimulation,
     "unready products": UnreadyProductSimulation,
     "gates": GatedSimulation,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from processor.engine.protocol.segments import open_items
 from processor.values import canonical_json
 from processor.values.dead_letters import rejected_record
-from processor.values.record import Message
+from processor.values.record import HEADERS, Message
 from statestore import keys
 from tests.simulator.oracle import documents
 from tests.simulator.shapes import STAMP
@@ -110,11 +110,14 @@ def _check_repeats(run: "Simulation") -> str | None:
     tombstones again."""
     if not _is_undisturbed(run) or run.facts["other topics"] or (run.world.conditions.small_round and run.world.faults):
         return None
-    last: dict[tuple[str, str], tuple[bytes | None, bytes | None]] = {}
+    last: dict[tuple[str, str], Any] = {}
     for _, message in run.world.broker.log:
         at = (message.topic, _key(message))
-        shown = (message.value, message.value and dict(message.headers)["statestore.product_version"])
-        if last.get(at, (None, None)) == shown:
+        headers = dict(message.headers)
+        own = {name: text for name, text in headers.items() if name not in HEADERS}
+        version = headers["statestore.product_version"]
+        shown = (message.value, version, message.partition, own) if message.value else None
+        if last.get(at) == shown:
             return f"published twice: {at} {_short(json.loads(message.value or b'null'))}"
         last[at] = shown
     return None

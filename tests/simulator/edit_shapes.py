@@ -103,7 +103,7 @@ def _loaded(products: tuple[tuple[str, str], ...], entities: str) -> Definitions
 def drawn_contents(name: str) -> dict[str, list[dict[str, Any]]]:
     """Random products by their numbers, over the tables of random products: each with some contents that have its root, and with
     every feature that a product can have; by the name `drawn computed N` with expressions in joins, by `drawn grouped N` some of
-    groups, by `drawn every N` with all words of the language."""
+    groups, by `drawn routed N` with headers and `partition_by`, by `drawn every N` with all words of the language."""
     if "grouped" in name:
         return _grouped_contents(Random(name))
     if "every" in name:
@@ -117,8 +117,17 @@ def drawn_contents(name: str) -> dict[str, list[dict[str, Any]]]:
         alike = [first, *(one for one in more if one["root"] == first["root"])][:4]
         for one in alike if "computed" in name else ():
             compute(rng, one, one["root"], entities, 1)
+        if "routed" in name:
+            alike = [one | _drawn_route(rng, ENTITIES[one["root"]]["columns"]) for one in alike]
         found[f"p{number}"] = found[f"q{number}"] = alike
     return found
+
+
+def _drawn_route(rng: Random, columns: Mapping[str, str]) -> dict[str, Any]:
+    """The words of a product over its messages."""
+    named = [name for name, type_ in columns.items() if type_ in ("int", "string", "bool", "date")]
+    words: dict[str, Any] = {"headers": {f"h-{name}": name for name in rng.sample(named, 1)}}
+    return words | ({"partition_by": rng.sample(named, 1)} if rng.random() < 0.7 else {})
 
 
 def _grouped_contents(rng: Random) -> dict[str, list[dict[str, Any]]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from processor.language.product.document import GONE, Match, Renderer
+from processor.language.product.document import GONE, Match, Renderer, message_key
 from processor.language.product.expressions.expression import ClockTime
 from processor.language.product.join_fields import convert
 from processor.language.product.product import Definitions, GroupEntity, Join, Product, root_entity
@@ -32,7 +32,7 @@ def documents(
     renderer = Renderer(product=product, entities=definitions.entities, tally=Counter(), clock=ClockTime(clock))
     root = root_entity(product, definitions.entities)
     found = {}
-    for row in _roots(root, tables, definitions):
+    for row in roots(root, tables, definitions):
         match = _match(row, product.joins, definitions, root, tables)
         document = renderer.document(match)
         if changes is not None:
@@ -40,11 +40,12 @@ def documents(
         text = renderer.text(match)
         if text is not GONE:
             assert text == canonical_json.dumps(document)
-            found[canonical_json.dumps({c: row[c] for c in root.key})] = canonical_json.loads(text)
+            key = message_key(product, canonical_json.dumps({c: row[c] for c in root.key}))
+            found[key] = canonical_json.loads(text)
     return found
 
 
-def _roots(root: Entity, tables: Tables, definitions: Definitions) -> Iterable[Row]:
+def roots(root: Entity, tables: Tables, definitions: Definitions) -> Iterable[Row]:
     """The rows of the root entity; of groups, the value of each."""
     if not isinstance(root, GroupEntity):
         return tables[root.name].values()
@@ -55,9 +56,13 @@ def _roots(root: Entity, tables: Tables, definitions: Definitions) -> Iterable[R
     return {tuple(value.values()): value for value in values if None not in value.values()}.values()
 
 
+def canonical_row(row: Row, entity: Entity) -> Row:
+    """The columns of a row as the job stores them."""
+    return {c: _canonical(entity, c, row.get(c)) for c in entity.columns}
+
+
 def _match(row: Row, joins: Iterable[Join], definitions: Definitions, entity: Entity, tables: Tables) -> Match:
-    columns = {c: _canonical(entity, c, row.get(c)) for c in entity.columns}
-    match = Match(columns=columns, more={})
+    match = Match(columns=canonical_row(row, entity), more={})
     for join in joins:
         below = definitions.entities[join.entity]
         match.found[join.name] = [

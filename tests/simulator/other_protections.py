@@ -16,6 +16,7 @@ from tests.simulator.without import (
     live_replays,
     lost_writes,
     publisher,
+    routes,
     several_rows,
     shared_topic,
     source_repairs,
@@ -64,6 +65,33 @@ def other_protections() -> Iterator[Protection]:
             {**ZOMBIES, **SEVERAL, "many_moves": True},
         ),
         kind="several rows",
+    )
+    yield replace(
+        protection(
+            "the hash of a document has its headers",
+            "a change of a header alone",
+            routes.hash_of_the_value_alone,
+            {**CALM, "shape": "github"},
+        ),
+        kind="routed messages",
+    )
+    yield replace(
+        protection(
+            "a moved document leaves a tombstone",
+            "a document that moves to another partition",
+            routes.no_tombstone_where_it_was,
+            {**CALM, "shape": "pair"},
+        ),
+        kind="routed messages",
+    )
+    yield replace(
+        protection(
+            "the ledger keeps each place until a message is acknowledged",
+            "a moved document whose message is lost",
+            routes.newest_place_alone,
+            {**ZOMBIES, "shape": "stars", "many_moves": True},
+        ),
+        kind="routed messages",
     )
     yield replace(
         protection(

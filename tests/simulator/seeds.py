@@ -16,6 +16,7 @@ from tests.simulator.clocked_products import ClockedSimulation
 from tests.simulator.mixed import OVERRIDES as MIXED
 from tests.simulator.mixed import MixedEditSimulation, MixedSimulation
 from tests.simulator.product_sets import ProductSetSimulation
+from tests.simulator.routed_messages import RoutedEditSimulation, RoutedSimulation
 from tests.simulator.run import Simulation
 from tests.simulator.shared_topic import OVERRIDES as SHARED
 from tests.simulator.shared_topic import SharedSourceSimulation, SharedTopicSimulation
@@ -71,6 +72,8 @@ Kind = Literal[
     "topics",
     "shared topic",
     "shared topics",
+    "routed",
+    "routed edits",
     "mixed",
     "mixed edits",
     "drawn edits",
@@ -84,14 +87,17 @@ Kind = Literal[
     "chosen replays",
 ]
 """Of random histories: over the products of a shape, over a random product of each seed, or with random sets of products that
-operators edit; small worlds, whose topics change; entities that share a topic, also one that changes; and small worlds
-with operators who erase and replay, or also edit; and the smallest worlds, whose turns choose their moments."""
+operators edit; small worlds, whose topics change; entities that share a topic, also one that changes; random products whose
+messages have headers and places of their own; and small worlds with operators who erase and replay, or also edit; and the
+smallest worlds, whose turns choose their moments."""
 CLASSES: Mapping[Kind, type[Simulation]] = {
     "clock": ClockedSimulation,
     "sets": ProductSetSimulation,
     "topics": SourceSimulation,
     "shared topic": SharedTopicSimulation,
     "shared topics": SharedSourceSimulation,
+    "routed": RoutedSimulation,
+    "routed edits": RoutedEditSimulation,
     "mixed": MixedSimulation,
     "mixed edits": MixedEditSimulation,
     "drawn edits": MixedEditSimulation,
@@ -105,6 +111,10 @@ CLASSES: Mapping[Kind, type[Simulation]] = {
 
 def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
     """The overrides of a seed. Over the products of a shape some seeds empty tables."""
+    if kind == "routed":
+        return {"shape": f"{('any', 'grouped')[seed % 2]} {seed}"}
+    if kind == "routed edits":
+        return wide(seed) | MIXED | {"shape": f"drawn routed {seed}"}
     if kind == "products":
         return {"shape": f"any {seed}"}
     if kind == "sets":

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from processor.engine.plan.step import Lookup
 from processor.errors import PlanError
-from processor.language.product.document import Shape, read_root_key
+from processor.language.product.document import Shape, key_of_root, read_root_key
 from processor.language.product.expressions.functions import missing_secrets
 from processor.language.product.join_fields import convert, join_keys, secrets_in
 from processor.language.product.product import OPEN, Columns, Gate, GroupEntity, Join, Product
@@ -37,12 +37,14 @@ def root_message_key(root: Entity, columns: Mapping[str, Value]) -> str:
     return canonical_json.dumps_flat({name: columns[name] for name in root.key})
 
 
-def root_of(root: Entity, key: str) -> str | None:
-    """The encoded root key of a message's key; None if it is not a key of the root."""
+def root_of(root: Entity, key: str, product: Product | None = None) -> str | None:
+    """The encoded root key of a message's key; None if it is not a key of the root. `product`: whose message it is, where its
+    keys may be other ones than those of the root."""
     try:
-        if not isinstance(canonical_json.loads(key), dict):
+        of_root = key_of_root(product, key) if product else key
+        if of_root is None or not isinstance(canonical_json.loads(of_root), dict):
             return None
-        return keys.encode(read_root_key(root, key))
+        return keys.encode(read_root_key(root, of_root))
     except ValueError:
         return None
 
@@ -374,6 +376,18 @@ class Plan:
     def declared_entities(self) -> dict[str, Entity]:
         """The entities as the definitions declare them."""
         return {name: planned.entity for name, planned in self.entities.items()}
+
+    def root_of(self, product: ProductPlan, key: str) -> str | None:
+        """The encoded root key of the key of a message of a product; None if no message of it has this key."""
+        return root_of(self.root_entity(product), key, product.product)
+
+    def sharing(self, product: ProductPlan) -> list[ProductPlan]:
+        """The other products of the product's topic."""
+        return [
+            one
+            for one in self.products.values()
+            if one.product.topic == product.product.topic and one.product.name != product.product.name
+        ]
 
     def root_entity(self, product: ProductPlan) -> Entity:
         """The entity whose rows are the roots of a product: a table, or groups of rows."""

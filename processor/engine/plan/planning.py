@@ -98,10 +98,24 @@ def check_after(given: Definitions, dead_letter_topic: str) -> Callable[[stored.
 
     def check(before: stored.Snapshot, after: stored.Snapshot) -> None:
         check_dropped(before, after)
+        check_message_keys(before, after)
         for snapshot in (after, completed(after)):
             check_dead_letter_topic(plan_after(snapshot, given), dead_letter_topic)
 
     return check
+
+
+def check_message_keys(before: stored.Snapshot, after: stored.Snapshot) -> None:
+    """Raises PlanError where a product gets other keys of its messages in the same topic, which keeps those of the former
+    keys."""
+    live = {one.name: one for one in before.products}
+    for one in (*after.products, *after.waiting):
+        was = live.get(one.name)
+        if was and was.topic == one.topic and was.definition.get("key") != one.definition.get("key"):
+            raise PlanError(
+                f"product {one.name}: `key` of its messages changes, and topic {one.topic} would keep the documents under the "
+                "former keys for ever: give the product another `topic`, too, or another name"
+            )
 
 
 def check_dropped(before: stored.Snapshot, after: stored.Snapshot) -> None:

@@ -239,13 +239,19 @@ def is_new(before: PublishedTopic | None, now: PublishedTopic) -> bool:
     return before is None or (before.topic, before.version) != (now.topic, now.version)
 
 
-def describe_change(product: str, before: PublishedTopic, now: PublishedTopic) -> str:
-    """How a topic changed under its product, and the command to give; empty for the same topic."""
+def describe_change(product: str, before: PublishedTopic, now: PublishedTopic, *, routed: bool = False) -> str:
+    """How a topic changed under its product, and the command to give; empty for the same topic. `routed`: the ledger knows where
+    the messages are."""
     cure = f"`statestore republish {product}`"
     if before.id != now.id:
         return (
             f"topic {now.topic} of product {product} was deleted and created again: it lacks every document that has not "
             f"changed since. {cure} publishes all of them"
+        )
+    if before.partitions != now.partitions and routed:
+        return (
+            f"topic {now.topic} of product {product} has {now.partitions} partitions, and had {before.partitions}: a document "
+            f"moves to its new partition when it next changes. {cure} moves all of them"
         )
     if before.partitions != now.partitions:
         return (

@@ -1,7 +1,8 @@
 """The publish ledger and the runs: which messages tasks reserved, and which of them the broker acknowledged.
 
     LEDGER#<entity>#<group>, <root>   turn: rises with each write; key: of the root's messages; e<number>: the entry of a product,
-                                      packed; ttl, where the root is erased
+                                      packed; ttl, where the root is erased; at: where messages lie whose product has
+                                      `partition_by`, by number
     RUNS, <run>                       through: the highest round that ended with every message acknowledged; attempts: which
                                       attempt of a lane committed, where it was not the first
 
@@ -13,6 +14,10 @@ An entry: seq (only rises, never expires), version of the product, mark of the r
 without a document the product's topic. The hash begins with `large:` where the document does not fit its topic: then the
 message is a dead letter.
 
+A root of a product with `partition_by` may move to another partition. So the ledger knows the partitions that may show a document
+of the root: that of the last reservation, and until it is acknowledged those of the reservations before. The next message goes
+out with a tombstone in each other one of them, in one transaction, below the sequence of the message.
+
 A reservation counts as acknowledged once the round that made it has ended, for the attempt whose transaction the broker
 committed. Rounds of a run end in order. A run is one start of the job: its number is the lease's generation.
 
@@ -23,9 +28,10 @@ without a round that published is no evidence.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from processor.engine.plan.plan import LedgerPlace
@@ -40,6 +46,7 @@ GROUP = 20
 NO_DOCUMENT = ""
 INVALIDATED = "?"
 """The hash of an invalidated entry: no document has it, so the next document is published."""
+PLACES = "at"
 UNFIT = "large:"
 """The begin of the hash where a dead letter went out in place of a document that does not fit its topic: most are too large."""
 _KINDS = (NO_DOCUMENT, INVALIDATED, "", UNFIT)
@@ -134,6 +141,30 @@ def read_entry(item: Item | None, number: int, earlier: int = 0) -> LedgerEntry:
     return entry if entry.seq >= earlier else entry._replace(seq=earlier)
 
 
+def read_places(item: Item | None, number: int, topic: str) -> tuple[int, ...] | None:
+    """The partitions of the topic that the last reservations of a product named, the newest first. None: its messages have gone
+    by their keys."""
+    text = None if item is None else item.get(PLACES, {}).get(f"{number}")
+    if text is None:
+        return None
+    of, *partitions = text.split(" ")
+    return tuple(map(int, partitions)) if of == topic else ()
+
+
+def places_of(item: Item | None, topic: str) -> set[int]:
+    """The partitions of the topic that reservations of any product named."""
+    numbers = [] if item is None else item.get(PLACES, {})
+    return {place for number in numbers for place in read_places(item, int(number), topic) or ()}
+
+
+def shown_places(entry: LedgerEntry, places: tuple[int, ...], *, acknowledged: bool) -> tuple[int, ...]:
+    """Those of the named partitions that may show a document of the root, the newest first. An acknowledged message went out with
+    tombstones in all others."""
+    if not acknowledged or entry.hash == INVALIDATED or entry.unfit:
+        return places
+    return () if entry.hash == NO_DOCUMENT else places[:1]
+
+
 def read_entries(item: Item | None) -> Iterator[tuple[int, LedgerEntry]]:
     """All entries of a ledger item, each with the number of its product."""
     for name, packed in (item or {}).items():
@@ -166,9 +197,23 @@ def turn_of(item: Item | None) -> int:
     return turn
 
 
-def hash_of(value: bytes | None) -> str:
-    """The hash of a document's encoded value; empty for no document."""
-    return NO_DOCUMENT if value is None else hashlib.blake2b(value, digest_size=_DIGEST_BYTES).hexdigest()
+def hash_of(value: bytes | None, headers: Collection[tuple[str, bytes]] = ()) -> str:
+    """The hash of a document's encoded value, with the headers that its product gives it; empty for no document."""
+    if value is None:
+        return NO_DOCUMENT
+    hashed = hashlib.blake2b(value, digest_size=_DIGEST_BYTES)
+    if not headers:
+        return hashed.hexdigest()
+    for name, text in headers:
+        hashed.update(b"\0%d:%b%d:%b" % (len(name.encode()), name.encode(), len(text), text))
+    return hashed.hexdigest()
+
+
+class Placed(NamedTuple):
+    """The partitions of a topic that a reservation names."""
+
+    topic: str
+    partitions: tuple[int, ...]
 
 
 def reserve(
@@ -177,12 +222,17 @@ def reserve(
     entries: Mapping[int, LedgerEntry],
     message_key: str,
     dues: Mapping[int, int] = NO_DUES,
+    placed: Mapping[int, Placed] = MappingProxyType({}),
 ) -> Write:
     """Reserves the next messages of a root, for products of one group by their numbers. The store refuses it when another
-    publisher has written any entry of the group after `seen` was read. `dues`: the ticks of new due items."""
+    publisher has written any entry of the group after `seen` was read. `dues`: the ticks of new due items; `placed`: where the
+    messages of some products go."""
     turn = turn_of(seen)
     values = {"turn": turn + 1, "key": message_key, **{f"e{number}": pack(entry) for number, entry in entries.items()}}
     values |= {f"d{number}": tick for number, tick in dues.items()}
+    if placed:
+        at = {f"{number}": " ".join(map(str, (one.topic, *one.partitions))) for number, one in placed.items()}
+        values[PLACES] = {**(seen or {}).get(PLACES, {}), **at}
     remove = (TTL,) if seen is not None and TTL in seen else ()
     return write_note(key, values, remove=remove, when=Absent() if seen is None else Equals("turn", turn))
 

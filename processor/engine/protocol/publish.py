@@ -14,7 +14,7 @@ way, as a dead letter: the ledger has another hash for it, so the document goes 
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from zlib import crc32
@@ -26,25 +26,31 @@ from processor.engine.protocol.erasures import Erased, erasure_key, may_be_erase
 from processor.engine.protocol.ledger import (
     INVALIDATED,
     NO_DOCUMENT,
+    PLACES,
     UNFIT,
     LedgerEntry,
     Mark,
+    Placed,
     Run,
     due_in,
     group_key,
     hash_of,
     message_key,
+    places_of,
     read_entry,
+    read_places,
     read_run,
     reserve,
     run_key,
+    shown_places,
     turn_of,
 )
 from processor.engine.protocol.ticks import DueRoot, write_due
 from processor.language.product.avro import EncodedDocument
+from processor.language.product.document import Headers, MessageParts
 from processor.values.dead_letters import RefusedBy, message_bytes, reject_message
 from processor.values.reasons import ReasonCode
-from processor.values.record import MAX_MESSAGE_BYTES, Message, Record, Rejected
+from processor.values.record import MAX_MESSAGE_BYTES, Message, Record, Rejected, partition_of_key
 from statestore.keys import Key
 from statestore.store import Done, Item
 
@@ -72,7 +78,9 @@ class PublishContext:
     """The facts that all messages of a product share in one task. `partition`, `number`: the product's place in the ledger;
     `version`: the product's. `earlier`: the highest sequence of the topic before the product's first message. `limit`: the most
     bytes of a message of the topic; `envelope`: the most bytes of a message next to its key and its value. The dead letter of a
-    document that does not fit goes to `dead_letter_topic`, whose messages have at most `letter_bytes`, and names `refused_by`."""
+    document that does not fit goes to `dead_letter_topic`, whose messages have at most `letter_bytes`, and names `refused_by`.
+    `parts`: makes what the product adds to messages; None without any. `routed`: its columns choose the partition, among the
+    `partitions` of the topic."""
 
     topic: str
     product: str
@@ -85,14 +93,21 @@ class PublishContext:
     dead_letter_topic: str = ""
     letter_bytes: int | None = None
     refused_by: RefusedBy | None = None
+    parts: MessageParts | None = None
+    partitions: int = 1
+    routed: bool = False
     envelope: int = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "envelope", message_bytes(self.message(b"", None, MOST_SEQUENCE)))
 
-    def message(self, key: bytes, value: bytes | None, seq: int) -> Message:
-        """The message with this sequence."""
-        return Message(self.topic, key, value, (*self.headers, ("statestore.sequence", b"%d" % seq)))
+    def message(self, key: bytes, value: bytes | None, seq: int, own: Headers = (), partition: int = -1) -> Message:
+        """The message with this sequence. `own`: the headers of the product; `partition`: -1 for that of the key."""
+        return Message(self.topic, key, value, (*self.headers, ("statestore.sequence", b"%d" % seq), *own), partition)
+
+    def headers_of(self, document: EncodedDocument, key: str) -> Headers:
+        """The product's headers of a document, or of the tombstone of the root with this key."""
+        return self.parts.headers_of_key(key) if self.parts and document.value is None else document.headers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,12 +189,13 @@ class _RootLedger:
 @dataclass(slots=True)
 class _Group:
     """The reservations of a group; the due items to write before, by product; the products of the reservations, each with the
-    message that goes out once the ledger has them; and the outcomes of all products."""
+    messages that go out once the ledger has them; and the outcomes of all products. `placed`: where the messages of some go."""
 
     entries: dict[int, LedgerEntry] = field(default_factory=dict)
+    placed: dict[int, Placed] = field(default_factory=dict)
     dues: dict[str, DueRoot] = field(default_factory=dict)
     reserved: list[str] = field(default_factory=list)
-    sends: list[Send] = field(default_factory=list)
+    sends: list[tuple[str, Send]] = field(default_factory=list)
     outcomes: dict[str, PublishOutcome] = field(default_factory=dict)
 
     @property
@@ -216,29 +232,92 @@ def publish(
         if not key:
             group.outcomes[context.product] = "unchanged"
             continue
-        entry = ledger.entry(context)
-        seq = entry.seq + 1
-        unfit = _unfit(context, document, encoded_key, seq)
-        digest = (UNFIT if unfit else "") + hash_of(document.value)
-        if entry.shows(digest, context.version, context.topic) and (yield from _acknowledged(task, entry)):
+        entry, item = ledger.entry(context), ledger.items[context.partition]
+        own_key = context.parts.key(key).encode() if context.parts else encoded_key
+        routed = context.routed or (item is not None and PLACES in item)
+        route = (yield from _route(task, context, item, entry, document, own_key)) if routed else BY_KEY
+        seq = entry.seq + 1 + len(route.others)
+        unfit = _unfit(context, document, own_key, seq)
+        digest = (UNFIT if unfit else "") + hash_of(document.value, document.headers)
+        there = digest == NO_DOCUMENT or unfit is not None or route.there
+        if there and entry.shows(digest, context.version, context.topic) and (yield from _acknowledged(task, entry)):
             group.outcomes[context.product] = UnfitDocument(unfit.reason, None) if unfit else "unchanged"
             continue
         topic = context.topic if digest == NO_DOCUMENT else ""
         group.entries[context.number] = reserved = LedgerEntry(seq, digest, task.mark, context.version, topic)
         group.reserved.append(context.product)
+        if route.place >= 0:
+            former = route.shown if unfit else (route.place, *(one for one in route.shown if one != route.place))
+            group.placed[context.number] = Placed(context.topic, former)
         if unfit:
-            letter = _letter(task, context, root, encoded_key, reserved, unfit)
+            letter = _letter(task, context, root, own_key, reserved, unfit)
             limits = context.dead_letter_topic, context.letter_bytes, context.refused_by
-            group.sends.append(Send(reject_message(letter, *limits)))
+            group.sends.append((context.product, Send(reject_message(letter, *limits))))
             group.outcomes[context.product] = UnfitDocument(unfit.reason, letter)
+        elif context.parts is None and route is BY_KEY:
+            group.sends.append((context.product, Send(context.message(encoded_key, document.value, seq))))
+            group.outcomes[context.product] = "published"
         else:
-            group.sends.append(Send(context.message(encoded_key, document.value, seq)))
+            group.sends += ((context.product, Send(one)) for one in _messages(context, route, key, document, entry.seq))
             group.outcomes[context.product] = "published"
     if dues := [due for group in groups.values() for due in group.dues.values()]:
         yield tuple(map(write_due, dues))  # before the ledger names them
         task.work.writes.update((due.root[0],) for due in dues)
     numbers = {context.product: context.number for context in contexts}
     return outcomes | (yield from _end_groups(task.work, ledger, root, key, groups, numbers))
+
+
+class _Route(NamedTuple):
+    """Where the message of a root goes. `place`: its partition, -1 for that of its key; `shown`: the partitions that may show a
+    document of the root; `others`: those of them that get a tombstone before the message. A task that was given up may know fewer
+    partitions than the topic has: its reservation keeps all that it read."""
+
+    place: int
+    shown: tuple[int, ...] = ()
+    others: tuple[int, ...] = ()
+
+    @property
+    def there(self) -> bool:
+        """Whether a document that is shown is where the message goes."""
+        return self.place < 0 or self.shown == (self.place,)
+
+
+BY_KEY = _Route(-1)
+
+
+def _route(
+    task: PublishTask,
+    context: PublishContext,
+    item: Item | None,
+    entry: LedgerEntry,
+    document: EncodedDocument,
+    key: bytes,
+) -> Step[_Route]:
+    """Where the message goes. A tombstone goes where a document may be shown. `item`: of the ledger. The root of a product that
+    had `partition_by` before keeps its places, so its document leaves them."""
+    places = read_places(item, context.number, context.topic)
+    if places is None and not context.routed:
+        return BY_KEY  # another product of the group has places
+    by_key = partition_of_key(key, context.partitions)
+    if places is None:
+        places = tuple(sorted({by_key, *places_of(item, context.topic)}))
+    shown = shown_places(entry, places, acknowledged=(yield from _acknowledged(task, entry)))
+    if document.value is None:
+        place = next((one for one in (*shown, *places) if one < context.partitions), by_key)
+    else:
+        place = partition_of_key(document.partition_key or key, context.partitions)
+    return _Route(place, shown, tuple([one for one in shown if one != place and one < context.partitions]))
+
+
+def _messages(
+    context: PublishContext, route: _Route, key: str, document: EncodedDocument, before: int
+) -> Iterator[Message]:
+    """The message of a root, behind its tombstones in other partitions. `before`: the last sequence."""
+    encoded, gone = (context.parts.key(key) if context.parts else key).encode(), document._replace(value=None)
+    for number, other in enumerate(route.others, before + 1):
+        yield context.message(encoded, None, number, context.headers_of(gone, key), other)
+    own = context.headers_of(document, key)
+    yield context.message(encoded, document.value, before + 1 + len(route.others), own, route.place)
 
 
 def _end_groups(
@@ -255,7 +334,7 @@ def _end_groups(
     for pk, group in groups.items():
         if group.writes:
             dues = {numbers[product]: due.tick for product, due in group.dues.items()}
-            asked[pk] = reserve(Key(pk, root), ledger.items[pk], group.entries, key, dues)
+            asked[pk] = reserve(Key(pk, root), ledger.items[pk], group.entries, key, dues, group.placed)
             work.writes[tuple(dict.fromkeys((*group.reserved, *group.dues)))] += 1
         elif group.outcomes and not ledger.sure:
             asked[pk] = Key(pk, root)
@@ -269,8 +348,8 @@ def _end_groups(
         else:
             current = pk not in asked or turn_of(answers[pk]) == turn_of(ledger.items[pk])
         if current:
-            messages += group.sends
-            for name, send in zip(group.reserved, group.sends, strict=True):
+            messages += (send for _, send in group.sends)
+            for name, send in group.sends:
                 if group.outcomes[name] == "published":
                     work.sent_bytes[name] += len(send.message.key or b"") + len(send.message.value or b"")
         outcomes |= group.outcomes if current else dict.fromkeys(group.outcomes, "contended")
@@ -291,9 +370,9 @@ def _unfit(context: PublishContext, document: EncodedDocument, key: bytes, seq: 
     if document.misfit:
         named = f"the document of product {context.product}"
         return _Unfit("document-misfit", f"{named} does not fit its Avro schema: {document.misfit}")
-    if len(key) + len(document.value or b"") + context.envelope <= context.limit:
+    if not document.headers and len(key) + len(document.value or b"") + context.envelope <= context.limit:
         return None
-    size = message_bytes(context.message(key, document.value, seq))
+    size = message_bytes(context.message(key, document.value, seq, document.headers))
     if size <= context.limit:
         return None
     raised = (
@@ -330,17 +409,27 @@ def unpublishable(error: Exception, root: str | None) -> Unpublishable:
     return Unpublishable(f"{named} cannot be made ({cause}): correct the product or the row")
 
 
-def invalidate(ledger: LedgerPlace, root: str, key: str, mark: Mark, earlier: int = 0) -> Step[None]:
+def invalidate(
+    ledger: LedgerPlace, root: str, key: str, mark: Mark, earlier: int = 0, shown: Placed | None = None
+) -> Step[None]:
     """Invalidates a product's entry of a root, so that the next document goes out even if it is equal. `key`: the key of its
-    message; `earlier`: as in `PublishContext`. A crash after this costs at most one needless message."""
+    message; `earlier`: as in `PublishContext`; `shown`: the partitions that show a document, where another one than that of the
+    key may do so. A crash after this costs at most one needless message."""
     at = group_key(ledger, root)
     while True:
         (item,) = yield (at,)
         entry = read_entry(item, ledger.number, earlier)
         invalidated = LedgerEntry(seq=entry.seq + 1, hash=INVALIDATED, mark=mark)
-        (outcome,) = yield (reserve(at, item, {ledger.number: invalidated}, key),)
+        placed = {ledger.number: _with_places(shown, item, ledger.number)} if shown else {}
+        (outcome,) = yield (reserve(at, item, {ledger.number: invalidated}, key, placed=placed),)
         if isinstance(outcome, Done):
             return
+
+
+def _with_places(shown: Placed, item: Item | None, number: int) -> Placed:
+    """The partitions with those that the ledger has."""
+    known = read_places(item, number, shown.topic) or ()
+    return Placed(shown.topic, tuple(dict.fromkeys((*known, *shown.partitions))))
 
 
 def _read_ledger(task: PublishTask, contexts: Sequence[PublishContext], root: str) -> Step[_RootLedger]:

@@ -24,12 +24,12 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from processor.counts import Count
-from processor.engine.plan.plan import Plan, root_of
+from processor.engine.plan.plan import Plan
 from processor.engine.plan.row_image import group_of_item, version_of
 from processor.engine.plan.step import Root, Step
 from processor.engine.protocol.decode import TopicEntities, decode
 from processor.engine.protocol.find_roots import find_roots, resume
-from processor.engine.protocol.ledger import Mark, group_key, read_entry
+from processor.engine.protocol.ledger import Mark, Placed, group_key, read_entry
 from processor.engine.protocol.open_changes import SettledSegment
 from processor.engine.protocol.pending import FanOut, FoundRoots
 from processor.engine.protocol.publish import invalidate
@@ -43,6 +43,7 @@ from processor.engine.rounds.round import Round, StageResult
 from processor.engine.rounds.round_counts import UNKNOWN, count_nulled
 from processor.engine.rounds.step_runner import StepRunner
 from processor.engine.rounds.write_stage import open_touched, run_in_chunks, union
+from processor.language.product.document import key_of_root
 from processor.values.dead_letters import REPAIR, DeadLetter, seen_version
 from processor.values.entity import Entity
 from processor.values.reasons import OF_DOCUMENTS
@@ -54,10 +55,12 @@ from statestore.store import Page
 
 
 class RootToRepair(NamedTuple):
-    """A root to publish again, and the key of its message."""
+    """A root to publish again, and the key of its message. `partitions`: those that show a document of it, where they are not the
+    one of its key alone."""
 
     root: Root
     message_key: str
+    partitions: tuple[int, ...] = ()
 
 
 def settle_stage(due: Iterable[DueSegment], round_: Round, runner: StepRunner) -> StageResult:
@@ -118,7 +121,15 @@ def repair_stage(roots: Iterable[RootToRepair], round_: Round, runner: StepRunne
     mark = Mark(round_.run.number, round_.number, 0, 0)
     earlier = round_.setup.earlier_sequences
     products = round_.plan.products
-    runner.run(invalidate(products[name].ledger, sk, key, mark, earlier.get(name, 0)) for (name, sk), key in roots)
+
+    def step(repair: RootToRepair) -> Step[None]:
+        name, sk = repair.root
+        product = products[name].product
+        shown = Placed(product.topic, repair.partitions) if repair.partitions else None
+        key = key_of_root(product, repair.message_key) or repair.message_key
+        return invalidate(products[name].ledger, sk, key, mark, earlier.get(name, 0), shown)
+
+    runner.run(map(step, roots))
     return StageResult(cleared=dict.fromkeys((repair.root for repair in roots), UNKNOWN))
 
 
@@ -351,7 +362,7 @@ def replay_document(letter: Rejected, plan: Plan) -> Step[ReplayReport]:
     without the product."""
     record = letter.record
     for product in plan.products.values():
-        root = root_of(plan.root_entity(product), (record.key or b"").decode())
+        root = plan.root_of(product, (record.key or b"").decode())
         if product.product.topic == record.topic and root is not None:
             (item,) = yield (group_key(product.ledger, root),)
             if read_entry(item, product.number).unfit:

@@ -41,7 +41,7 @@ from processor.engine.rounds.round_counts import UNKNOWN, RootTimes
 from processor.engine.rounds.step_runner import StepRunner
 from processor.errors import TopicRefused
 from processor.language.product.avro import DocumentEncoder, Encode, EncodedDocument, framed_avro, json_of_avro
-from processor.language.product.document import Match, Renderer, SharedLevel
+from processor.language.product.document import Match, Renderer, SharedLevel, message_key, message_parts
 from processor.language.product.expressions.expression import ClockTime
 from processor.language.product.product import Product
 from processor.values.entity import Entity
@@ -177,7 +177,9 @@ def encoded_document(plan: Plan, product: ProductPlan, root: str, tally: Counter
     entities = plan.declared_entities
     clock = ClockTime((yield from job_clock(product.product.clock)))
     renderer = Renderer(product=product.product, entities=entities, tally=tally, clock=clock)
-    return DocumentEncoder(renderer).encoded(top, root_message_key(plan.root_entity(product), top.columns))
+    parts = message_parts(product.product, entities)
+    key = message_key(product.product, root_message_key(plan.root_entity(product), top.columns))
+    return DocumentEncoder(renderer, parts=parts).encoded(top, key)
 
 
 def _trees_of(products: Mapping[str, ProductPlan], roots: Iterable[Root]) -> set[str]:
@@ -298,7 +300,7 @@ class _RootPublisher:
                 clock=ClockTime(self._round.clock),
             )
             encode = _encode(self._round, product, self._entities, self._runner)
-            self._encoders[name] = DocumentEncoder(renderer, encode)
+            self._encoders[name] = DocumentEncoder(renderer, encode, self._context(name).parts)
         return self._encoders[name]
 
     def _partition(self, name: str) -> str:
@@ -324,5 +326,8 @@ class _RootPublisher:
                 dead_letter_topic=round_.rules.dead_letter_topic,
                 letter_bytes=round_.setup.letter_bytes,
                 refused_by=round_.refused_by,
+                parts=message_parts(product.product, self._entities),
+                partitions=round_.setup.partitions.get(name, 1),
+                routed=bool(product.product.partition_by),
             )
         return self._contexts[name]

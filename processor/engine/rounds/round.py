@@ -61,6 +61,8 @@ class PublishSetup:
     """Product -> the highest sequence that its topic had before the product published there."""
     message_limits: Mapping[str, int] = field(default_factory=dict)
     """Product -> the most bytes of a message of its topic, 8 MiB where unknown."""
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    """Product -> the partitions of its topic, 1 where unknown."""
     schema_ids: Mapping[str, int] = field(default_factory=dict)
     """Product -> the id of the Avro schema of its documents; those of the others are JSON."""
     unready: Mapping[str, str] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from processor.engine.plan.plan import Plan
 from processor.environment.settings.settings import Settings
+from processor.errors import KafkaError
 from processor.job.kafka.client import (
     TIMEOUT,
     check_access,
@@ -61,7 +62,8 @@ class Admin:
     def topics(self, names: Sequence[str], seconds: float = TIMEOUT) -> dict[str, TopicDescription]:
         """The topics among `names` that exist. `seconds`: the longest wait."""
         found: dict[str, TopicDescription] = {}
-        for name, future in self._admin.describe_topics(TopicCollection(list(names)), request_timeout=seconds).items():
+        wanted = TopicCollection([*dict.fromkeys(names)])
+        for name, future in self._admin.describe_topics(wanted, request_timeout=seconds).items():
             with client_errors(f"cannot describe topic {name} at {self._bootstrap}", [UNKNOWN]):
                 description = future.result()
                 found[name] = TopicDescription(str(description.topic_id), len(description.partitions))
@@ -71,7 +73,7 @@ class Admin:
         """Makes the topics that are missing; those that are there stay as they are. What is not compacted is kept for good."""
         config = {"max.message.bytes": str(MAX_MESSAGE_BYTES)}
         config |= {"cleanup.policy": "compact"} if compacted else {"retention.ms": "-1"}
-        wanted = [NewTopic(name, num_partitions=partitions, config=config) for name in names]
+        wanted = [NewTopic(name, num_partitions=partitions, config=config) for name in dict.fromkeys(names)]
         if not wanted:
             return
         for name, future in self._admin.create_topics(wanted, request_timeout=TIMEOUT).items():
@@ -225,6 +227,21 @@ def message_limits(plan: Plan, configs: Mapping[str, Mapping[str, str]]) -> dict
     }
 
 
+def product_partitions(admin: Admin, plan: Plan) -> dict[str, int]:
+    """Product -> the partitions of its topic. Raises KafkaError where a product needs them, and the broker does not say them."""
+    topics = {name: product.product.topic for name, product in plan.products.items()}
+    needed = {topics[name] for name, product in plan.products.items() if product.product.partition_by}
+    for _ in range(DESCRIBE_TRIES):
+        found = admin.topics([*topics.values()])
+        if needed <= found.keys():
+            return {name: found[topic].partitions for name, topic in topics.items() if topic in found}
+        sleep(0.5)  # the brokers tell each other of a new topic
+    raise KafkaError(
+        f"the broker does not describe topic {min(needed - found.keys())}, whose product has `partition_by`"
+    )
+
+
+DESCRIBE_TRIES: Final = 10
 PROBE_SECONDS: Final = 10.0
 
 

@@ -60,7 +60,7 @@ class KafkaOutbox:
             self._producer = Producer({"reconnect.backoff.ms": RECONNECT_MS} | settings(bootstrap, extra) | own | more)
 
     def send(self, message: Message) -> None:
-        self.produce(message, partition=-1, timestamp=0)
+        self.produce(message, partition=message.partition, timestamp=0)
 
     def produce(self, message: Message, partition: int, timestamp: int) -> None:
         """Sends a message to a partition (-1: by its key), with a time in milliseconds (0: now)."""

@@ -34,6 +34,7 @@ from processor.errors import KafkaError, Stopped
 from processor.job.kafka.admin import GroupState, group_states
 from processor.job.kafka.reader import GroupReader, Offsets, TopicPortion
 from processor.job.landing.target import (
+    PRODUCT_HEADER,
     LandedMessage,
     LandedTopic,
     LandingError,
@@ -94,6 +95,8 @@ class Landing:
     """The offsets that the topic had at the start."""
     once: bool
     """The landing ends at the goal."""
+    others: frozenset[str] = frozenset()
+    """The other products of the topic, whose messages it passes over."""
     earlier: bool = False
     """The target has documents of an earlier topic of this name."""
     tally: Counter[str] = field(default_factory=Counter)
@@ -218,7 +221,7 @@ class Landing:
         for record in reading.records:
             if message := read_message(record, self.product):
                 messages.append(message)
-            else:
+            elif (dict(record.headers).get(PRODUCT_HEADER) or b"").decode(errors="replace") not in self.others:
                 self.tally["foreign"] += 1
                 at = f"{record.topic}/{record.partition}/{record.offset}"
                 self._foreign = self._foreign or f"{at}: {why_foreign(record, self.product)}"

@@ -24,6 +24,7 @@ from processor.values.entity import Entity
 from processor.values.record import HIGHEST_SEQUENCE, Record, read_sequence
 
 HEADER: Final = "statestore."
+PRODUCT_HEADER: Final = f"{HEADER}product"
 HIGHEST_VERSION: Final = 2**31 - 1
 LATEST_TIME: Final = 253_402_300_799_999
 """The last millisecond of the year 9999: a clock that is further ahead gets this one, since no target has later times."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
-from processor.engine.plan.plan import Plan, ProductPlan, root_of
+from processor.engine.plan.plan import Plan, ProductPlan
 from processor.engine.protocol.erasures import erasure_key, read_erasure
 from processor.engine.protocol.identity import (
     IDENTITY,
@@ -44,6 +44,7 @@ from processor.engine.protocol.ledger import (
     RUNS,
     LedgerEntry,
     Mark,
+    Placed,
     ShownMessage,
     group_key,
     group_partition,
@@ -66,6 +67,7 @@ from processor.job.kafka.admin import Admin
 from processor.job.kafka.reader import read_tails, read_topic
 from processor.job.run.checkpoint import Checkpoint
 from processor.job.run.lease import fence_producers, take_table
+from processor.language.product.document import key_of_root
 from processor.values.record import Message, Record, read_sequence, sequence_of
 from registry.errors import RegistryMissing
 from registry.model import Binding, Lease
@@ -98,10 +100,10 @@ def forget_progress(plan: Plan, store: Store, messages: Messages) -> None:
     for pk in (*ledgers, *own):
         _delete(store, pk)
     for product in plan.products.values():
-        shown = _shown_roots(plan, product, messages(product.product.topic))
+        shown = shown_roots(plan, product, messages(product.product.topic))
         while chunk := list(islice(shown, CHUNK)):
             items = store.get([group_key(product.ledger, one.root) for one in chunk])
-            store.write_all([_invalid(product, one, items) for one in chunk])
+            store.write_all([invalid_entry(product, one, items, placed=_is_placed(product, one)) for one in chunk])
     _delete(store, IDENTITY.pk)
 
 
@@ -113,34 +115,47 @@ def _delete(store: Store, pk: str) -> None:
 
 
 class ShownRoot(NamedTuple):
-    """A root whose document a topic shows: its encoded key, and the key and the sequence of the message."""
+    """A root whose document a topic shows: its encoded key, its key as JSON, and the highest sequence of its messages.
+    `partitions`: those that show one."""
 
     root: str
     key: str
     sequence: int
+    partitions: tuple[int, ...]
 
 
-def _invalid(product: ProductPlan, shown: ShownRoot, items: Mapping[Key, Item]) -> Write:
-    """An invalid entry for the document, in the ledger item that other products may have made already."""
+def invalid_entry(product: ProductPlan, shown: ShownRoot, items: Mapping[Key, Item], *, placed: bool) -> Write:
+    """An invalid entry for the document, in the ledger item that the product or others may have made already. `placed`: it names
+    the partitions."""
     at = group_key(product.ledger, shown.root)
-    entry = LedgerEntry(shown.sequence, INVALIDATED, NOBODY)
-    return reserve(at, items.get(at), {product.number: entry}, shown.key)
+    item = items.get(at)
+    entry = LedgerEntry(max(shown.sequence, read_entry(item, product.number).seq), INVALIDATED, NOBODY)
+    places = {product.number: Placed(product.product.topic, shown.partitions)} if placed else {}
+    return reserve(at, item, {product.number: entry}, shown.key, placed=places)
 
 
-def _shown_roots(plan: Plan, product: ProductPlan, messages: Iterable[Message | Record]) -> Iterator[ShownRoot]:
+def _is_placed(product: ProductPlan, shown: ShownRoot) -> bool:
+    return bool(product.product.partition_by) or len(shown.partitions) > 1
+
+
+def shown_roots(plan: Plan, product: ProductPlan, messages: Iterable[Message | Record]) -> Iterator[ShownRoot]:
     """The roots whose documents the messages show."""
-    shown: dict[str, int] = {}
+    shown: dict[str, dict[int, int]] = {}
     for message in messages:
         if (sequence := sequence_of(dict(message.headers))) is None:
             continue
         key = (message.key or b"").decode(errors="replace")
-        shown.pop(key, None)
+        places = shown.pop(key, {})
+        places.pop(message.partition, None)
         if message.value is not None:
-            shown[key] = sequence
-    for key, number in shown.items():
-        root = root_of(plan.root_entity(product), key)
+            places[message.partition] = sequence
+        if places:
+            shown[key] = places
+    for key, places in shown.items():
+        root = plan.root_of(product, key)
         if root is not None:
-            yield ShownRoot(root, key, number)
+            of_root = key_of_root(product.product, key) or key
+            yield ShownRoot(root, of_root, max(places.values()), tuple(places))
 
 
 def find_lost_writes(settings: Settings, plan: Plan, registry: Registry, store: Store, report: Report) -> str:
@@ -234,12 +249,17 @@ def _own_topics(settings: Settings, plan: Plan, store: Store) -> frozenset[str]:
 def _shown_messages(settings: Settings, plan: Plan) -> tuple[list[ShownMessage], list[ShownMessage]]:
     """The last messages of each partition of the topics of the plan's products: those that a transaction may have written, and
     those outside of transactions. A message that the product's job cannot have written is no evidence."""
-    products = {product.product.topic: name for name, product in plan.products.items()}
+    topics = {product.product.topic for product in plan.products.values()}
 
     def shown(message: Record) -> ShownMessage | None:
-        product, headers = plan.products[products[message.topic]], dict(message.headers)
+        headers = dict(message.headers)
         sequence, key = sequence_of(headers), (message.key or b"").decode(errors="replace")
-        name, root = product.product.name, root_of(plan.root_entity(product), key)
+        name = (headers.get("statestore.product") or b"").decode(errors="replace")
+        product = plan.products.get(name)
+        if sequence is None or product is None or product.product.topic != message.topic:
+            return None
+        if (root := plan.root_of(product, key)) is None:
+            return None
         versions = (("product_version", product.version), ("registry_version", plan.version))
         if sequence is None or root is None or headers["statestore.product"] != name.encode():
             return None
@@ -249,7 +269,7 @@ def _shown_messages(settings: Settings, plan: Plan) -> tuple[list[ShownMessage],
         return ShownMessage(name, root, sequence, at)
 
     servers, kafka = settings.bootstrap_servers, dict(settings.kafka)
-    tails = read_tails(servers, kafka, products, lambda record: bool(shown(record)))
+    tails = read_tails(servers, kafka, topics, lambda record: bool(shown(record)))
     written = (shown(tail.last) for tail in tails if tail.last)
     loose = (shown(record) for tail in tails for record in tail.loose)
     return [one for one in written if one], [one for one in loose if one]

@@ -95,7 +95,8 @@ def _check_fresh(admin: Admin, topics: Iterable[str]) -> None:
 
 def read_back(settings: Settings, plan: Plan) -> tuple[list[Record], list[Rejected]]:
     """The messages of the products' topics, each key in order, and the dead letters, each once."""
-    published = [record for product in plan.products.values() for record in _read(settings, product.product.topic)]
+    topics = dict.fromkeys(product.product.topic for product in plan.products.values())
+    published = [record for topic in topics for record in _read(settings, topic)]
     return published, [letter.rejected for letter in read_dead_letters(_read(settings, settings.dead_letter_topic))]
 
 

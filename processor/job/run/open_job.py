@@ -25,7 +25,7 @@ from processor.environment.settings.resolve import open_registry, resolve_tables
 from processor.environment.settings.settings import Settings, owner_name, statestore_version
 from processor.environment.stores.kind import RetryBudget
 from processor.environment.stores.kinds import open_store
-from processor.job.kafka.admin import Admin
+from processor.job.kafka.admin import Admin, product_partitions
 from processor.job.kafka.client import check_access
 from processor.job.kafka.schemas import SchemaRegistration, open_schemas
 from processor.job.run.binding import Parts, check_new_registry, find_lost_writes
@@ -148,6 +148,7 @@ def _make_job(
         settings=settings,
         store=store,
         configs=ProductTopics(admin=admin, store=store, report=report).look,
+        partitions=partial(product_partitions, admin),
         registration=SchemaRegistration(access=settings.schema_registry),
         letter_bytes=letter_bytes(admin, settings),
         report=report,

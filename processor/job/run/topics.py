@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from processor.engine.plan.plan import Plan
+from processor.engine.plan.plan import Plan, ProductPlan
 from processor.engine.protocol.epochs import (
     Epochs,
     Partition,
@@ -45,7 +45,7 @@ from processor.engine.protocol.identity import (
     write_published_topic,
     write_sequence,
 )
-from processor.engine.protocol.ledger import group_partition
+from processor.engine.protocol.ledger import group_key, group_partition
 from processor.engine.rounds.events import JobEvent, Report, no_report
 from processor.engine.rounds.round import PublishSetup
 from processor.environment.settings.settings import Settings
@@ -53,11 +53,12 @@ from processor.errors import BoundaryError, KafkaError, OwnedByAnother
 from processor.job.kafka.admin import Admin, TopicDescription, message_limits
 from processor.job.kafka.reader import read_topic
 from processor.job.kafka.schemas import SchemaRegistration
+from processor.job.run.binding import CHUNK, invalid_entry, shown_roots
 from processor.text import duration_text, nearest_topic
-from processor.values.record import sequence_of
+from processor.values.record import partition_of_key, sequence_of
 from registry.model import EpochBoundary
 from registry.repository import Registry
-from statestore.store import Store
+from statestore.store import Done, Store
 
 LOOK_SECONDS = 10.0
 """Between two questions to the broker about topics that are missing."""
@@ -329,7 +330,7 @@ class ProductTopics:
             now = PublishedTopic(product.product.topic, found.id, found.partitions, product.version)
             if before is None or is_new(before, now):
                 self.store.write(write_published_topic(name, now))
-            elif text := describe_change(name, before, now):
+            elif text := describe_change(name, before, now, routed=bool(product.product.partition_by)):
                 yield text
 
 
@@ -349,34 +350,44 @@ def _policies(plan: Plan, configs: Mapping[str, Mapping[str, str]]) -> Iterator[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishPreparation:
-    """The preparation of a run. `configs`: asks for the configurations of a plan's topics. `letter_bytes`: the largest dead
-    letter, None for any."""
+    """The preparation of a run. `configs`: asks for the configurations of a plan's topics; `partitions`: for their partitions, by
+    product. `letter_bytes`: the largest dead letter, None for any."""
 
     settings: Settings
     store: Store
     configs: Callable[[Plan], Mapping[str, Mapping[str, str]]]
+    partitions: Callable[[Plan], Mapping[str, int]]
     registration: SchemaRegistration
     letter_bytes: int | None
     report: Report = no_report
 
     def setup(self, plan: Plan) -> PublishSetup:
         """What the driver needs to publish by this plan. Registers the schemas of Avro products."""
-        sequences = earlier_sequences(self.settings, plan, self.store, self.report)
+        partitions = self.partitions(plan)
+        sequences = earlier_sequences(self.settings, plan, self.store, self.report, partitions)
         limits = message_limits(plan, self.configs(plan))
         registered = self.registration.register(plan)
         return PublishSetup(
             letter_bytes=self.letter_bytes,
             earlier_sequences=sequences,
             message_limits=limits,
+            partitions=partitions,
             schema_ids=registered.ids,
             unready=registered.refused,
         )
 
 
-def earlier_sequences(settings: Settings, plan: Plan, store: Store, report: Report = no_report) -> dict[str, int]:
+def earlier_sequences(
+    settings: Settings,
+    plan: Plan,
+    store: Store,
+    report: Report = no_report,
+    partitions: Mapping[str, int] | None = None,
+) -> dict[str, int]:
     """Product -> the highest sequence that its topic had before the product published there. Reads the topic of a product that
-    the table does not know yet, or knows with another root or another topic. Reports messages that no job wrote. Raises
-    OwnedByAnother where the registry gives a product another ledger number than the table knows."""
+    the table does not know yet, or knows with another root or another topic. Reports messages that no job wrote, and notes where
+    the topic shows documents, if their keys do not say it. Raises OwnedByAnother where the registry gives a product another
+    ledger number than the table knows. `partitions`: of the topics, by product."""
     items = {item["SK"]: item for item in store.partition(SEQUENCES)}
     known, found = read_sequences(items.values()), dict[str, int]()
     for name, product in plan.products.items():
@@ -387,13 +398,15 @@ def earlier_sequences(settings: Settings, plan: Plan, store: Store, report: Repo
                 "stop every job and make a new registry for the table: `statestore rebuild-registry --registry-is-lost` with "
                 "another --registry-schema"
             )
-        topic = product.product.topic
+        topic, sharing = product.product.topic, {one.product.name for one in plan.sharing(product)}
         if (name, ledger, topic) not in known:
-            above = _highest_sequence(settings, topic, report)
+            above, elsewhere = _highest_sequence(settings, plan, product, report, (partitions or {}).get(name, 0))
+            if elsewhere:
+                _note_places(settings, plan, product, store)
             former = ledgers_in([items[name]] if name in items else [])
             store.write(write_sequence(name, above, topic, ledger, product.number, former))
             for other, item in items.items():  # a product that comes back to this topic has to read it again
-                if other != name and item.get("topic") == topic:
+                if other != name and item.get("topic") == topic and other not in sharing:
                     place = (item["ledger"], item["number"], item["former"])
                     store.write(write_sequence(other, item["above"], "", *place))
             known[name, ledger, topic] = above
@@ -401,21 +414,45 @@ def earlier_sequences(settings: Settings, plan: Plan, store: Store, report: Repo
     return found
 
 
-def _highest_sequence(settings: Settings, topic: str, report: Report) -> int:
-    """The highest sequence of a topic's messages; 0 without one. Passes over messages that no job wrote, and reports them."""
-    highest, foreign, first = 0, 0, ""
+def _note_places(settings: Settings, plan: Plan, product: ProductPlan, store: Store) -> None:
+    """Notes in the ledger where the topic of a product that comes to it shows documents: of another product with `partition_by`,
+    of another table, or from before the topic got more partitions. The product then moves them."""
+    messages = read_topic(settings.bootstrap_servers, dict(settings.kafka), product.product.topic)
+    waiting = list(shown_roots(plan, product, messages))
+    while waiting:
+        chunk, waiting = waiting[:CHUNK], waiting[CHUNK:]
+        items = store.get([group_key(product.ledger, one.root) for one in chunk])
+        written = store.write_all([invalid_entry(product, one, items, placed=True) for one in chunk])
+        waiting += [one for one, outcome in zip(chunk, written, strict=True) if not isinstance(outcome, Done)]
+
+
+def _highest_sequence(
+    settings: Settings, plan: Plan, product: ProductPlan, report: Report, partitions: int
+) -> tuple[int, bool]:
+    """The highest sequence of the messages of a product's topic, 0 without one; and whether one is elsewhere than its key says.
+    Passes over messages that no job wrote, and reports them. Those of products that share the topic, by other keys, do not count.
+    `partitions`: of the topic, 0 where they are unknown."""
+    highest, foreign, first, elsewhere, topic = 0, 0, "", False, product.product.topic
     for message in read_topic(settings.bootstrap_servers, dict(settings.kafka), topic):
         sequence = sequence_of(dict(message.headers))
+        if (
+            sequence
+            and product.product.key
+            and not plan.root_of(product, (message.key or b"").decode(errors="replace"))
+        ):
+            continue
         if sequence is None:
             foreign, first = foreign + 1, first or f"partition {message.partition}, offset {message.offset}"
         highest = max(highest, sequence or 0)
+        place = partition_of_key(message.key or b"", partitions) if sequence and partitions and not elsewhere else -1
+        elsewhere = elsewhere or message.partition != place >= 0
     if foreign:
         text = (
             f"topic {topic} has {foreign} messages that no statestore job wrote, the first at {first}: their sequences do not "
             "count. No other program may write to the topic of a product; `statestore verify` names documents that differ"
         )
         report(JobEvent(what="product topic", text=text, level="warning"))
-    return highest
+    return highest, elsewhere
 
 
 MOVE_SECONDS = 1.0

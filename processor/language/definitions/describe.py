@@ -15,6 +15,7 @@ from processor.language.product.product import (
     Fields,
     Gate,
     Join,
+    KeyPart,
     OrderTerm,
     Product,
     Selection,
@@ -82,6 +83,12 @@ def describe_product(product: Product) -> dict[str, Any]:
     heading: dict[str, Any] = {"product": product.name, "root": _root(product), "topic": product.topic}
     if product.format != "json":
         heading["format"] = product.format
+    if product.key:
+        heading["key"] = describe_key(product)
+    if product.headers:
+        heading["headers"] = {name: write_expression(of) for name, of in product.headers}
+    if product.partition_by:
+        heading["partition_by"] = [name for name, _ in product.partition_by]
     if product.gated:
         heading["publish"] = describe_gate(product.gate)
     if product.clock:
@@ -100,6 +107,31 @@ def describe_product(product: Product) -> dict[str, Any]:
         described["join"] = {name: join for name, join in described["join"].items() if name != product.root}
         described = {word: value for word, value in described.items() if word != "join" or value}
     return described
+
+
+def describe_key(product: Product) -> dict[str, str]:
+    """The value of `key` of a product; empty where its messages have the key of the root."""
+    return {part.name: _key_part(part) for part in product.key}
+
+
+def describe_messages(product: Product) -> dict[str, str]:
+    """What a product says of its messages, for people: `key`, `headers` and `partition_by`, each where it has it."""
+    headers = {name: write_expression(of) for name, of in product.headers}
+    found = {
+        "messages by": ", ".join(f"{name} = {of}" for name, of in describe_key(product).items()),
+        "headers": ", ".join(f"{name} = {of}" for name, of in headers.items()),
+        "partition by": ", ".join(name for name, _ in product.partition_by),
+    }
+    return {name: text for name, text in found.items() if text}
+
+
+def _key_part(part: KeyPart) -> str:
+    """A column, or a constant as SQL writes it."""
+    if part.column:
+        return write_path(Column(name=part.column))
+    if isinstance(part.constant, str):
+        return "'" + part.constant.replace("'", "''") + "'"
+    return canonical_json.dumps(part.constant)
 
 
 def _root(product: Product) -> Any:

@@ -5,7 +5,7 @@
 entity, a column or a product.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from processor.language.definitions.problems import DefinitionError, Location, P
 from processor.language.definitions.products import Heading, read_product
 from processor.language.definitions.shape import as_prose
 from processor.language.definitions.yaml import Map, Scalar, YamlNode, read_yaml
-from processor.language.product.product import Definitions, Note, Product
+from processor.language.product.product import Definitions, Note, Product, keys_cannot_meet
 from processor.values.entity import Entity
 
 ENTITIES = "entities.yaml"
@@ -150,6 +150,7 @@ def _read_products(
 ) -> dict[str, Product]:
     products: dict[str, Product] = {}
     headings: dict[str, Heading] = {}
+    unread = set[str]()  # the topics of products with problems
     for node in nodes.values():
         heading, product = read_product(node, entities, problems) if node else (None, None)
         if heading is None:
@@ -160,10 +161,28 @@ def _read_products(
             problems.add(heading.name_node, what, "rename one of them")
             continue
         headings[heading.name] = heading
-        _claim_topic(heading.topic, f"product `{heading.name}`", heading.topic_node, topics, problems)
+        sharing = [one for one in products.values() if one.topic == heading.topic]
+        if product is not None and product.key and (sharing or heading.topic in unread):
+            _share_topic(product, sharing, heading, problems)
+        elif product is not None or not any(one.key for one in sharing):
+            _claim_topic(heading.topic, f"product `{heading.name}`", heading.topic_node, topics, problems)
         if product is not None:
             products[product.name] = product
+        else:
+            unread.add(heading.topic)
     return products
+
+
+def _share_topic(product: Product, sharing: Sequence[Product], heading: Heading, problems: Problems) -> None:
+    """Adds a problem where another product of the topic may have the same keys, or one of them publishes Avro."""
+    for other in sharing:
+        both = f"products `{other.name}` and `{product.name}` of topic `{product.topic}`"
+        if not keys_cannot_meet(product.key, other.key):
+            cure = "give both a `key` with another constant under one name, `{kind: \"'user'\", id: id}`, or each its own `topic`"
+            problems.add(heading.topic_node, f"{both} may have one key", cure)
+        elif "avro" in (product.format, other.format):
+            what = f"{both} share the subject `{product.topic}-value`, which has one schema"
+            problems.add(heading.topic_node, what, "write `format: json` in both, or give each its own `topic`")
 
 
 def _claim_table(name: str, entity: Entity, location: Location, tables: dict[str, str], problems: Problems) -> None:

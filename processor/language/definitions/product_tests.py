@@ -24,7 +24,7 @@ from typing import NamedTuple
 from processor.language.definitions.problems import Problems, suggest
 from processor.language.definitions.shape import PAUSE, TEST, as_map, as_text, check_keys, describe_node, read_duration
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode, read_yaml
-from processor.language.product.document import read_root_key
+from processor.language.product.document import message_key, read_root_key
 from processor.language.product.product import Definitions, Product, root_entity
 from processor.values import canonical_json
 from processor.values.entity import Entity
@@ -211,13 +211,13 @@ class _Reader:
             except ValueError as error:
                 self._problems.add(key, "this is not a key of a document", str(error))
                 continue
-            message_key = canonical_json.dumps(dict(zip(root.key, parts, strict=True)))
+            of_message = message_key(product, canonical_json.dumps(dict(zip(root.key, parts, strict=True))))
             document = as_json(node)
             if word == "contains" and not isinstance(document, dict):
                 self._problems.add(
                     key, f"`contains` of `{text}` is {describe_node(node)}, not a mapping", "use `expect`"
                 )
-            yield ExpectedDocument(key=message_key, document=document, whole=word == "expect", line=key.line)
+            yield ExpectedDocument(key=of_message, document=document, whole=word == "expect", line=key.line)
 
 
 def as_json(node: YamlNode) -> Value:

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Final, get_args
 
 from processor.language.definitions.entities import read_column, read_compare, with_computed
-from processor.language.definitions.expressions import read_row_expression
+from processor.language.definitions.expressions import computed_node, read_row_expression
 from processor.language.definitions.joins import read_joins
 from processor.language.definitions.names import NameScope, parse_path
 from processor.language.definitions.problems import Problems, suggest
-from processor.language.definitions.selections import check_members, read_selection, read_where
+from processor.language.definitions.selections import check_members, read_selection, read_value, read_where
 from processor.language.definitions.shape import (
     GROUP,
     PRODUCT,
@@ -34,7 +34,19 @@ from processor.language.definitions.shape import (
     read_duration,
     write_duration,
 )
-from processor.language.definitions.yaml import Map, Scalar, YamlNode
+from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
+from processor.language.product.expressions.expression import (
+    Column,
+    Computed,
+    Expression,
+    ExpressionNode,
+    Literal,
+    aggregates,
+    is_built,
+    node_of,
+    reads_clock,
+    references,
+)
 from processor.language.product.join_fields import type_of, write_computed
 from processor.language.product.product import (
     AT_MOST,
@@ -44,6 +56,7 @@ from processor.language.product.product import (
     Gate,
     GroupColumn,
     GroupEntity,
+    KeyPart,
     Product,
     compared_by_entity,
     group_entity,
@@ -103,6 +116,9 @@ def read_product(
     selection = read_selection(body, scope, problems)
     where = read_where(body.get("where"), scope, problems)
     check_members(body, selection, joins, scope, problems)
+    message_key = tuple(_read_key(body, scope, problems))
+    headers = tuple(_read_headers(body, scope, problems))
+    partition_by = tuple(_read_partition_by(body, scope, problems))
     document_format = _read_format(body, problems)
     gate = read_gate(body.get("publish"), problems)
     if heading is None or len(problems) > before:
@@ -118,6 +134,9 @@ def read_product(
         format=document_format,
         gate=gate,
         by=by,
+        key=message_key,
+        headers=headers,
+        partition_by=partition_by,
         clock=clock,
     )
     product = replace(product, compare=_compares(product, entities), computed=_computed(reads, entities))
@@ -248,6 +267,88 @@ def _read_format(body: Map, problems: Problems) -> DocumentFormat:
     if text is not None and found is None:
         problems.add(node, f"there is no format `{text}`", suggest(text, formats))
     return found or "json"
+
+
+RESERVED: Final = "statestore."
+_HEADERS: Final = "write `headers: {tenant: tenant_id}`, a name and a column or an expression of the root"
+
+
+CONSTANTS: Final = ("string", "int")
+"""The types of constants in a key."""
+
+
+def _read_key(body: Map, scope: NameScope, problems: Problems) -> Iterator[KeyPart]:
+    """The members of `key`: each column of the root's key once, and constants."""
+    cure = "write `key: {kind: \"'user'\", id: id}`, constants and the columns of the root's key"
+    said, entity = as_map(body.get("key"), "`key`", cure, problems), scope.entities.get(scope.entity)
+    named: list[str] = []
+    for name, (_, node) in said.entries.items() if said and entity else ():
+        before, path = len(problems), parse_path(node.text.strip()) if isinstance(node, Scalar) else None
+        if entity and path and path[0] not in entity.columns:
+            what = f"entity `{scope.entity}` has no column `{path[0]}`"
+            problems.add(node, what, f"a constant has the quotes of SQL: `{name}: \"'{path[0]}'\"`")
+            continue
+        read = read_value(node, f"`{name}` of `key`", NameScope(entities=scope.entities, entity=scope.entity), problems)
+        match read.expression:
+            case Column(name=column) if read.valid and entity and column in entity.key and column not in named:
+                named.append(column)
+                yield KeyPart(name, column=column)
+                continue
+            case Computed(node=Literal(value=str() | int() as constant)) if read.valid and read.type in CONSTANTS:
+                yield KeyPart(name, constant=constant)
+                continue
+        if len(problems) == before:
+            what = f"`{name}` of `key` is neither a constant nor a column of the root's key that is not there yet"
+            problems.add(node, what, cure)
+    lacking = [column for column in entity.key if column not in named] if said and entity else []
+    if lacking and said:
+        what = f"`key` lacks `{lacking[0]}` of the key of `{scope.entity}`, so two roots could have one key"
+        problems.add(body.key_node("key"), what, f"add `{lacking[0]}: {lacking[0]}`")
+
+
+def _read_headers(body: Map, scope: NameScope, problems: Problems) -> Iterator[tuple[str, Expression]]:
+    """The headers of `headers`, over the columns of the root alone."""
+    said = as_map(body.get("headers"), "`headers`", _HEADERS, problems)
+    for name, (key, node) in said.entries.items() if said else ():
+        if as_text(key, "the name of a header", _HEADERS, problems) and name.lower().startswith(RESERVED):
+            what = f"the header `{name}` begins with `{RESERVED}`, as those that statestore gives each message"
+            problems.add(key, what, "give it another name")
+        read = read_value(node, f"the header `{name}`", scope, problems)
+        if read.valid and (what := _beyond_the_root(node_of(read.expression))):
+            problems.add(node, f"the header `{name}` {what}", "show the value in `fields`")
+        yield name, read.expression
+
+
+def _read_partition_by(body: Map, scope: NameScope, problems: Problems) -> Iterator[tuple[str, Expression]]:
+    """The columns of the root that choose the partition of its messages."""
+    node, cure = body.get("partition_by"), "write `partition_by: [tenant_id]`, columns of the root"
+    columns = as_texts(node, "`partition_by`", cure, problems) if node is not None else []
+    if node is not None and isinstance(node, Sequence) and not node.items:
+        problems.add(body.key_node("partition_by"), "`partition_by` is empty", cure)
+    for item, name in columns:
+        type_ = scope.type_of(name)
+        if scope.columns is not None and name not in scope.names:
+            problems.add(item, f"`{scope.entity}` has no column `{name}`", suggest(name, scope.names))
+            continue
+        if [name for _, name in columns].count(name) > 1:
+            problems.add(item, f"`partition_by` names `{name}` twice", "name each column once")
+        elif type_ and (type_.array or type_.name in ("json", "float")):
+            what = f"`{name}` is {type_}, whose equal values may look different"
+            problems.add(item, what, "partition by another column, or by a computed one")
+        column = Column(name=name)
+        yield name, computed_node(column, scope) or column
+
+
+def _beyond_the_root(node: ExpressionNode) -> str:
+    """Why an expression is no value of the root's own columns; empty where it is one."""
+    if is_built(node):
+        return "builds json"
+    if reads_clock(node):
+        return "reads the clock, whose time is not in the row"
+    own = all(isinstance(one, Column) and not (one.path or one.up) for one in references(node))
+    return (
+        "" if own and not any(True for _ in aggregates(node)) else "reads a join, and not the columns of the root alone"
+    )
 
 
 def _check_names(body: Map, product: Product, entities: Mapping[str, Entity | None], problems: Problems) -> None:

@@ -81,6 +81,11 @@ def read_where(node: YamlNode | None, scope: NameScope, problems: Problems) -> E
     return read.expression
 
 
+def read_value(node: YamlNode, subject: str, scope: NameScope, problems: Problems) -> TypedExpression:
+    """An expression of one row."""
+    return _read_node(node, subject, scope, problems, may_aggregate=False)
+
+
 def _check_aggregates(node: YamlNode, selection: Selection, problems: Problems) -> Selection:
     """Returns the selection. Adds a problem where it has both an aggregate over all rows and a column of one row."""
     selected = expressions(selection)

@@ -270,6 +270,19 @@ PRODUCT: Final[Members] = {
         "boundary, not with each step. Default: no clock.",
         CLOCK_TEXT,
     ),
+    "key": Word(
+        "The key of the messages, `name: column` of the root's key, or `name: \"'constant'\"`. Products may then share a topic. "
+        "Default: the key of the root.",
+        _map_of(EXPRESSION),
+    ),
+    "headers": Word(
+        "Kafka headers of the messages, `name: column or expression` of the root. Default: those of statestore alone.",
+        _map_of(EXPRESSION),
+    ),
+    "partition_by": Word(
+        "Columns of the root that choose the partition of its messages. Default: the key of the message.",
+        {**_COLUMNS, "minItems": 1, "uniqueItems": True},
+    ),
     "compare": Word(
         "How columns compare in this product, `{entity: {column: ci}}`, whatever entities.yaml says. Default: as it says.",
         _map_of(_map_of(_COMPARE), 0),

@@ -24,7 +24,7 @@ from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
 from typing import Any, Final, NamedTuple
 
-from processor.language.product.document import GONE, Match, Renderer
+from processor.language.product.document import GONE, Headers, Match, MessageParts, Renderer
 from processor.language.product.document_type import (
     DocumentType,
     ListType,
@@ -344,33 +344,44 @@ Encode = Callable[[Value], bytes]
 class EncodedDocument(NamedTuple):
     """A document as it goes out: the message's key and value; value None where there is no document. `misfit`: why Avro does not
     hold the document, without values of rows; then the value is JSON, and does not go out. `changes`: the tick of the product's
-    clock from which on the document may differ."""
+    clock from which on the document may differ. `headers`: those of the product; `partition_key`: chooses the partition, empty
+    where the key does."""
 
     key: str
     value: bytes | None
     misfit: str = ""
     changes: int | None = None
+    headers: Headers = ()
+    partition_key: bytes = b""
 
 
 class DocumentEncoder(NamedTuple):
-    """Makes the documents of a product, and encodes them. `encode`: None for JSON."""
+    """Makes the documents of a product, and encodes them. `encode`: None for JSON; `parts`: None without any."""
 
     renderer: Renderer
     encode: Encode | None = None
+    parts: MessageParts | None = None
 
     def encoded(self, top: Match, key: str) -> EncodedDocument:
         """The document of a root row. `key`: of its message."""
         if self.encode is None:
             text = self.renderer.text(top)
-            return EncodedDocument(key, None if text is GONE else text.encode(), "", self.renderer.clock.changes)
+            made = EncodedDocument(key, None if text is GONE else text.encode(), "", self.renderer.clock.changes)
+            return made if self.parts is None else self._with_parts(top, made)
         document, changes = self.renderer.document(top), self.renderer.clock.changes
         if document is GONE:
             return EncodedDocument(key, None, "", changes)
         try:
-            return EncodedDocument(key, self.encode(document), "", changes)
+            return self._with_parts(top, EncodedDocument(key, self.encode(document), "", changes))
         except (ValueError, TypeError) as error:
             misfit = error.plain if isinstance(error, Mismatch) else type(error).__name__
-            return EncodedDocument(key, canonical_json.encode(document), misfit, changes)
+            return self._with_parts(top, EncodedDocument(key, canonical_json.encode(document), misfit, changes))
+
+    def _with_parts(self, top: Match, made: EncodedDocument) -> EncodedDocument:
+        if self.parts is None or made.value is None:
+            return made
+        parts, columns = self.parts, top.columns
+        return made._replace(headers=parts.headers(columns), partition_key=parts.partition_key(columns))
 
 
 def framed_avro(

@@ -36,6 +36,8 @@ from processor.language.product.expressions.expression import (
     Scope,
     Type,
     compile_expression,
+    node_of,
+    references,
 )
 from processor.language.product.expressions.expression import Match as Match
 from processor.language.product.join_fields import converted_of, element_values, join_keys
@@ -341,6 +343,64 @@ class Renderer:
     def _is_shown(self, scope: Scope) -> bool:
         self.clock.begin()
         return self.level.complete(scope) and (self.where is None or self.where(scope) is True)
+
+
+Headers = tuple[tuple[str, bytes], ...]
+"""The headers of a message, by name."""
+
+
+class MessageParts:
+    """Makes what a product gives its messages next to key and value, from the columns of the root: headers, what chooses the
+    partition, and another key than the root's. A header without a value is left out. A tombstone has those that need only the
+    key of the root: the other columns of a row that is gone are unknown."""
+
+    __slots__ = ("_headers", "_partition", "_product", "_root")
+
+    def __init__(self, product: Product, entities: Entities) -> None:
+        self._product, self._root = product, root_entity(product, entities)
+        level, key = CompiledLevel(self._root, WholeRow(), (), {}, ClockTime()), {*self._root.key}
+        self._headers = [(name, compile_expression(of, level), _names_only(of, key)) for name, of in product.headers]
+        self._partition = {name: compile_expression(of, level) for name, of in product.partition_by}
+
+    def key(self, key: str) -> str:
+        """The key of a message. `key`: of the root, as JSON."""
+        return message_key(self._product, key)
+
+    def headers(self, columns: Mapping[str, Value]) -> Headers:
+        """The headers of the document of a root with these columns."""
+        return self._made(columns, every=True)
+
+    def headers_of_key(self, key: str) -> Headers:
+        """The headers of a tombstone. `key`: of the root, as JSON."""
+        columns = dict(zip(self._root.key, read_root_key(self._root, key), strict=True))
+        return self._made(columns, every=False)
+
+    def partition_key(self, columns: Mapping[str, Value]) -> bytes:
+        """The key that chooses the partition of a document; empty where the key of the message does."""
+        scope: Scope = (Match(columns, {}), None)
+        values = {name: make(scope) for name, make in self._partition.items()}
+        return canonical_json.encode(values) if values else b""
+
+    def _made(self, columns: Mapping[str, Value], *, every: bool) -> Headers:
+        scope: Scope = (Match(columns, {}), None)
+        values = [(name, make(scope)) for name, make, of_key in self._headers if of_key or every]
+        return tuple([(name, _header_text(value)) for name, value in values if value is not None])
+
+
+def message_parts(product: Product, entities: Entities) -> MessageParts | None:
+    """What makes the product's parts of its messages; None where it has none."""
+    own = product.headers or product.partition_by or product.key
+    return MessageParts(product, entities) if own else None
+
+
+def _names_only(expression: Expression, columns: Collection[str]) -> bool:
+    """Whether an expression reads no other columns of the row than these."""
+    return all(isinstance(one, Column) and one.name in columns for one in references(node_of(expression)))
+
+
+def _header_text(value: Value) -> bytes:
+    """A value as the document shows it, text without its quotes. Half of a surrogate pair, which UTF-8 lacks, is escaped."""
+    return (value if isinstance(value, str) else dumps(value)).encode(errors="backslashreplace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -720,6 +780,34 @@ def read_root_key(root: Entity, text: str) -> tuple[Value, ...]:
             f"the key {text} of {root.name} has a null part: write a value for each of {', '.join(root.key)}"
         )
     return values
+
+
+def message_key(product: Product, root_key: str) -> str:
+    """The key of the product's messages of a root, as JSON. `root_key`: of the root, as JSON."""
+    if not product.key:
+        return root_key
+    columns = canonical_json.loads(root_key)
+    return canonical_json.dumps({p.name: columns[p.column] if p.column else p.constant for p in product.key})
+
+
+def key_of_root(product: Product, key: str) -> str | None:
+    """The key of the root, as JSON, of a message's key; None where no message of the product has it. A product with the root's
+    key takes every text."""
+    if not product.key:
+        return key
+    try:
+        parts = canonical_json.loads(key)
+    except ValueError:
+        return None
+    if not isinstance(parts, dict) or {*parts} != {part.name for part in product.key}:
+        return None
+    if any(_is_other(part.constant, parts[part.name]) for part in product.key if not part.column):
+        return None
+    return canonical_json.dumps({part.column: parts[part.name] for part in product.key if part.column})
+
+
+def _is_other(constant: Value, value: Value) -> bool:
+    return (type(constant), constant) != (type(value), value)
 
 
 def _example(root: Entity) -> str:

@@ -252,6 +252,26 @@ class GroupEntity(Entity):
         return keys.encode([*self.of_row(columns).values()])
 
 
+class KeyPart(NamedTuple):
+    """A member of the key of messages: a column of the root's key, or a constant where `column` is empty."""
+
+    name: str
+    column: str = ""
+    constant: Value = None
+
+
+def keys_cannot_meet(one: Sequence[KeyPart], other: Sequence[KeyPart]) -> bool:
+    """Whether no message of a product has the key of a message of another one: a member of both has two constants."""
+    constants = {part.name: part.constant for part in other if not part.column}
+    return any(
+        part.name in constants and not part.column and _differ(part.constant, constants[part.name]) for part in one
+    )
+
+
+def _differ(one: Value, other: Value) -> bool:
+    return (type(one), one) != (type(other), other)
+
+
 DocumentFormat = Literal["json", "avro"]
 Compares = Mapping[str, Mapping[str, Compare]]
 """Entity -> column -> how its text compares. A column that is not in it compares as it is."""
@@ -263,7 +283,9 @@ class Product:
     topic. `gate`: when they go out. `compare`: how the columns that it reads compare; `computed`: the computed columns that it
     names, by entity. Joins and expressions have both already, and do not ask the entities. `by`: the columns of the groups whose
     documents they are, instead of single rows of the root entity; the first join then finds the rows of a group. `clock`: the
-    step of its clock in seconds, 0 without one."""
+    step of its clock in seconds, 0 without one. `headers`: those that the product gives its messages, from columns of the root;
+    `partition_by`: the columns of the root that choose the partition in place of the key; `key`: that of the messages, where it
+    is another one than the root's."""
 
     name: str
     topic: str
@@ -276,6 +298,9 @@ class Product:
     compare: Compares = field(default_factory=dict)
     computed: Mapping[str, Mapping[str, ComputedColumn]] = field(default_factory=dict)
     by: tuple[GroupColumn, ...] = ()
+    headers: tuple[tuple[str, Expression], ...] = ()
+    partition_by: tuple[tuple[str, Expression], ...] = ()
+    key: tuple[KeyPart, ...] = ()
     clock: int = 0
 
     @property
@@ -408,6 +433,7 @@ def _read_columns(product: Product, *, compared: bool = False) -> tuple[Mapping[
                 shown.append(at + item.path)
 
     read((), () if product.where is None else (product.where,))
+    read((), (one for _, one in (*product.headers, *product.partition_by) if not compared or isinstance(one, Computed)))
     for at, join in joins.items():
         found[at].update(chain.from_iterable(map(columns_of, join.child_columns)))
         found[at[:-1]].update(chain.from_iterable(map(columns_of, join.parent_columns)))

@@ -84,7 +84,7 @@ def check_sources(around: CheckContext) -> Iterator[Finding]:
 def check_products(around: CheckContext) -> Iterator[Finding]:
     """The topics of the products."""
     existing_registry(around)
-    names = sorted(product.product.topic for product in around.plan.products.values())
+    names = sorted({product.product.topic for product in around.plan.products.values()})
     topics = around.kafka.topics(names)
     if not names:
         raise NothingToCheck("there is no product")

@@ -33,7 +33,7 @@ from processor.engine.protocol.ticks import job_clock
 from processor.engine.rounds.round import CHUNK
 from processor.engine.rounds.step_runner import StepRunner, apply_overlay
 from processor.language.product.avro import json_of_avro
-from processor.language.product.document import GONE, CompiledLevel, Match, Renderer
+from processor.language.product.document import GONE, CompiledLevel, Match, Renderer, message_key
 from processor.language.product.expressions.expression import Scope
 from processor.language.product.product import Join, Product, WholeRow
 from processor.tools.inspect.prices import Prices
@@ -332,7 +332,7 @@ class DocumentMaker:
         found = yield from with_unfilled(step, self.side.unfilled)
         if found is None:
             return MadeDocument("", None, units=sum(units))
-        key = root_message_key(plan.root_entity(self.product), found.columns)
+        key = message_key(self.product.product, root_message_key(plan.root_entity(self.product), found.columns))
         clock = yield from job_clock(self.product.product.clock)
         self._renderer.clock.now = clock
         try:

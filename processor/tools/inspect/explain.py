@@ -19,7 +19,7 @@ from processor.engine.plan.step import Lookup, Step
 from processor.engine.protocol.assemble import assemble
 from processor.engine.protocol.erasures import erasure_key, read_erasure
 from processor.engine.protocol.ticks import job_clock
-from processor.language.definitions.describe import describe_gate, write_expression
+from processor.language.definitions.describe import describe_gate, describe_key, write_expression
 from processor.language.definitions.shape import write_duration
 from processor.language.product.document import CompiledJoin, CompiledLevel, Match, Renderer
 from processor.language.product.expressions.expression import (
@@ -84,7 +84,9 @@ class ExplainedJoin:
 class ExplainedProduct:
     """A product. `group`: what makes the groups whose documents they are, empty for those of rows; `used`: the root's columns
     whose change rebuilds the document, None for all of them; `publish`: the gate of its documents, None without one; `clock`: the
-    step of its clock, None without one; `requests`: the number of requests for one document if every join finds one row."""
+    step of its clock, None without one; `message_key`: the members of the key of its messages, where it is another one than that
+    of the root; `headers`: those that the product gives its messages; `partition_by`: the columns that choose the partition;
+    `requests`: the number of requests for one document if every join finds one row."""
 
     product: str
     version: int
@@ -95,6 +97,9 @@ class ExplainedProduct:
     group: tuple[str, ...]
     used: tuple[str, ...] | None
     publish: dict[str, str] | None
+    message_key: dict[str, str]
+    headers: dict[str, str]
+    partition_by: tuple[str, ...]
     clock: str | None
     requests: dict[str, int]
     joins: tuple[ExplainedJoin, ...]
@@ -115,6 +120,9 @@ def explain(plan: Plan, product: ProductPlan) -> ExplainedProduct:
         if product.used is None
         else tuple(sorted(product.used if product.group else {*product.used, *root.key})),
         publish=None if product.gate == OPEN else describe_gate(product.gate),
+        message_key=describe_key(product.product),
+        headers={name: write_expression(of) for name, of in product.product.headers},
+        partition_by=tuple(name for name, _ in product.product.partition_by),
         clock=write_duration(product.product.clock) if product.product.clock else None,
         requests=dict(_requests(product)),
         joins=_joins(plan, product, product.top),
@@ -126,6 +134,12 @@ def explanation_lines(explained: ExplainedProduct) -> Iterator[str]:
     used = "any column" if explained.used is None else ", ".join(explained.used)
     yield f"{explained.product}, version {explained.version}: {_root_text(explained)}"
     yield f"  topic {explained.topic}; rebuilt when {used} of {explained.root} changes"
+    if explained.message_key:
+        yield f"  messages by {', '.join(f'{name} = {of}' for name, of in explained.message_key.items())}"
+    if explained.headers:
+        yield f"  headers {', '.join(f'{name} = {of}' for name, of in explained.headers.items())}"
+    if explained.partition_by:
+        yield f"  the partition by {', '.join(explained.partition_by)}, in place of the key"
     if explained.publish:
         yield f"  a document waits at its gate: {', '.join(f'{word} {value}' for word, value in explained.publish.items())}"
     if explained.clock:

@@ -15,6 +15,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from processor.errors import OracleError
+from processor.language.product.document import message_key
 from processor.language.product.expressions.catalogue import folded_text
 from processor.language.product.expressions.functions import of_scale
 from processor.language.product.join_fields import parse_compared, secrets_in
@@ -87,7 +88,7 @@ class Oracle:
         root = root_entity(product, self._entities)
         with self._connection.cursor("documents", withhold=True) as cursor:
             for row in cursor.execute(self._query(product, clock).encode()):
-                yield _message_key(root, row), row[-1]
+                yield message_key(product, _root_key(root, row)), row[-1]
 
     def _query(self, product: Product, clock: int | None) -> str:
         """The SQL of a product at this clock, with the values of its secrets. Raises OracleError where they are not given."""
@@ -142,7 +143,7 @@ def _index_field(field: str) -> sql.Composable:
     return sql.SQL(f"({folded_text('{}', compared[1])})").format(sql.Identifier(sql_name(compared[0])))
 
 
-def _message_key(root: Entity, row: tuple[Any, ...]) -> str:
+def _root_key(root: Entity, row: tuple[Any, ...]) -> str:
     parts = zip(root.key, row, strict=False)
     return canonical_json.dumps({c: canonical_value(v, root.columns[c]) for c, v in parts})
 

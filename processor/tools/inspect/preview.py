@@ -18,7 +18,7 @@ from math import ceil
 from typing import NamedTuple
 
 from processor.engine.plan.plan import JoinPlan, Plan, ProductPlan, shared_tree_lines
-from processor.engine.plan.planning import check_dropped, plan_after, plan_of, requirements_of
+from processor.engine.plan.planning import check_dropped, check_message_keys, plan_after, plan_of, requirements_of
 from processor.environment.settings.settings import Settings
 from processor.errors import PlanError
 from processor.language.definitions.problems import DefinitionError
@@ -363,6 +363,7 @@ def planned_state(definitions: Definitions, stored: Snapshot, has_run: frozenset
     change = apply(stored, wanted, has_run)
     after = edited(stored, change)
     check_dropped(stored, after)
+    check_message_keys(stored, after)
     if after.waiting:
         plan_after(after, definitions)  # raises, if the live versions do not fit meanwhile
     return PlannedState(wanted, change, after, plan_after(completed(after), definitions))

@@ -32,7 +32,7 @@ from random import Random
 from time import time
 from typing import Any, Final, NamedTuple, Protocol
 
-from processor.engine.plan.plan import EntityPlan, Plan, ProductPlan, root_of
+from processor.engine.plan.plan import EntityPlan, Plan, ProductPlan
 from processor.engine.plan.row_image import declared_row
 from processor.engine.plan.step import Root, Touch
 from processor.engine.protocol.find_roots import find_roots, resume
@@ -44,13 +44,14 @@ from processor.engine.rounds.publish_stage import VERSION_HEADER, encoded_docume
 from processor.engine.rounds.round import CHUNK
 from processor.engine.rounds.step_runner import StepRunner
 from processor.language.product.avro import EncodedDocument
+from processor.language.product.document import Headers
 from processor.language.product.document_type import Schema, document_schema
 from processor.language.product.join_fields import array_of
 from processor.language.product.product import Product
 from processor.tools.inspect.rows import roots_in
 from processor.values import canonical_json
 from processor.values.entity import ColumnType, Entity
-from processor.values.record import Record, Value
+from processor.values.record import Record, Value, sequence_of
 from processor.values.values import round_to_microseconds, to_microseconds, to_timestamp
 from statestore.items import Row
 from statestore.keys import partitions
@@ -202,6 +203,7 @@ def _instant(text: str) -> str:
         return text
 
 
+NOTHING: Final = EncodedDocument("", None)
 TopicReader = Callable[[], Iterable[Record]]
 """Reads the product's topic from its beginning to its present end."""
 
@@ -210,7 +212,9 @@ TopicReader = Callable[[], Iterable[Record]]
 class Difference:
     """A document that differs. `key`: of the message; `root`: the key as the table encodes it, None if it is not a key of the
     root; values None: no document. `stale`: published and state differ, so publishing again helps; `refuted`: state and SQL
-    differ, so publishing again does not help; `waits`: the document is only waiting at its gate."""
+    differ, so publishing again does not help; `waits`: the document is only waiting at its gate. `published_headers`,
+    `state_headers`: those of the product. `partitions`: those that show a document of the key, where another one than that of the
+    key may do so; `strays`: those of them without the last message."""
 
     product: str
     key: str
@@ -221,6 +225,10 @@ class Difference:
     stale: bool = True
     refuted: bool = False
     waits: bool = False
+    published_headers: Headers = ()
+    state_headers: Headers = ()
+    partitions: tuple[int, ...] = ()
+    strays: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,13 +251,14 @@ class _Unpublished(NamedTuple):
 class VerificationResult:
     """The number of documents that were compared, those that differ, and those that were not compared with SQL, in the order of
     their keys. `outdated`: how many messages of the topic are of an older version of the product; `waiting`: how many documents
-    wait at the gate of the product."""
+    wait at the gate of the product; `passed`: how many messages of the topic are of each other product."""
 
     compared: int
     differences: tuple[Difference, ...]
     not_compared: tuple[NotCompared, ...] = ()
     outdated: int = 0
     waiting: int = 0
+    passed: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def unpublished(self) -> int:
@@ -270,13 +279,17 @@ class Verifier:
         self, product: ProductPlan, topic: TopicReader, sample: int | None, random: Random
     ) -> VerificationResult:
         """Compares all documents of a product, or a sample of `sample` documents."""
+        own = self.plan.sharing(product) and _OwnMessages(self.plan, product, topic)
+        topic = own or topic
         schema = self._schema(product)
         answers = {key: hash_of(_comparable(text, schema)) for key, text in self._sql_documents(product)}
-        published, outdated = dict[str, str](), set[str]()
+        last, outdated = dict[tuple[str, int], _Last](), set[str]()
         for record in topic():
             key = _key_text(record)
-            published[key] = hash_of(record.value)
+            last[key, record.partition] = _Last.of(record, product)
             (outdated.add if _is_outdated(record, product) else outdated.discard)(key)
+        messages = _by_key(last)
+        published = {key: shown[0].hash for key, shown in messages.items()}
         beyond_sql = self._beyond_sql(product)
         known = sorted(published.keys() | answers.keys() | beyond_sql.keys())
         roots = [_Unpublished(root) for root in self._roots_without(product, known)]
@@ -285,11 +298,12 @@ class Verifier:
         chosen = [one for one in drawn if not isinstance(one, _Unpublished)]
         chosen += self._message_keys(product, [one.root for one in drawn if isinstance(one, _Unpublished)])
         suspects = {key for key in chosen if self._root(product, key) is None}
+        suspects |= {key for key in chosen if _places(messages.get(key, [])[1:])}
         for key, state in self._state_documents(product, chosen):
-            if published.get(key, NO_DOCUMENT) != hash_of(state) or (
+            if published.get(key, NO_DOCUMENT) != hash_of(state.value, state.headers) or (
                 self.mirror
                 and key not in beyond_sql
-                and answers.get(key, NO_DOCUMENT) != hash_of(_comparable(state, schema))
+                and answers.get(key, NO_DOCUMENT) != hash_of(_comparable(state.value, schema))
             ):
                 suspects.add(key)
         found = tuple(self._second_look(product, topic, suspects)) if suspects else ()
@@ -303,6 +317,7 @@ class Verifier:
                 for key in sorted(set(chosen) & beyond_sql.keys())
             ),
             outdated=len(outdated),
+            passed=dict(own.passed) if own else {},
         )
 
     def _roots_without(self, product: ProductPlan, known: Iterable[str]) -> Iterator[str]:
@@ -347,12 +362,17 @@ class Verifier:
         answers = {key: text for key, text in self._sql_documents(product) if key in suspects}
         beyond_sql = self._beyond_sql(product)
         second, waiting = replace(self, runner=with_open_changes(self.runner)), self._waiting()
-        published = {key: record.value for record in topic() if (key := _key_text(record)) in suspects}
+        records = {(key, one.partition): one for one in topic() if (key := _key_text(one)) in suspects}
+        messages = _by_key({at: _Last.of(one, product) for at, one in records.items()})
         states = dict(second._state_documents(product, sorted(suspects)))
         waiting |= self._waiting()  # some began to wait meanwhile
         for key in sorted(suspects):
-            state, answer = states.get(key), answers.get(key)
-            stale = key not in states or not _equal(published.get(key), state)
+            body, answer, shown = states.get(key, NOTHING), answers.get(key), messages.get(key, [])
+            record, strays = records[key, shown[0].partition] if shown else None, _places(shown[1:])
+            published, state = None if record is None else record.value, body.value
+            headers = _own_headers(record, product) if record and published is not None else ()
+            stale = key not in states or not _equal(published, state) or headers != body.headers
+            stale = stale or bool(strays)
             asked = self.mirror is not None and key not in beyond_sql
             refuted = asked and not _equal(*(_comparable(v, schema) for v in (state, answer)))
             root = self._root(product, key)
@@ -362,8 +382,12 @@ class Verifier:
                     product=product.product.name,
                     key=key,
                     root=root,
-                    published=published.get(key),
+                    published=published,
                     state=state,
+                    published_headers=headers,
+                    state_headers=body.headers,
+                    partitions=_places(shown) if product.product.partition_by or strays else (),
+                    strays=strays,
                     sql=answer,
                     stale=stale and not waits,
                     refuted=refuted,
@@ -383,11 +407,11 @@ class Verifier:
     def _schema(self, product: ProductPlan) -> Schema:
         return document_schema(product.product, self.plan.declared_entities)
 
-    def _state_documents(self, product: ProductPlan, wanted: Iterable[str]) -> Iterator[tuple[str, bytes | None]]:
+    def _state_documents(self, product: ProductPlan, wanted: Iterable[str]) -> Iterator[tuple[str, EncodedDocument]]:
         """The documents of these message keys, assembled from the state. Keys that are not keys of the root are left out."""
         pairs = [(key, root) for key in wanted if (root := self._root(product, key)) is not None]
         bodies = self._bodies(product, (root for _, root in pairs))
-        return ((key, body.value) for (key, _), (_, body) in zip(pairs, bodies, strict=True))
+        return ((key, body) for (key, _), (_, body) in zip(pairs, bodies, strict=True))
 
     def _bodies(self, product: ProductPlan, roots: Iterable[str]) -> Iterator[tuple[str, EncodedDocument]]:
         """The encoded keys of roots with their documents, assembled from the state in chunks."""
@@ -397,7 +421,55 @@ class Verifier:
             yield from zip(chunk, self.runner.run(steps), strict=True)
 
     def _root(self, product: ProductPlan, key: str) -> str | None:
-        return root_of(self.plan.root_entity(product), key)
+        return self.plan.root_of(product, key)
+
+
+@dataclass(slots=True)
+class _OwnMessages:
+    """Reads a topic without the messages of the other products that share it. `passed`: how many those are, by product."""
+
+    plan: Plan
+    product: ProductPlan
+    topic: TopicReader
+    passed: Counter[str] = field(default_factory=Counter)
+
+    def __call__(self) -> Iterator[Record]:
+        self.passed.clear()
+        others = self.plan.sharing(self.product)
+        for record in self.topic():
+            owner = next((one for one in others if self.plan.root_of(one, _key_text(record)) is not None), None)
+            if owner is None:
+                yield record
+            else:
+                self.passed[owner.product.name] += 1
+
+
+class _Last(NamedTuple):
+    """The last message of a key in a partition. `sequence`: 0 for a message that no job wrote."""
+
+    sequence: int
+    partition: int
+    hash: str
+
+    @classmethod
+    def of(cls, record: Record, product: ProductPlan) -> "_Last":
+        """What counts of a record."""
+        sequence = sequence_of(dict(record.headers)) or 0
+        return cls(sequence, record.partition, hash_of(record.value, _own_headers(record, product)))
+
+
+def _by_key(last: Mapping[tuple[str, int], _Last]) -> dict[str, list[_Last]]:
+    """The last messages of each key, one for each partition that has any: that with the highest sequence first, which is the
+    document."""
+    found: dict[str, list[_Last]] = {}
+    for (key, _), one in last.items():
+        found.setdefault(key, []).append(one)
+    return {key: sorted(some, reverse=True) for key, some in found.items()}
+
+
+def _places(messages: Iterable[_Last]) -> tuple[int, ...]:
+    """The partitions that show a document."""
+    return tuple([one.partition for one in messages if one.hash != NO_DOCUMENT])
 
 
 def with_open_changes(runner: StepRunner) -> StepRunner:
@@ -411,6 +483,12 @@ def _is_outdated(record: Record, product: ProductPlan) -> bool:
         return False
     version = dict(record.headers).get(VERSION_HEADER)
     return version is not None and version.isdigit() and int(version) < product.version
+
+
+def _own_headers(record: Record, product: ProductPlan) -> Headers:
+    """The headers of a message that the product gives it."""
+    found = dict(record.headers)
+    return tuple([(name, text) for name, _ in product.product.headers if (text := found.get(name)) is not None])
 
 
 def _key_text(record: Record) -> str:

@@ -51,6 +51,7 @@ from processor.job.run.job import Job
 from processor.job.run.outages import is_stop
 from processor.job.run.run_job import failure_reason, finish_background_work, keep_last_progress
 from processor.job.run.topics import check_topics
+from processor.language.product.product import Product
 from processor.values import canonical_json
 from processor.values.dead_letters import rejected_record
 from processor.values.decimal_forms import NO_FORMS, ColumnForms
@@ -84,7 +85,8 @@ class LetterChoice:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowLetters:
     """Tells the dead letters of the row with this key. `entities`: the names of all entities. `documents`: the topics of the
-    products whose root is the entity. `schemas`: reads framed records. `forms`: of the entity's decimals, as they are settled."""
+    products whose root is the entity; `keyed`: those of these products whose messages have other keys. `schemas`: reads framed
+    records. `forms`: of the entity's decimals, as they are settled."""
 
     entity: Entity
     key: tuple[Value, ...]
@@ -93,6 +95,7 @@ class RowLetters:
     schemas: FramedReader
     choice: LetterChoice
     forms: ColumnForms = field(default_factory=dict)
+    keyed: Sequence[Product] = ()
 
     def belongs(self, letter: Rejected) -> Belonging:
         """Whose a dead letter is. Asks the schema registry for the schemas of a framed record."""
@@ -117,7 +120,8 @@ class RowLetters:
         return letter.record.topic in topics
 
     def _is_document(self, record: Record) -> bool:
-        return root_of(self.entity, (record.key or b"").decode(errors="replace")) == keys.encode(self.key)
+        text, own = (record.key or b"").decode(errors="replace"), keys.encode(self.key)
+        return any(root_of(self.entity, text, product) == own for product in (None, *self.keyed))
 
 
 def mentions(record: Record, key: tuple[Value, ...]) -> bool:
@@ -268,7 +272,10 @@ def find_leftovers(job: Job, entity: str, key: tuple[Value, ...]) -> Leftovers:
     former = {one.topic for one in job.registry.epochs([], [entity])} - {own}
     past = past_products(history, entity)
     present = {product.product.topic for product in plan.products.values()}
-    left = {(one.name, one.topic) for one in past if one.topic not in present}
+    sharing = {product.product.topic for product in plan.products.values() if product.product.key}
+    replaced = present - sharing  # another product has written over the documents, by the same keys
+    left = {(one.name, one.topic) for one in past if one.topic not in replaced}
+    left -= {(name, product.product.topic) for name, product in plan.products.items()}
     joined = {(name, plan.entities[name].entity.topic) for name in _joined(plan, entity)}
     asked = {*former, *(topic for _, topic in left | joined)}
     there = job.admin.topics(sorted(asked)) if asked else {}
@@ -420,6 +427,7 @@ def _row_letters(job: Job, entity: str, key: tuple[Value, ...], choice: LetterCh
         schemas=open_schemas(job.settings.schema_registry),
         choice=choice,
         forms=job.driver.progress.forms.get(entity, NO_FORMS),
+        keyed=[one.product for one in plan.products.values() if one.product.roots == entity and one.product.key],
     )
 
 

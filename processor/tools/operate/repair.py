@@ -22,7 +22,7 @@ from processor.engine.rounds.round_runner import InProcessExecutor
 from processor.environment.settings.resolve import resolve_schema_registry
 from processor.environment.settings.settings import Settings
 from processor.errors import StatestoreError
-from processor.job.kafka.admin import Admin, ask_limit
+from processor.job.kafka.admin import Admin, ask_limit, product_partitions
 from processor.job.kafka.outbox import BATCH_BYTES, TransactionalOutbox
 from processor.job.kafka.schemas import SchemaRegistration, open_avro_writer
 from processor.job.run.binding import Parts, fence_other_jobs, find_lost_writes
@@ -87,6 +87,7 @@ class Repair:
         preparation = PublishPreparation(
             settings=self.settings,
             store=self.store,
+            partitions=partial(product_partitions, admin),
             configs=lambda plan: admin.configs(product.product.topic for product in plan.products.values()),
             registration=SchemaRegistration(access=resolve_schema_registry(self.settings.schema_registry)),
             letter_bytes=letter_bytes(admin, self.settings),

@@ -16,8 +16,10 @@ from tests.integration.product.products import DRAWN, ENTITIES, Author, GroupAut
 
 take_names(["mask"])  # also in the processes of a soak, which no fixture reaches
 
+_PARTS: Final = ("quarter", "week", "isoyear", "dow", "isodow", "doy")
 FORMS: Final[dict[str, list[str]]] = {
     "int": [
+        *(f"extract({part} from {{{of}}})" for part in _PARTS for of in ("date", "timestamp")),
         "({int} % 3)", "mod({int}, 2)", "(-({int}))", "abs({int})", "sign({decimal})", "sign({float})", "sign({int})",
         "({int} / {int})", "length({string})", "char_length({string})", "position({string} in {string})",
         "({date} - {date})", "extract(year from {timestamp})", "extract(month from {timestamp})",
@@ -28,6 +30,7 @@ FORMS: Final[dict[str, list[str]]] = {
         "trunc({int})", "least({int}, {int})", "({int} - {int})", "coalesce({int}, {int})",
     ],
     "string": [
+        "to_char({timestamp}, 'YYYY-MM')", "to_char({date}, 'YYYY')",
         "lower({string})", "initcap({string})", "left({string}, 2)", "right({string}, 1)", "trim({string})",
         "ltrim({string})", "rtrim({string})", "btrim({string}, 'a')", "ltrim({string}, 'a')", "rtrim({string}, 'b')",
         "replace({string}, 'a', 'xy')", "split_part({string}, 'a', 1)", "concat({string}, {int}, null)",
@@ -41,6 +44,8 @@ FORMS: Final[dict[str, list[str]]] = {
         "upper({string})", "coalesce({json} ->> 'a', {string})", "({string})::varchar",
     ],
     "decimal": [
+        "extract(second from {timestamp})", "extract(epoch from {timestamp})", "extract(epoch from {date})",
+        "extract(epoch from {timestamp} - {timestamp})",
         "({decimal} % 2)", "mod({decimal}, 2)", "(-({decimal}))", "abs({decimal})", "round({decimal}, 1)",
         "trunc({decimal}, 1)", "round({decimal})", "floor({decimal})", "ceil({decimal})", "trunc({decimal})",
         "({decimal} / 3)", "sqrt(abs({decimal}))", "ln(abs({decimal}))", "log(abs({decimal}))",
@@ -64,9 +69,11 @@ FORMS: Final[dict[str, list[str]]] = {
         "({bool} = {bool})", "({string} in ('a', {string}))", "({date} in ({date}, null))",
     ],
     "date": [
-        "({timestamp})::date", "least({date}, {date})",
+        "({timestamp})::date", "least({date}, {date})", "({date} + {int})", "({date} - {int})",
     ],
     "timestamp": [
+        "({timestamp} + interval '1 month')", "({timestamp} - interval '2 h')", "date_trunc('week', {timestamp})",
+        "date_trunc('quarter', {timestamp})", "date_trunc('second', {timestamp})",
         "({date})::timestamp", "date_trunc('year', {timestamp})", "date_trunc('month', {timestamp})",
         "date_trunc('day', {timestamp})", "date_trunc('hour', {timestamp})", "date_trunc('minute', {timestamp})",
     ],

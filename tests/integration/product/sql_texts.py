@@ -869,9 +869,10 @@ class Analyst(Plain):
 
     # Rows of lists
 
-    def inside(self, join: Joined, alias: str) -> tuple[str, Env, list[str]]:
-        """FROM of the rows of a list, the texts of its columns, and the conditions of the list."""
-        bare = not join.below and not join.correlated and self.may(0.15)
+    def inside(self, join: Joined, alias: str, *, alone: bool = True) -> tuple[str, Env, list[str]]:
+        """FROM of the rows of a list, the texts of its columns, and the conditions of the list. `alone`: in a query of their own,
+        where a column may lack its table."""
+        bare = alone and not join.below and not join.correlated and self.may(0.15)
         tables = {"": self.tables[""], join.name: (lambda column: column) if bare else self.plain_table(alias)}
         text = self.named(join.entity, alias)
         for below in join.below:
@@ -1015,9 +1016,9 @@ class Analyst(Plain):
     def asked(self, join: Joined) -> None:
         above = self.tables[""]
         alias = self.alias(join.entity)
-        text, env, wheres = self.inside(join, alias)
         exists = join.way == "exists"
         way = self.form("exists", "exists", *([] if join.correlated else ["in" if exists else "anti"]))
+        text, env, wheres = self.inside(join, alias, alone=way != "anti")
         if way == "anti" and self.grouped:
             way = "exists"
         if way == "in":

@@ -37,7 +37,10 @@ def agree(url: str, definitions: Definitions, records: list[Record], size: int) 
     with oracle(url, f"directory_{uuid.uuid4().hex}", definitions.entities, SECRETS) as tables:
         tables.load({entity: rows(entity, records) for entity in definitions.entities})
         for product in definitions.products.values():
-            assert published[product.name] == tables.documents(product), product.name
+            answered = {
+                key: canonical_json.loads(text) for key, text in tables.answer(product, 0)
+            }  # a trial begins at 1970
+            assert published[product.name] == answered, product.name
 
 
 def rows(entity: str, records: Iterable[Record]) -> list[Any]:

@@ -13,7 +13,7 @@ from registry.errors import UnknownRevision
 from registry.repository import Registry
 from registry.repository import connection as schema_module
 
-HEAD = "0010_letters"
+HEAD = "0011_products_of_a_topic"
 NEXT = """
 import sqlalchemy as sa
 from alembic import op

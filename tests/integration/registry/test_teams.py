@@ -1,10 +1,13 @@
 """Two teams share a registry: `apply`, `plan` and `run` refuse definitions that break the registry's other products."""
 
+import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, text
+from sqlalchemy.exc import DBAPIError
 
 from processor.cli.main import main
 from processor.engine.plan.planning import plan_of
@@ -223,3 +226,42 @@ def test_two_entities_may_change_their_topics_for_each_other(verb: Verb, registr
     turned = f"{USER.replace('t.user', 't.star')}\n{STAR.replace('t.star', 't.user')}"
     assert verb("apply", turned, PROFILE) == 0
     assert {one.name: one.topic for one in registry.snapshot().entities} == {"user": "t.star", "star": "t.user"}
+
+
+USERS = "{product: users, root: user, topic: documents, fields: [id], key: {kind: \"'user'\", id: id}}"
+STARS = "{product: stars, root: star, topic: documents, fields: [id], key: {kind: \"'star'\", id: id}}"
+ORG_OF_USER = STARS.replace("'star'", "'user'")
+
+
+@pytest.mark.rest
+def test_two_teams_share_a_topic_by_other_constants_in_their_keys(
+    verb: Verb, registry: Registry, psql: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verb("apply", USER, USERS) == 0
+    for product in (
+        ORG_OF_USER,
+        STARS.replace("{kind: \"'star'\", id: id}", "{kind: id}"),
+        STARS.replace("'star'", "star"),
+    ):
+        assert verb("apply", f"{USER}\n{STAR}", product) == 1
+    assert verb("apply", STAR, "{product: stars, root: star, topic: documents, fields: [id]}") == 1
+    assert "product stars: product users of the registry already has the topic `documents`" in capsys.readouterr().err
+    assert verb("apply", STAR, STARS) == 0
+    assert {one.topic for one in registry.snapshot().products} == {"documents"}
+    assert plan_of(registry.snapshot()).products.keys() == {"users", "stars"}
+    definition = registry.snapshot().products[0].definition
+    assert definition["key"] in ({"kind": "'star'", "id": "id"}, {"kind": "'user'", "id": "id"})
+    assert verb("apply", STAR, STARS.replace("'star'", "'gift'")) == 1
+    assert "`key` of its messages changes, and topic documents would keep" in capsys.readouterr().err
+    assert verb("apply", STAR, STARS.replace("'star'", "'gift'").replace("documents", "gifts")) == 0
+    edit = (
+        "UPDATE products SET version = version + 1, topic = 'documents', definition = (:d)::json WHERE name = 'stars'"
+    )
+    for kind, refused in (("'user'", True), ("kind", True), ("'gift'", False)):
+        changed = json.dumps(
+            {"product": "stars", "topic": "documents", "root": "star", "key": {"kind": kind, "id": "id"}}
+        )
+        with psql.connect() as connection, pytest.raises(DBAPIError, match="two entries") if refused else nullcontext():
+            connection.execute(text("SELECT edit_by_hand('a test')"))
+            connection.execute(text(edit), {"d": changed})
+            connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))

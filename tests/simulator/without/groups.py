@@ -21,8 +21,8 @@ from tests.simulator.without.switch import replacing, with_requests
 
 
 def _under_the_first_entry(reserve: Any) -> Any:
-    def changed(key: Key, seen: Any, entries: Mapping[int, LedgerEntry], message_key: str) -> Write:
-        write: Write = reserve(key, seen, entries, message_key)
+    def changed(key: Key, seen: Any, entries: Mapping[int, LedgerEntry], message_key: str, *more: Any) -> Write:
+        write: Write = reserve(key, seen, entries, message_key, *more)
         first = f"e{min(entries)}"
         known = None if seen is None else seen.get(first)
         return write._replace(when=Absent() if seen is None else Equals(first, known) if known else None)

@@ -107,8 +107,8 @@ def publication_overwrites() -> Iterator[None]:
         return changed
 
     def unconditional(reserve: Any) -> Any:
-        def changed(key: Key, seen: Any, entries: Mapping[int, LedgerEntry], message_key: str) -> Write:
-            write: Write = reserve(key, seen, entries, message_key)
+        def changed(key: Key, seen: Any, entries: Mapping[int, LedgerEntry], message_key: str, *more: Any) -> Write:
+            write: Write = reserve(key, seen, entries, message_key, *more)
             walked = any(entry.mark and entry.mark[:2] in rounds for entry in entries.values())
             return write._replace(when=None) if walked else write
 

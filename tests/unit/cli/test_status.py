@@ -333,3 +333,14 @@ def test_a_stopped_job_whose_records_the_broker_soon_deletes_is_wrong() -> None:
         line.startswith("wrong: topic star: in 2 h 46 min the broker deletes what the job has not read")
         for line in lines
     )
+
+
+def test_a_clock_of_products_that_is_ahead_of_the_machine_is_named() -> None:
+    at = REPORT["at"]
+    lines = [line for line in shown(replace(JOB, report=REPORT | {"clock": at + 7_200})) if "clock" in line]
+    assert lines == [
+        "  clock: products are 2 h ahead of this machine, and stay until its time is theirs; a machine whose clock was ahead "
+        "ran the job"
+    ]
+    for clock in (None, at - 60, at + 1):
+        assert not [line for line in shown(replace(JOB, report=REPORT | {"clock": clock})) if "clock" in line]

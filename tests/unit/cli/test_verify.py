@@ -102,3 +102,18 @@ def test_each_kind_of_difference_is_a_group() -> None:
     assert "      state     no value\n" in text
     assert "    id\n      published 5\n      state     5\n      sql       6\n" in text
     assert text.endswith('    tags[1]\n      published "b"\n      state     "c"\n      sql       no value')
+
+
+def test_a_header_that_differs_has_its_name_and_both_texts() -> None:
+    headers = {"published_headers": (("tenant", b"8"),), "state_headers": (("tenant", b"7"), ("city", b"Bonn"))}
+    lines = list(difference_lines([difference(1, {"id": 1}, {"id": 1}, **headers)], sql=False))
+    assert lines == [
+        "people: differs in header tenant, header city: 1 document",
+        '  {"id":1}',
+        "    header tenant",
+        "      published 8",
+        "      state     7",
+        "    header city",
+        "      published no value",
+        "      state     Bonn",
+    ]

@@ -19,6 +19,7 @@ from processor.engine.plan.plan import Plan
 from processor.engine.rounds.trial import run_trial
 from processor.environment.settings.settings import Settings
 from processor.errors import SettingError
+from processor.language.definitions.describe import describe_messages
 from processor.language.definitions.product_tests import Case
 from processor.language.product.product import Definitions, Note, Product, root_entity, used_by_entity
 from processor.language.product.sql_printer import product_sql
@@ -167,6 +168,7 @@ class _Site:
             note=definitions.product_notes.get(name, Note()),
             root=root_entity(product, definitions.entities),
             members=members,
+            messages=describe_messages(product),
             picture=lineage_picture(product, members),
             joins=_joins(product, explained.joins),
             requests=explained.requests,

@@ -39,6 +39,7 @@ from processor.engine.protocol.segments import PARTITIONS, OpenChange, Segment, 
 from processor.engine.rounds.decoding import settled_forms
 from processor.engine.rounds.publish_stage import encoded_document
 from processor.engine.rounds.step_runner import StepRunner
+from processor.language.definitions.describe import describe_key
 from processor.language.product.document import read_root_key
 from processor.language.product.document_type import document_schema
 from processor.tools.inspect.explain import explain, lineage
@@ -308,7 +309,7 @@ class StateReader:
                 raise LookUpProblem(
                     413, f"the document has {len(body.value):,} bytes, and the limit is {self.most_bytes:,}"
                 )
-            digest = hash_of(body.value)
+            digest = hash_of(body.value, body.headers)
             shown = digest != NO_DOCUMENT and before.shows(digest, chosen.version, chosen.product.topic)
             published = shown and _acknowledged(store, before.mark)
             wait = None
@@ -438,7 +439,7 @@ def _product_object(plan: Plan, one: ProductPlan) -> dict[str, Any]:
         "root": one.product.roots,
         "key": list(plan.root_entity(one).key),
         "paused": one.paused,
-    }
+    } | ({"message_key": describe_key(one.product)} if one.product.key else {})
 
 
 def open_changes_of(row: Key, groups: Sequence[SegmentGroup]) -> list[OpenChange]:

@@ -4,8 +4,10 @@ from threading import Event
 from typing import Any, cast
 
 from processor.engine.rounds.events import Troubles, no_report
+from processor.job.kafka.reader import TopicPortion
 from processor.job.landing.landing import LANDING_PAGES, Landing, landing_state
 from processor.job.landing.target import LandedTopic, Target
+from processor.values.record import Record
 
 
 class Place:
@@ -41,3 +43,30 @@ def test_the_page_and_the_metrics() -> None:
     assert "\nstatestore_landing_last_seconds " not in metrics
     landing.landed_at = 0.0
     assert "\nstatestore_landing_last_seconds " in LANDING_PAGES.metrics(landing_state(landing)().report or {}).decode()
+
+
+def test_the_messages_of_the_other_products_of_a_topic_are_not_foreign() -> None:
+    landing = Landing(
+        topic=LandedTopic("p", "t", "id"),
+        target=cast(Target, Place()),
+        look=cast(Any, None),
+        ends=cast(Any, None),
+        join=cast(Any, None),
+        note=cast(Any, None),
+        troubles=Troubles(no_report),
+        report=no_report,
+        stopping=Event(),
+        goal={},
+        once=False,
+        others=frozenset({"q"}),
+    )
+    words = [(f"statestore.{name}", b"1") for name in ("product_version", "sequence")]
+    records = [
+        Record(
+            topic="t", partition=0, offset=n, key=b'{"id":1}', value=b"{}", headers=(("statestore.product", of), *words)
+        )
+        for n, of in enumerate((b"p", b"q", b"r"))
+    ]
+    found = landing._messages(TopicPortion(records=records, ends={0: 3}))
+    assert [message.offset for message in found] == [0]
+    assert landing.tally == {"foreign": 1}

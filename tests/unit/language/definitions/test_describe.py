@@ -15,6 +15,7 @@ from processor.language.product.product import (
     Definitions,
     Fields,
     Join,
+    KeyPart,
     OrderTerm,
     Product,
     Selection,
@@ -156,6 +157,13 @@ class Tree:
 
 
 @st.composite
+def message_keys(draw: st.DrawFn, root: Entity) -> tuple[KeyPart, ...]:
+    constants = draw(st.dictionaries(names, names | st.integers(-9, 2**60), max_size=2))
+    parts = [KeyPart(name, constant=value) for name, value in constants.items() if name not in root.key]
+    return (*parts, *(KeyPart(column, column=column) for column in root.key)) if parts else ()
+
+
+@st.composite
 def definitions(draw: st.DrawFn) -> Definitions:
     found = {name: draw(entities(name)) for name in draw(st.lists(plain, min_size=1, max_size=3, unique=True))}
     products: dict[str, Product] = {}
@@ -163,7 +171,20 @@ def definitions(draw: st.DrawFn) -> Definitions:
         tree, root = Tree(draw, found), draw(st.sampled_from(sorted(found)))
         joins = tree.joins(root, 2, True)
         selection = tree.selection(root, joins)
-        products[name] = Product(name=name, topic=f"{name}.product", root=root, selection=selection, joins=joins)
+        own = [column for column, _ in tree.columns(root, joins) if not column.path]
+        headers = draw(st.dictionaries(names, st.sampled_from(own), max_size=2)) if own else {}
+        plain_types = [c for c in own if str(found[root].columns[c.name]) in ("int", "string", "date")]
+        chosen = draw(st.lists(st.sampled_from(plain_types), max_size=2, unique=True)) if plain_types else []
+        products[name] = Product(
+            name=name,
+            topic=f"{name}.product",
+            root=root,
+            selection=selection,
+            joins=joins,
+            key=draw(message_keys(found[root])),
+            headers=tuple(headers.items()),
+            partition_by=tuple((column.name, column) for column in chosen),
+        )
     return Definitions(entities=found, products=products)
 
 

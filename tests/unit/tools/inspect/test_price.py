@@ -251,3 +251,15 @@ def test_plan_says_what_holding_costs() -> None:
     assert "\n  bill: 2 alone, 0.0" in text
     assert "gates: write units of holding" in text
     assert preview(load(files("")), EMPTY, frozenset(), Settings()).gates == ()
+
+
+def test_plan_says_what_time_costs_where_a_product_has_a_clock() -> None:
+    texts = files("")
+    name = next(name for name in texts if name.startswith("bill"))
+    clocked = {**texts, name: texts[name].replace("product: bill", "product: bill\nclock: 1 h")}
+    found = preview(load(clocked), EMPTY, frozenset(), Settings())
+    assert found.clocks == ("bill",)
+    assert "clock: each boundary that time passes makes a document of bill again" in "\n".join(
+        plan_lines(found, DEFAULT)
+    )
+    assert preview(load(texts), EMPTY, frozenset(), Settings()).clocks == ()
