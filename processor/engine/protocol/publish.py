@@ -189,8 +189,9 @@ class _RootLedger:
 
 @dataclass(slots=True)
 class _Group:
-    """The reservations of a group; the due items to write before, by number of the product; the products of the reservations, each
-    with the messages that go out once the ledger has them; and the outcomes of all products. `placed`: where the messages of some go."""
+    """The reservations of a group; the due items to write before, by number of the product; the products of the reservations;
+    their messages, which go out once the ledger has them; and the outcomes of all products. `placed`: where the messages of some
+    go."""
 
     entries: dict[int, LedgerEntry] = field(default_factory=dict)
     placed: dict[int, Placed] = field(default_factory=dict)
