@@ -9,6 +9,10 @@ A field is a column (`code`), the elements of one (`ids[]`, `inner[].id::number`
     =json {"->(json,string)":["meta",["string","refs"]]}[].id   the elements of an array within json
 
 Such a text is complete: no definition of an author can change what a slot holds. A name of a function stays for ever.
+
+Behind its fields, a slot with an order has a text for each term of it, which no key has:
+
+    =order {"desc":["at"]}                                      the rows of one key by `at`, descending; or `asc`
 """
 
 import json
@@ -89,6 +93,26 @@ def _shown_node(node: Any) -> str:
     if name.startswith("to "):
         return f"{shown[0]}::{name[3:]}"
     return f"{name}({', '.join(shown)})" if name[0].isalpha() or len(shown) != 2 else f" {name} ".join(shown)
+
+
+def order_field(column: str, descending: bool) -> str:
+    """The text of a term of an order."""
+    name = json.dumps(column).replace("[", "\\u005b").replace("]", "\\u005d")
+    return f'=order {{"{"desc" if descending else "asc"}":[{name}]}}'
+
+
+def split_order(fields: Iterable[str]) -> tuple[tuple[str, ...], tuple[tuple[str, bool], ...]]:
+    """The fields of a slot's key, and the terms of its order: each column, and whether it descends."""
+    key: list[str] = []
+    terms: list[tuple[str, bool]] = []
+    for field in fields:
+        computed = computed_column(field)
+        if computed is None or computed.type != "order":
+            key.append(field)
+        else:
+            (((direction, (column,)),)) = computed.node.items()
+            terms.append((column, direction == "desc"))
+    return tuple(key), tuple(terms)
 
 
 def type_text(field: str, declared: Mapping[str, str]) -> str:

@@ -11,11 +11,13 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
-from registry.fields import shown_field
+from registry.fields import shown_field, split_order
 
 GATE = "publish"
 """The member of a product's definition that says when its documents go out."""
 MAX_SLOTS = 20  # the most indexes that DynamoDB gives a table by default
+FIRST_ORDERED = 17
+"""From this slot on, the rows of a key may have an order in the slot's index."""
 Direction = Literal["down", "up"]
 """`down`: from a parent's row to its children; the query reads the child. `up`: from a child's row to its parents; the query
 reads the parent."""
@@ -69,10 +71,16 @@ def reads(state: AssignmentState) -> bool:
 
 
 class Index(NamedTuple):
-    """The join columns of `entity`, in this order. Elements of arrays have no index."""
+    """The join columns of `entity`, in this order. Elements of arrays have no index. Behind them, the terms of the order that the
+    rows have in the index, if it has one (`registry.fields`)."""
 
     entity: str
     columns: tuple[str, ...]
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the index has an order. A join reads such an index in place of another one, which it has too."""
+        return bool(split_order(self.columns)[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from typing import TypeVar
 from registry.errors import NoSlot
 from registry.fields import type_text
 from registry.model import (
+    FIRST_ORDERED,
     Assignment,
     AssignmentState,
     EntityEntry,
@@ -110,7 +111,8 @@ def assign(
     A need whose entity and columns, in their order, have an assignment keeps that, best an assignment that serves. (Both sides
     of a join encode its value in the order of the columns.) The other needs of its group take a slot of a member (the slot of
     most members, then the lowest), else the lowest slot that is free for all of them, else each its own lowest. A slot without an
-    index to keep apart from comes before all lower ones.
+    index to keep apart from comes before all lower ones. An index with an order takes one of the last slots, or none: the joins
+    then read all rows by their other index.
 
     Args:
         stored: the assignments so far; those in state FREE count as absent.
@@ -130,7 +132,7 @@ def assign(
             board.put(one)
     for group in groups:
         _place(board, group)
-        if unserved := next(board.missing(group), None):
+        if unserved := next((need for need in board.missing(group) if not need.ordered), None):
             raise _no_slot(board, unserved, groups)
     return tuple(board.taken[place] for place in sorted(board.taken))
 
@@ -169,7 +171,7 @@ class _Board:
     def free(self, needs: Iterable[Index]) -> int | None:
         """The lowest slot that is free for all the needs, best one without an index to keep apart from."""
         wanted = {*needs}
-        every = range(1, self.slots + 1)
+        every = range(FIRST_ORDERED if any(need.ordered for need in wanted) else 1, self.slots + 1)
         free = [slot for slot in every if not any((entity, slot) in self.taken for entity, _ in wanted)]
         crowded = {
             one.slot

@@ -18,7 +18,7 @@ from statestore.items import key_of_item, shows, version_shown
 from statestore.keys import Key
 from statestore.limits import is_slot, key_text
 from statestore.store import Absent, Delete, Item, Query, Read, Store, Terminal, Write
-from statestore.table import ROW, TTL, shown
+from statestore.table import ROW, TTL, range_name, shown
 
 PAGE: Final = 1_000
 """The items of a page, and so of a step."""
@@ -128,7 +128,9 @@ def _compare(source: Store, target: Store, items: list[Item]) -> list[Item]:
 def _late_rows(target: Store, items: list[Item]) -> Iterator[int]:
     """Asks the indexes for these rows, until each index shows them. After each look: how many entries they lack."""
     versions = {
-        Query(slot, item[slot], row=key_of_item(item)): version_shown(shown(item, slot))
+        Query(slot, item[slot], row=key_of_item(item), name=item.get(range_name(slot), "")): version_shown(
+            shown(item, slot)
+        )
         for item in items
         if not target.consistent
         for slot in filter(is_slot, item)

@@ -10,7 +10,8 @@
     <column>            any other declared column; a name that could be one of these attributes has a leading `.`
     _more               the undeclared columns, as one JSON text, compressed where that pays
     GSI_k               the row's key in slot k, or its `no_key`: only a delete marker may leave all its slots empty
-    GSI_SK              the row's name in all indexes, which the store adds to a row with slots
+    GSI_SK              the row's name in the indexes, which the store adds to a row with slots
+    GSI_SK_17 ..        its name in each index that may have an order, where the row has the slot
     prev_k              the content of GSI_k before the last write; that write itself sets it
     _edges              the keys under which edges name the row, where the entity has edges: JSON of [fields, key] pairs
     _edges_before       the content of `_edges` before the last write; that write itself sets it
@@ -139,6 +140,8 @@ class Image(NamedTuple):
     """The slots that a delete marker does not fill, so that no index shows the row any more; it has no other slots."""
     replayed: bool = False
     """A replay of a dead letter writes it, or a fill of a row that a replay wrote."""
+    names: Mapping[int, str] = {}
+    """Slot with an order -> the row's name there."""
 
 
 class Row(NamedTuple):
@@ -159,6 +162,8 @@ class Row(NamedTuple):
     replayed: bool = False
     """A replay wrote it last: perhaps a task that outlived its run, whose change no later run holds open. So its documents and
     those of its former keys may be unpublished, whatever its version."""
+    names: Mapping[int, str] = {}
+    """Slot with a range key of its own -> the row's name there, of a row that was read."""
 
     def version_in_indexes(self) -> str:
         """The version at which the indexes show the row in the end."""
@@ -200,6 +205,7 @@ def read_row(item: Item) -> Row:
         indexed=None if MORE in shown else frozenset(column for _, column in named_attributes(tuple(shown)).columns),
         indexed_version="" if indexed_version == version else indexed_version,
         replayed=REPLAYED in item,
+        names={slot: item[name] for name, slot in named.names} if named.names else {},
     )
 
 
@@ -321,6 +327,6 @@ def replace_older(items: Iterable[Item], rows: Mapping[Key, Item | None]) -> lis
 def readable_attributes(item: Item) -> dict[str, Any]:
     """The attributes of an item in the order for people: the key, the slots, the others by name; not the format version,
     the layout and the name in the indexes."""
-    names = [name for name in item if name not in ("_f", "_l", ROW)]
+    names = [name for name in item if name not in ("_f", "_l", ROW) and not name.startswith(f"{ROW}_")]
     names.sort(key=lambda name: (name not in ("PK", "SK"), not name.startswith("GSI_"), name))
     return {name: item[name] for name in names}

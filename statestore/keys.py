@@ -9,7 +9,8 @@ compare byte for byte.
     no key  = "!" PK "!" SK          the content of a slot whose row has no key there; no value has this encoding
 
     rows    = "TABLE#" entity, or "TABLE#" entity "#" shard     the partitions of an entity's rows
-    index   = entity "#" SK                             the order of rows in every index, and the name of one row there
+    index   = entity "#" SK                             the order of rows in an index, and the name of one row there
+            | entity "#" order SK                       the same in an index with an order (`order_text`)
     edges   = "EDGE#" entity "#" fields "=" key                 the partition that names the rows which hold a key
     others  = kind, or kind "#" name                            the job's progress: `LEDGER#user#0`, `RUNS`
 
@@ -17,7 +18,7 @@ Slots and sort keys have one encoding. So a reader can use the slot value of one
 Does not: know which columns make a key, or in which order; the caller's plan does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -73,14 +74,19 @@ def partition_prefix(entity: str) -> str:
     return f"TABLE#{entity}#"
 
 
-def index_row(key: Key) -> str:
-    """The name of a row in every index: `star#octocat#hello#world`."""
-    return _cut(f"{entity_of(key.pk)}#{key.sk}")
+def index_row(key: Key, order: str = "") -> str:
+    """The name of a row in an index: `star#octocat#hello#world`. `order`: its place where the index has an order."""
+    return _cut(f"{entity_of(key.pk)}#{order}{key.sk}")
 
 
 def index_rows(entity: str) -> str:
     """The beginning of the names of all rows of an entity in every index: `star#`."""
     return f"{entity}#"
+
+
+def behind_rows(entity: str) -> str:
+    """The first text behind the names of all rows of an entity."""
+    return f"{entity}{chr(ord('#') + 1)}"
 
 
 @lru_cache(maxsize=4096)
@@ -125,6 +131,45 @@ def stored_bytes(text: str) -> int:
     """The size of a key in the store that needs most: bytes of UTF-8, and U+0000 and U+0001 twice, as Postgres doubles them.
     Raises UnicodeEncodeError for half a surrogate pair."""
     return len(text.encode()) + text.count("\x00") + text.count("\x01")
+
+
+_ORDERED_BYTES, _ORDERED_DIGITS, _MOST_EXPONENT = 48, 40, 4998
+"""What counts of a text and of a number in an order. Values that are equal so far have one place."""
+_TURNED = {code: 0x9F - code for code in range(0x21, 0x7F)}
+"""Each printable character of ASCII, and the one that takes its place in a descending order."""
+
+
+def order_text(terms: Iterable[tuple[object, bool]]) -> str:
+    """The place of a row in an order: a text of printable ASCII, whose byte order is the order of the values. No place begins
+    with another one. `terms`: each value (str, int, Decimal, float, bool or None), and whether it descends; nulls come last."""
+    return "".join(
+        "~" if value is None else _ordered(value).translate(_TURNED) if descending else _ordered(value)
+        for value, descending in terms
+    )
+
+
+def _ordered(value: object) -> str:
+    match value:
+        case bool():
+            return "t" if value else "f"
+        case str():
+            return value.encode(errors="surrogatepass")[:_ORDERED_BYTES].hex() + '"'
+        case int() | Decimal():
+            return _ordered_number(Decimal(value))
+        case float():
+            return _ordered_number(Decimal(repr(value)))
+    raise TypeError(f"a {type(value).__name__} has no place in an order")
+
+
+def _ordered_number(value: Decimal) -> str:
+    if not value:
+        return "1"
+    exponent = value.adjusted()
+    digits = "".join(map(str, value.as_tuple().digits[:_ORDERED_DIGITS])).rstrip("0")
+    if abs(exponent) > _MOST_EXPONENT:
+        exponent, digits = (_MOST_EXPONENT + 1 if exponent > 0 else -_MOST_EXPONENT - 1), ""
+    size = f"{exponent + _MOST_EXPONENT + 1:04d}{digits}."
+    return f"2{size}" if value > 0 else f"0{size.translate(_TURNED)}"
 
 
 def _part(value: object) -> str:

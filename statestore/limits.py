@@ -13,7 +13,7 @@ from typing import Any
 
 from statestore.keys import LIMIT, Key, index_row, stored_bytes
 from statestore.store import Absent, AbsentOrWithin, Condition, Equals, Query, Terminal, Write
-from statestore.table import ROW
+from statestore.table import ROW, range_name
 from statestore.values import canonical
 
 MAX_CHANGES = 355
@@ -62,27 +62,35 @@ def check_query(query: Query) -> None:
         check_key(query.row)
         if query.entity is not None:
             raise Terminal(f"a query of {query.slot} with both entity and row: give one of them")
+    if query.start and query.entity is None:
+        raise Terminal(f"a query of {query.slot} with a start, but without an entity: give both")
     if query.value == "" or query.entity == "":
         name = "entity" if query.value else "value"
         raise Terminal(f"a query of {query.slot} with an empty {name}: no index holds an empty key, so do not ask")
 
 
 def storable(write: Write) -> dict[str, Any]:
-    """The attributes that a write sets, as a reader will get them. A write of a slot also sets the item's name in the indexes.
+    """The attributes that a write sets, as a reader will get them. A write of a slot also sets the item's name in the indexes,
+    unless it gives the name in an index with an order.
 
     Raises Terminal where DynamoDB would refuse."""
     check_key(write.key)
     check_condition(write.key, write.when)
-    slots, complaint = _names(tuple(write.set), tuple(write.copy.items()), write.remove)
+    slots, ranges, complaint = _names(tuple(write.set), tuple(write.copy.items()), write.remove)
     if complaint:
         raise Terminal(f"{key_text(write.key)}: {complaint}")
     values = dict(write.set)
     name = ""
     try:
         for name, value in write.set.items():
-            if type(value) is str and value.isascii() and value and (len(value) * 2 <= LIMIT or name not in slots):
+            if (
+                type(value) is str
+                and value.isascii()
+                and value
+                and (len(value) * 2 <= LIMIT or not (name in slots or name in ranges))
+            ):
                 continue  # as most are
-            if name in slots:
+            if name in slots or name in ranges:
                 values[name] = _check_text(write.key, name, value)
             elif type(value) is str and not value and is_copied(name):
                 raise ValueError("an empty text means missing there; remove it instead")
@@ -92,6 +100,8 @@ def storable(write: Write) -> dict[str, Any]:
         raise _unstorable(write.key, name, error) from None
     if slots:
         values[ROW] = index_row(write.key)
+        for name in ranges:
+            values.setdefault(name, values[ROW])
     return values
 
 
@@ -115,9 +125,9 @@ def key_text(key: Key) -> str:
 @lru_cache(maxsize=4096)
 def _names(
     sets: tuple[str, ...], copies: tuple[tuple[str, str], ...], removes: tuple[str, ...]
-) -> tuple[frozenset[str], str]:
-    """The slots among the attributes that a write sets, and the error in its names, or "". The writes of an entity have few
-    different sets of names, so the cache serves most calls."""
+) -> tuple[frozenset[str], frozenset[str], str]:
+    """The slots among the attributes that a write sets, the range keys that only these slots have, and the error in its names, or
+    "". The writes of an entity have few different sets of names, so the cache serves most calls."""
     changes = len(sets) + len(copies) + len(removes)
     complaint = ""
     if changes > MAX_CHANGES:
@@ -127,7 +137,11 @@ def _names(
     for target, source in copies:
         if not is_copied(target) or not _SOURCE.fullmatch(source):
             complaint = complaint or f"{source} cannot be copied to {target}: copy a GSI_k to a prev_k"
-    return frozenset(filter(is_slot, sets)), complaint
+    slots = frozenset(filter(is_slot, sets))
+    ranges = frozenset(map(range_name, slots)) - {ROW}
+    if stray := sorted(name for name in sets if name.startswith(f"{ROW}_") and name not in ranges):
+        complaint = complaint or f"the write sets {stray[0]} without its slot: set both"
+    return slots, ranges, complaint
 
 
 def _check_text(key: Key, name: str, value: Any) -> str:

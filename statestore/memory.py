@@ -49,11 +49,10 @@ from statestore.store import (
     updated,
     write_alone,
 )
-from statestore.table import MAX_SLOTS, ROW, shown, slot_names, too_few
+from statestore.table import MAX_SLOTS, range_name, shown, slot_names, too_few
 from statestore.values import item_size
 
 _NAME = "memory"
-_ROW_ORDER = itemgetter(ROW)
 
 
 class _Index:
@@ -186,7 +185,7 @@ class MemoryStore:
         """Reads one index."""
         with self._lock:
             self._check_created()
-            return sorted(self._shown(query).values(), key=_ROW_ORDER)
+            return sorted(self._shown(query).values(), key=itemgetter(range_name(query.slot)))
 
     def page(self, source: Query | str, after: Key | None, limit: int) -> Page:
         """Reads at most `limit` items of one index, or of one partition of the table."""
@@ -197,7 +196,7 @@ class MemoryStore:
                 found = {key: self._items[key] for key in self._partitions.get(source, ())}
                 name, last = "SK", after and after.sk
             else:
-                found, name, last = self._shown(source), ROW, after and index_row(after)
+                found, name, last = self._shown(source), range_name(source.slot), after and index_row(after)
             items = [item for item in found.values() if last is None or item[name] > last]
             order = itemgetter(name)
             items = sorted(items, key=order) if len(items) <= limit else nsmallest(limit, items, key=order)
@@ -252,10 +251,13 @@ class MemoryStore:
             )
         self.requests["Query"] += 1
         self._catch_up()
-        found = index.values.get(query.value, {})
+        found, name = index.values.get(query.value, {}), range_name(query.slot)
         if query.row is not None:
-            return {query.row: found[query.row]} if query.row in found else {}
-        return found if query.entity is None else {key: item for key, item in found.items() if query.covers(key)}
+            row = found.get(query.row)
+            return {query.row: row} if row and row[name] == (query.name or index_row(query.row)) else {}
+        if query.entity is None:
+            return found
+        return {key: item for key, item in found.items() if query.covers(key) and item[name] >= query.start}
 
     def _replace(self, key: Key, old: Item | None, new: Item | None) -> None:
         self._put(key, new)
@@ -378,7 +380,8 @@ def _copies(name: str, old: Item, new: Item) -> int:
     """The units that one index takes. `old`, `new`: what it shows of the item."""
     if old == new:
         return 0
-    if old.get(name) == new.get(name):
+    place = range_name(name)
+    if (old.get(name), old.get(place)) == (new.get(name), new.get(place)):
         return _units(max(_bytes(old), _bytes(new)), WRITE_BYTES) if name in new else 0
     return sum(_units(_bytes(item), WRITE_BYTES) for item in (old, new) if name in item)
 

@@ -124,12 +124,17 @@ class Delete:
 
 class Query(NamedTuple):
     """The shown parts of all items whose `slot` (`GSI_2`) holds `value`, eventually consistent, in the order of entities, then of
-    sort keys. Where given: only the rows of `entity`, or only the one `row`."""
+    sort keys. Where given: only the rows of `entity`, or only the one `row`.
+
+    In an index with an order the rows of an entity come in it. There `name` is the one of the `row`, empty for `keys.index_row`,
+    and `start` the name of the first row of `entity`, empty for all rows; a page has no other beginning there."""
 
     slot: str
     value: str
     entity: str | None = None
     row: Key | None = None
+    name: str = ""
+    start: str = ""
 
     def covers(self, key: Key) -> bool:
         """Whether the query reads the row of this key, if the slot of the row holds the value."""

@@ -17,9 +17,13 @@ TTL = "ttl"
 """The attribute with the time after which DynamoDB deletes an item: seconds since 1970."""
 
 ROW = "GSI_SK"
-"""The range key of all indexes: the entity of the item and its key (`keys.index_row`). So a query of an index reads the rows of
-one entity, or one row, however many rows share the value of the slot. DynamoDB also takes PK and SK together as range key (since
-November 2025), without this copy, but DynamoDB Local 2.6.1 does not."""
+"""The range key of the indexes without an order: the entity of the item and its key (`keys.index_row`). So a query of an index
+reads the rows of one entity, or one row, however many rows share the value of the slot. DynamoDB also takes PK and SK together as
+range key (since November 2025), without this copy, but DynamoDB Local 2.6.1 does not."""
+
+FIRST_ORDERED = 17
+"""From this slot on, each index has a range key of its own, `GSI_SK_17`. So the rows of a value may have an order there. In a
+slot that holds no order the item has the same name as in the other indexes."""
 
 SHOWN = ("_f", "_indexed", "_indexed_v", "_deleted")
 """The attributes that an index shows of an item, with its keys and the slot. DynamoDB fixes them when it makes the index, and
@@ -97,7 +101,14 @@ def shown(item: Mapping[str, Any], slot: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=MAX_SLOTS)
 def _shown_names(slot: str) -> tuple[str, ...]:
-    return ("PK", "SK", slot, ROW, *SHOWN)
+    return ("PK", "SK", slot, range_name(slot), *SHOWN)
+
+
+@lru_cache(maxsize=64)
+def range_name(slot: str) -> str:
+    """The attribute that is the range key of the index `GSI_k`."""
+    number = slot.removeprefix(_PREFIX)
+    return f"{ROW}_{number}" if number.isdecimal() and int(number) >= FIRST_ORDERED else ROW
 
 
 def slot_names(slots: int) -> list[str]:
@@ -121,7 +132,10 @@ def create_table(table: str, slots: int) -> dict[str, Any]:
         "TableName": table_name(table),
         "BillingMode": ON_DEMAND,
         "KeySchema": _KEYS,
-        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ["PK", "SK", ROW, *names]],
+        "AttributeDefinitions": [
+            {"AttributeName": name, "AttributeType": "S"}
+            for name in ["PK", "SK", *dict.fromkeys(map(range_name, names)), *names]
+        ],
         "GlobalSecondaryIndexes": [_index(name) for name in names],
     }
 
@@ -130,7 +144,7 @@ def add_index(table: str, name: str) -> dict[str, Any]:
     """The UpdateTable request for one more index. DynamoDB makes one at a time, and fills it from the stored items."""
     return {
         "TableName": table,
-        "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key in (name, ROW)],
+        "AttributeDefinitions": [{"AttributeName": key, "AttributeType": "S"} for key in (name, range_name(name))],
         "GlobalSecondaryIndexUpdates": [{"Create": _index(name)}],
     }
 
@@ -211,7 +225,8 @@ def misfits(description: Mapping[str, Any], slots: int) -> list[str]:
         fits = {"KeySchema": _schema(index), "Projection": _projection(index["Projection"])}
         if name.startswith(_PREFIX) and {"IndexName": name, **fits} != _index(name):
             wrong.append(
-                f"index {name} is not {name} (hash), {ROW} (range), projection {', '.join(SHOWN)}: delete it and create it again"
+                f"index {name} is not {name} (hash), {range_name(name)} (range), projection {', '.join(SHOWN)}: delete it and "
+                "create it again"
             )
     return wrong
 
@@ -237,6 +252,9 @@ def _projection(described: Mapping[str, Any]) -> dict[str, Any]:
 def _index(name: str) -> dict[str, Any]:
     return {
         "IndexName": name,
-        "KeySchema": [{"AttributeName": name, "KeyType": "HASH"}, {"AttributeName": ROW, "KeyType": "RANGE"}],
+        "KeySchema": [
+            {"AttributeName": name, "KeyType": "HASH"},
+            {"AttributeName": range_name(name), "KeyType": "RANGE"},
+        ],
         "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": [*SHOWN]},
     }

@@ -161,7 +161,7 @@ def _text(value: str) -> str:
 MAX_COLUMNS = 300
 """The most declared columns of a row. One write sets all of them, two attributes per slot and the item's own, at most
 `limits.MAX_CHANGES` together."""
-_OWN = re.compile(r"PK|SK|GSI_SK|ttl|(GSI|prev)_\d+|[_.].*")
+_OWN = re.compile(r"PK|SK|GSI_SK(_\d+)?|ttl|(GSI|prev)_\d+|[_.].*")
 _SLOTS = re.compile(r"(GSI|prev)_(\d+)")
 WORTHWHILE = 512
 """This many characters are worth a compression."""
@@ -172,11 +172,12 @@ _LEVEL = 6
 
 class NamedAttributes(NamedTuple):
     """The attributes of an item by their meaning: pairs of an attribute's name and its column or slot. `former`: the copies of
-    slots from before a write."""
+    slots from before a write; `names`: the item's names in indexes with a range key of their own."""
 
     columns: tuple[tuple[str, str], ...]
     slots: tuple[tuple[str, int], ...]
     former: tuple[tuple[str, int], ...]
+    names: tuple[tuple[str, int], ...]
 
 
 @lru_cache(maxsize=65536)
@@ -192,7 +193,8 @@ def named_attributes(names: tuple[str, ...]) -> NamedAttributes:
     numbered = [(name, match[1], int(match[2])) for name in names if (match := _SLOTS.fullmatch(name))]
     slots = tuple((name, k) for name, kind, k in numbered if kind == "GSI")
     former = tuple((name, k) for name, kind, k in numbered if kind == "prev")
-    return NamedAttributes(tuple(columns), slots, former)
+    own = tuple((name, int(name.rpartition("_")[2])) for name in names if name.startswith("GSI_SK_"))
+    return NamedAttributes(tuple(columns), slots, former, own)
 
 
 def store_value(value: Any, since: str | None = None) -> Any:

@@ -38,6 +38,7 @@ from statestore.items import (
     version_prefixes,
 )
 from statestore.keys import Key
+from statestore.limits import is_slot
 from statestore.store import (
     MAX_ITEM_BYTES,
     Absent,
@@ -49,7 +50,7 @@ from statestore.store import (
     Item,
     Write,
 )
-from statestore.table import ROW, TTL
+from statestore.table import ROW, TTL, range_name
 from statestore.values import attribute, dumps, fits, pack_values, store_value
 
 IsPublished = Callable[[str], bool]
@@ -66,7 +67,7 @@ def write_image(image: Image, *, below: str, since: str = "") -> Write:
     `below`: the versions of one epoch and partition that batches have committed. It also refuses it over a row that a replay
     wrote last. `since`: empty for all of them below `below`."""
     copy = _copied((*image.slots, *image.emptied), image.edges is not None)
-    unset = (*_unset(image), "_pending", *map(slot_name, image.emptied))
+    unset = (*_unset(image), "_pending", *_emptied(image.emptied))
     return Write(image.key, _sets(image), copy, unset, _committed(since, below))
 
 
@@ -77,7 +78,8 @@ def leaves_room(image: Image, write: Write) -> bool:
         return True
     copies = _copied(tuple(image.slots), image.edges is not None)
     copied = {target: write.set[source] for target, source in copies.items() if source in write.set}
-    name = {ROW: keys.index_row(write.key)} if image.slots else {}
+    names = {ROW, *map(range_name, map(slot_name, image.slots))} if image.slots else ()
+    name = dict.fromkeys(names, keys.index_row(write.key))
     return fits({"PK": write.key.pk, "SK": write.key.sk, **name, **write.set, **copied}, MAX_ITEM_BYTES)
 
 
@@ -121,6 +123,7 @@ def keep_indexed(image: Image, seen: Row) -> Image:
         and seen.columns is not None
         and (image.layout, image.indexed) == (seen.layout, seen.indexed)
         and slots.items() <= seen.slots.items()
+        and all(seen.names.get(slot) == name for slot, name in image.names.items() if image.slots.get(slot))
         and (image.edges or frozenset()) == seen.edges
         and _attributes(image)[1]
         == _attributes(image._replace(columns=seen.columns, since=seen.since, more=seen.more))[1]
@@ -143,6 +146,8 @@ def _sets(image: Image) -> dict[str, Any]:
     sets |= {DELETED: True, TTL: image.forget} if image.columns is None else unshown | _packed(image)
     for slot, key in image.slots.items():
         sets[slot_name(slot)] = key or keys.no_key(image.key)
+        if key and slot in image.names:
+            sets[range_name(slot_name(slot))] = image.names[slot]
     if image.replayed:
         sets[REPLAYED] = True
     if image.slots or image.emptied:
@@ -168,6 +173,13 @@ def _attributes(image: Image) -> tuple[dict[str, Any], dict[str, Any]]:
 def _packed(image: Image) -> dict[str, Any]:
     """The attribute of the undeclared columns, where no index shows them."""
     return {MORE: pack_values(image.more)} if image.more and image.indexed is not None else {}
+
+
+@lru_cache(maxsize=1024)
+def _emptied(slots: tuple[int, ...]) -> tuple[str, ...]:
+    """The attributes of these slots."""
+    names = tuple(map(slot_name, slots))
+    return (*names, *(own for own in map(range_name, names) if own != ROW))
 
 
 @lru_cache(maxsize=4096)
@@ -239,7 +251,8 @@ def write_bare_marker(marker: Image, item: Item) -> Write:
     """The write of a delete marker over `item` as seen, which keeps nothing else of it: no column of any plan, no former key, no
     slot that the entity has given up."""
     write = merge_image(marker, None)
-    gone = item.keys() - {"PK", "SK", ROW, *write.set}
+    names = {range_name(name) for name in write.set if is_slot(name)}
+    gone = item.keys() - {"PK", "SK", ROW, *names, *write.set}
     return write._replace(remove=tuple(sorted(gone)), when=Equals("_v", item["_v"]))
 
 

@@ -173,7 +173,7 @@ def stored_diff(
         products = [state.plan.products[name] for name in names]
         print_progress("reading the rows of entities whose slots the apply fills")
         unfilled = scan_unfilled(state.plan, products, filled_accesses(stored, live), store)
-        planned = DiffSide(plan=state.plan, runner=runner, unfilled=unfilled)
+        planned = DiffSide(plan=state.plan.without_orders(), runner=runner, unfilled=unfilled)
         report = _report(options, DiffSide(plan=live, runner=runner), planned, names)
     unread = (entity.name for entity in state.after.entities if entity.name not in has_run)
     notes = (f"entity {name}: no job has read its topic, so joins find no rows of it yet" for name in unread)

@@ -17,6 +17,7 @@ from registry.edits.edit import Edit, edited, find_product, finish, next_version
 from registry.errors import NoAssignment, NoProduct, RegistryError, slot_list
 from registry.fields import shown_fields
 from registry.model import (
+    FIRST_ORDERED,
     MAX_SLOTS,
     AssignedPath,
     Assignment,
@@ -157,6 +158,8 @@ def move(stored: Snapshot, entity: str, slot: int, target: int) -> Edit:
         )
     if not 1 <= target <= stored.slots:
         raise NoMove(found, target, f"the table has GSI_1 to GSI_{stored.slots}")
+    if found.index.ordered and target < FIRST_ORDERED:
+        raise NoMove(found, target, f"it has an order, which only GSI_{FIRST_ORDERED} and above can have")
     for one in others.values():
         if one.columns == found.columns and one.state is not AssignmentState.RETIRING:
             raise NoMove(found, target, f"it moves to GSI_{one.slot} already; `statestore retire` ends that move")

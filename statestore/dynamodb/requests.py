@@ -14,7 +14,7 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from statestore.items import check_format
-from statestore.keys import Key, index_row, index_rows
+from statestore.keys import Key, behind_rows, index_row, index_rows
 from statestore.limits import MAX_KEYS, check_condition, check_key, check_query, is_copied, storable
 from statestore.store import (
     Absent,
@@ -28,7 +28,7 @@ from statestore.store import (
     Terminal,
     Write,
 )
-from statestore.table import ROW
+from statestore.table import range_name
 from statestore.values import canonical, decode, encode
 
 ClientCall = dict[str, Any]
@@ -83,11 +83,15 @@ def query(table: str, query: Query, after: Key | None = None, limit: int | None 
 
     Raises Terminal for a query that DynamoDB refuses."""
     check_query(query)
+    name = range_name(query.slot)
     condition, values = f"{query.slot} = :v0", {":v0": encode(query.value)}
     if query.row is not None:
-        condition, values[":v1"] = f"{condition} AND {ROW} = :v1", encode(index_row(query.row))
+        condition, values[":v1"] = f"{condition} AND {name} = :v1", encode(query.name or index_row(query.row))
+    elif query.start and query.entity is not None:
+        condition = f"{condition} AND {name} BETWEEN :v1 AND :v2"
+        values |= {":v1": encode(query.start), ":v2": encode(behind_rows(query.entity))}
     elif query.entity is not None:
-        condition, values[":v1"] = f"{condition} AND begins_with({ROW}, :v1)", encode(index_rows(query.entity))
+        condition, values[":v1"] = f"{condition} AND begins_with({name}, :v1)", encode(index_rows(query.entity))
     return {
         "TableName": table,
         "IndexName": query.slot,
@@ -164,7 +168,7 @@ def _key(key: Key) -> dict[str, Any]:
 
 
 def _index_key(query: Query, key: Key) -> dict[str, Any]:
-    return {query.slot: encode(query.value), ROW: encode(index_row(key))}
+    return {query.slot: encode(query.value), range_name(query.slot): encode(index_row(key))}
 
 
 def _comparison(when: Condition | None) -> _Comparison:

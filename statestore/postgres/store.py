@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import psycopg
 
 from statestore.items import key_of_item
-from statestore.keys import Key, index_row, index_rows
+from statestore.keys import Key, behind_rows, index_row, index_rows
 from statestore.limits import RequestNames, check_condition, check_key, check_query, storable
 from statestore.postgres import table as definition
 from statestore.postgres.session import (
@@ -37,6 +37,7 @@ from statestore.postgres.session import (
 from statestore.postgres.table import (
     INT64,
     NEXT,
+    RANGES,
     Durability,
     Statements,
     item_text,
@@ -66,7 +67,7 @@ from statestore.store import (
     evaluate_delete,
     evaluate_write,
 )
-from statestore.table import MAX_SLOTS, ROW, TTL, TableState, TableUsage, slot_names
+from statestore.table import MAX_SLOTS, ROW, TTL, TableState, TableUsage, range_name, slot_names
 
 
 class Bounds(NamedTuple):
@@ -101,12 +102,11 @@ def bound_columns(reads: Sequence[Read]) -> tuple[TextColumn, TextColumn, TextCo
 
 def _range(query: Query) -> tuple[str, str | None]:
     if query.row is not None:
-        name = stored_key(index_row(query.row))
+        name = stored_key(query.name or index_row(query.row))
         return name, name
     if query.entity is None:
         return "", None
-    prefix = stored_key(index_rows(query.entity))
-    return prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)  # the first text behind all with this prefix
+    return stored_key(query.start or index_rows(query.entity)), stored_key(behind_rows(query.entity))
 
 
 Changes = dict[Key, Item | None]
@@ -151,7 +151,7 @@ def key_columns(keys: Sequence[Key]) -> tuple[TextColumn, TextColumn]:
 def item_columns(items: Sequence[tuple[Key, Item]]) -> list[TextColumn | NumberColumn]:
     """All columns of these rows. A column without any value is empty."""
     columns: list[TextColumn | NumberColumn] = [*key_columns([key for key, _ in items])]
-    for name in (*_SLOTS, ROW):
+    for name in (*_SLOTS, *RANGES):
         values = [item.get(name) for _, item in items]
         columns.append(text_column([value and stored_key(value) for value in values] if any(values) else []))
     columns.append(number_column([_expiry(item) for _, item in items]))
@@ -274,7 +274,9 @@ class PostgresStore:
                 for ns, cursor in sent:
                     for number, *texts in cursor:
                         source = reads[ns[number - 1]].source
-                        item = read_item(*texts) if isinstance(source, str) else read_shown(texts[0], source)
+                        item = (
+                            read_item(*texts) if isinstance(source, str) else read_shown(texts[0], source, *texts[1:])
+                        )
                         found[ns[number - 1]].append(item)
 
         if asked:
@@ -349,6 +351,9 @@ class PostgresStore:
         return Page(items, key_of_item(items[-1]) if len(items) == limit else None)
 
     def _pages(self, source: Query | str) -> Iterator[Item]:
+        if not isinstance(source, str) and range_name(source.slot) != ROW:  # its order may know no page behind a key
+            yield from self.query(source)
+            return
         after: Key | None = None
         while True:
             page = self.page(source, after, PAGE)

@@ -1,7 +1,7 @@
 """Makes, checks, alters and describes a table: a schema of its own, `state_<table>`, with the tables `items` and `fences`.
 
-    items     pk, sk, gsi_1 .. gsi_20, gsi_sk, ttl, and the item as JSON: first what indexes show, then the rest, which Postgres
-              stores out of line where it is wide. A slot is there when its index is.
+    items     pk, sk, gsi_1 .. gsi_20, gsi_sk, gsi_sk_17 .. gsi_sk_20, ttl, and the item as JSON: first what indexes show, then
+              the rest, which Postgres stores out of line where it is wide. A slot is there when its index is.
     fences    the generation of the newest run
 
 The fence is the right of the newest run to write. Both tables have the same form: logged, or unlogged, which is faster, and empty
@@ -34,15 +34,18 @@ from psycopg.sql import SQL, Composed, Identifier
 from statestore.items import check_format, key_of_item
 from statestore.keys import index_row
 from statestore.store import FencedWrite, FencingToken, Item, NoTable, Query, ReportIndex, TableDescription, Terminal
-from statestore.table import MAX_SLOTS, ROW, SHOWN, TTL, TableState, TableUsage, slot_names, too_few
+from statestore.table import MAX_SLOTS, ROW, SHOWN, TTL, TableState, TableUsage, range_name, slot_names, too_few
 from statestore.values import decode, encode
 
 ITEMS: Final = "items"
 FENCES: Final = "fences"
 SLOTS: Final = [name.lower() for name in slot_names(MAX_SLOTS)]
 """The columns of all slots. A table has all of them from the start; a slot is there when its index is."""
+RANGES: Final = tuple(dict.fromkeys(map(range_name, slot_names(MAX_SLOTS))))
+"""The attributes that are range keys of indexes."""
+_RANGES: Final = [name.lower() for name in RANGES]
 _KEY: Final = {"pk": "text", "sk": "text"}
-_OTHERS: Final = {**dict.fromkeys(SLOTS, "text"), "gsi_sk": "text", "ttl": "bigint", "shown": "text", "item": "text"}
+_OTHERS: Final = {**dict.fromkeys([*SLOTS, *_RANGES], "text"), "ttl": "bigint", "shown": "text", "item": "text"}
 _SAME_KEY: Final = SQL('t.pk = r.pk COLLATE "C" AND t.sk = r.sk COLLATE "C"')
 
 
@@ -98,17 +101,21 @@ class Statements:
     def _read(self, slot: str | None) -> bytes:
         """The reads of one index, or of partitions of the table: a row for each item, with the number of its read, in order. An
         index shows only a part of an item, so the server leaves a wide rest alone."""
-        value, name, texts = ("pk", "sk", ["item", "shown"]) if slot is None else (slot.lower(), "gsi_sk", ["shown"])
+        value, name, texts = "pk", "sk", ["item", "shown"]
+        if slot is not None:
+            value, name, texts = slot.lower(), range_name(slot).lower(), ["shown"]
+            texts += [name] if name != ROW.lower() else []
         statement = SQL(
             "SELECT q.n, {texts} FROM unnest(%b::text[], %b::text[], %b::text[], %b::bigint[]) WITH ORDINALITY "
-            "AS q (value, first, last, most, n) CROSS JOIN LATERAL (SELECT {name}, {texts} FROM {items} "
+            "AS q (value, first, last, most, n) CROSS JOIN LATERAL (SELECT {columns} FROM {items} "
             'WHERE {value} = q.value COLLATE "C" AND {name} >= q.first COLLATE "C" '
             'AND {name} <= coalesce(q.last, repeat(chr(1114111), 257)) COLLATE "C" '
             "ORDER BY {name} LIMIT q.most) AS t ORDER BY q.n, t.{name}"
         )
+        columns = SQL(", ").join(map(Identifier, dict.fromkeys([name, *texts])))
         texts_ = SQL(", ").join(map(Identifier, texts))
         return statement.format(
-            items=self._items, value=Identifier(value), name=Identifier(name), texts=texts_
+            items=self._items, value=Identifier(value), name=Identifier(name), columns=columns, texts=texts_
         ).as_bytes()
 
 
@@ -151,10 +158,12 @@ def read_item(text: str, shown: str | None) -> Item:
     return _item(orjson.loads(text) if shown is None else orjson.loads(shown) | orjson.loads(text))
 
 
-def read_shown(text: str, query: Query) -> Item:
-    """What an index shows of an item, for a query that found it. Raises NewerFormat for an item of a newer release."""
+def read_shown(text: str, query: Query, name: str | None = None) -> Item:
+    """What an index shows of an item, for a query that found it. `name`: the stored one in an index with a range key of its own.
+    Raises NewerFormat for an item of a newer release."""
     item = _item(orjson.loads(text))
-    return {**item, query.slot: query.value, ROW: index_row(key_of_item(item))}
+    named = index_row(key_of_item(item)) if name is None else _key_of_stored(name)
+    return {**item, query.slot: query.value, range_name(query.slot): named}
 
 
 def _item(item: dict[str, Any]) -> Item:
@@ -169,6 +178,10 @@ def stored_key(key: str) -> str:
     if "\x00" in key or "\x01" in key:
         return key.replace("\x01", "\x01\x02").replace("\x00", "\x01\x01")
     return key
+
+
+def _key_of_stored(text: str) -> str:
+    return text.replace("\x01\x01", "\x00").replace("\x01\x02", "\x01") if "\x01" in text else text
 
 
 def _is_itself(value: Any) -> bool:
@@ -189,7 +202,8 @@ _OPTIONS: Final = (
 _COLUMNS: Final = [
     *[("pk", _TEXT, True), ("sk", _TEXT, True)],
     *[(slot, _TEXT, False) for slot in SLOTS],
-    *[("gsi_sk", _TEXT, False), ("ttl", "bigint", False), ("shown", "text", False), ("item", "text", True)],
+    *[(name, _TEXT, False) for name in _RANGES],
+    *[("ttl", "bigint", False), ("shown", "text", False), ("item", "text", True)],
 ]
 """Name, type, and whether a row must have it."""
 
@@ -420,8 +434,13 @@ def _regclass(table: str) -> str:
 
 def _index(schema: str, name: str, how: str = "") -> Any:
     column = Identifier(name.lower())
-    return SQL("CREATE INDEX{} {} ON {} ({}, gsi_sk) WHERE {} IS NOT NULL").format(
-        SQL(how), Identifier(_index_name(name)), Identifier(schema, ITEMS), column, column
+    return SQL("CREATE INDEX{} {} ON {} ({}, {}) WHERE {} IS NOT NULL").format(
+        SQL(how),
+        Identifier(_index_name(name)),
+        Identifier(schema, ITEMS),
+        column,
+        Identifier(range_name(name).lower()),
+        column,
     )
 
 

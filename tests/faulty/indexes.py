@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any
 
 from statestore.limits import is_slot
+from statestore.table import ROW, range_name
 from tests.faulty.proxy import WRITES, Answer, Dice, Relay, Request
 
 ApiItem = Mapping[str, Any]
@@ -40,7 +41,11 @@ class Pages:
         if answer.status != 200:
             return answer
         start = request.body.get("ExclusiveStartKey", KEY_BEFORE_ALL)
-        rows = sorted((row for row in answer.body["Items"] if _order(row) > _order(start)), key=_order)
+        index = request.body.get("IndexName", "")
+        rows = sorted(
+            (row for row in answer.body["Items"] if _order(row, index) > _order(start, index)),
+            key=lambda row: _order(row, index),
+        )
         before, random = self._dice.throw(request)
         kind = random.choice(("whole", "whole", "one row", "empty"))
         if kind == "empty" and before % 4 < 3:
@@ -50,7 +55,7 @@ class Pages:
         if len(page) == len(rows):
             return Answer(body={"Items": rows})
         self.counts[kind] += 1
-        return Answer(body={"Items": page, "LastEvaluatedKey": {name: page[-1][name] for name in ("PK", "SK")}})
+        return Answer(body={"Items": page, "LastEvaluatedKey": {name: page[-1][name] for name in _key_names(index)}})
 
 
 class LateIndexes:
@@ -101,7 +106,8 @@ class LateIndexes:
         old = {key: shown[0] for key, waits in late.items() if (shown := [row for t, row in waits if t[replica] > now])}
         rows = [row for row in answer.body["Items"] if _key(row) not in old]
         self.hidden += len(answer.body["Items"]) - len(rows)
-        return Answer(body={"Items": rows + [row for row in old.values() if _matches(row, request)]})
+        rows += [row for row in old.values() if _matches(row, request)]
+        return Answer(body={"Items": sorted(rows, key=lambda row: _order(row, request.body["IndexName"]))})
 
 
 def _query_all(request: Request, relay: Relay) -> Answer:
@@ -129,16 +135,25 @@ def _matches(row: ApiItem, request: Request) -> bool:
     """Whether the row has what the store's spelling of a query asks: the slot's value, and a row or an entity's rows."""
     asked = request.body["ExpressionAttributeValues"]
     name = asked.get(":v1", {"S": ""})["S"]
-    there = row.get("GSI_SK", {"S": ""})["S"]
-    prefixed = "begins_with" in request.body["KeyConditionExpression"] or ":v1" not in asked
+    there = row.get(range_name(request.body["IndexName"]), {"S": ""})["S"]
+    condition = request.body["KeyConditionExpression"]
+    prefixed = "begins_with" in condition or ":v1" not in asked
     asked_for: bool = there.startswith(name) if prefixed else there == name
+    if "BETWEEN" in condition:
+        asked_for = name <= there <= asked[":v2"]["S"]
     return asked_for and row.get(request.body["IndexName"]) == asked[":v0"]
 
 
-def _order(row: ApiItem) -> ItemKey:
-    """The place of a row in an answer: by entity, then by sort key."""
+def _order(row: ApiItem, index: str) -> ItemKey:
+    """The place of a row in an answer: by entity, then by sort key, or by its name in an index with an order."""
+    if (name := range_name(index)) != ROW:
+        return row.get(name, {"S": ""})["S"], ""
     pk, sk = _key(row)
     return pk.split("#")[1] if "#" in pk else pk, sk
+
+
+def _key_names(index: str) -> tuple[str, ...]:
+    return ("PK", "SK", *({range_name(index)} - {ROW}))
 
 
 def _key(row: ApiItem) -> ItemKey:

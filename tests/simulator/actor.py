@@ -166,7 +166,7 @@ class TableClient:
 
     def query(self, query: Query) -> list[Item]:
         size = self._actor.world.conditions.index_page
-        if not size:
+        if not size or query.name:  # in an order, a page has no beginning behind a key
             return self._actor.request(_request_name(query), lambda _: self._table.query(query))
         found, after = self.page(query, None, size)
         while after is not None:

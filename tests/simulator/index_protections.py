@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import open_changes as s
-from tests.simulator.without import settling
+from tests.simulator.without import ordered, settling
 from tests.simulator.worlds import AFTER_WRITE, CRASHED_REPLAYS, RESPLIT, scripted
 
 
@@ -228,4 +229,39 @@ def index_protections() -> Iterator[Protection]:
         switch=s.no_check_in_find_roots,
         overrides=scripted("a user is renamed", lag="short", settle_first_chance=0),
         saves_requests=True,
+    )
+
+
+def order_protections() -> Iterator[Protection]:
+    """Reads that end at their limit in an index with an order."""
+    newest: dict[str, Any] = {"shape": "newest"}
+    yield protection(
+        "a read in an order ends when enough rows count",
+        "rows of a page that the overlay or `where` takes away",
+        ordered.first_page_only,
+        scripted("the newest stars do not count", newest),
+    )
+    yield protection(
+        "a row at the place of the last one read does not count yet",
+        "rows with equal values of the order, of which another one comes first",
+        ordered.ties_count,
+        scripted("four stars of one time", newest),
+    )
+    yield protection(
+        "a change of an order opens a change",
+        "an index that shows the row at its former place",
+        ordered.order_opens_nothing,
+        scripted("the oldest star becomes the newest", newest, lag="long"),
+    )
+    yield protection(
+        "evidence in the slots with an order",
+        "an index with an order that is later than others",
+        ordered.evidence_elsewhere_only,
+        scripted("a star appears", newest, lag="long"),
+    )
+    yield protection(
+        "a deleted row stays in an index with an order",
+        "a change that stays open, because nobody knows the place where the index must not show the row",
+        ordered.deleted_leaves,
+        scripted("a star is deleted, then its user changes", newest, lag="short"),
     )

@@ -9,7 +9,7 @@ from tests.simulator.consistent_protections import consistent_protections
 from tests.simulator.edit_protections import edit_protections
 from tests.simulator.gate_protections import gate_protections
 from tests.simulator.group_protections import group_protections
-from tests.simulator.index_protections import index_protections, settle_protections
+from tests.simulator.index_protections import index_protections, order_protections, settle_protections
 from tests.simulator.operator_protections import operator_protections
 from tests.simulator.other_protections import other_protections
 from tests.simulator.protection import Protection, protection
@@ -237,6 +237,7 @@ PROTECTIONS = {
     p.name: p
     for group in (
         index_protections,
+        order_protections,
         version_protections,
         delete_protections,
         settle_protections,

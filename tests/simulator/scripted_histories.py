@@ -13,7 +13,7 @@ from tests.simulator.shapes import STAMP, Row, Shape
 
 ROWS: Mapping[str, Row] = {
     "user": {"email": "", "id": 0, "username": None, "bio": "0"},
-    "star": {"id": 0, "username": None, "repo_owner": "o", "repo_name": "r", "at": 0, "note": "0"},
+    "star": {"id": 0, "username": None, "repo_owner": "o", "repo_name": "r", "at": 0, "note": "0", "good": True},
     "repo": {"owner": "o", "name": "", "stars": 0, "about": "0"},
     "label": {"id": 0, "repo_owner": "o", "repo_name": "r", "text": "0"},
 }
@@ -81,6 +81,17 @@ SCRIPTS = {
     ),
     "two products of two users": "user x username=a; star 0 username=a; user y username=b; star 1 username=b",
     "a star changes that two products show": "user x username=a; star 0 username=a; star 0",
+    "four stars of one time": (
+        "user x username=a; star 10 username=a; star 11 username=a; star 12 username=a; star 7 username=a; user x"
+    ),
+    "the newest stars do not count": (
+        "user x username=a; star 1 username=a at=1; star 2 username=a at=2; star 3 username=a at=3 good=false; "
+        "star 4 username=a at=4 good=false; star 5 username=a at=5 good=false"
+    ),
+    "the oldest star becomes the newest": (
+        "user x username=a; star 1 username=a at=1; star 2 username=a at=2; star 3 username=a at=3; "
+        "star 4 username=a at=4; star 1 at=9"
+    ),
     "a publication reads by a freed slot": "user x username=a; star 0 username=a; user x; star 1 username=a",
 }
 """Scripts by name."""
@@ -106,7 +117,8 @@ def _events(shape: Shape, text: str, rows: dict[tuple[str, str], Row]) -> Iterat
             del rows[entity, name]
             yield Event(entity=entity, key=key, row=None)
             continue
-        changed = {column: _value(text) for column, text in (word.split("=") for word in words)}
+        columns = shape.definitions.entities[entity].columns
+        changed = {name: _value(text, columns[name].name) for name, text in (word.split("=") for word in words)}
         unread = changed and changed.keys() <= {shape.unused_columns.get(entity)}
         stamp: dict[str, Any] = {} if unread else {STAMP: n}
         row = rows[entity, name] = {**row, **changed, **stamp}
@@ -114,5 +126,7 @@ def _events(shape: Shape, text: str, rows: dict[tuple[str, str], Row]) -> Iterat
         yield Event(entity=entity, key=key, row={c: v for c, v in row.items() if c in declared})
 
 
-def _value(text: str) -> str | None:
-    return None if text == "-" else text
+def _value(text: str, kind: str) -> Any:
+    if text == "-":
+        return None
+    return int(text) if kind == "int" else text == "true" if kind == "bool" else text

@@ -1,4 +1,4 @@
-"""The definitions of the shapes `stars` and `pair` (`tests.simulator.shapes`)."""
+"""The definitions of the shapes `stars`, `pair` and `newest` (`tests.simulator.shapes`)."""
 
 import json
 
@@ -105,7 +105,36 @@ def _pair(**more: str) -> dict[str, str]:
     }
 
 
+def _newest() -> dict[str, str]:
+    """The newest stars of each user by an index with their order, the last one alone, and others by an order that has ties."""
+    columns = {"id": "int", "username": "string", "at": "int", "good": "bool", "n": "int"}
+    stars = {"on": {"username": "username"}, "fields": ["id", "at", "n"], "ordered": True}
+    newest = {"many": "star", **stars, "order_by": ["-at"], "limit": 2, "where": "good"}
+    return {
+        "entities.yaml": json.dumps(
+            {"user": json.loads(_pair()["entities.yaml"])["user"], "star": {"key": ["id"], "columns": columns}}
+        ),
+        "newest.yaml": json.dumps(
+            {
+                "product": "newest",
+                "root": "user",
+                "fields": ["email", "username", "n"],
+                "embed": {"newest": newest, "last": {"one": "star", **stars, "order_by": ["-at"]}},
+            }
+        ),
+        "oldest.yaml": json.dumps(
+            {
+                "product": "oldest",
+                "root": "user",
+                "fields": ["email", "n"],
+                "embed": {"oldest": {"many": "star", **stars, "order_by": ["good", "at", "-n"], "limit": 3}},
+            }
+        ),
+    }
+
+
 PAIR = _pair()
+NEWEST = _newest()
 PRICES = _pair(price="decimal(12,2)")
 TOTALS = {
     "entities.yaml": PAIR["entities.yaml"],

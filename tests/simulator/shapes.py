@@ -3,6 +3,7 @@
     pair     one product over two tables, with the smallest join, for histories written by hand
     tiny     `pair`, with two stars
     totals   a document for each group of the stars of `pair`
+    newest   lists that end at their limit, and a `one`, by slots that have the rows in their order
     prices   `pair`, whose stars have a decimal (`tests.simulator.settled_forms`)
     stars    two products over four tables, two and three levels, joined by slots both ways; a column that no product reads
     github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
@@ -14,6 +15,7 @@
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
     flat N   the same with the words of lists: lists of several joins, each element once, by a key, nested fields
     tree N   the same with recursive joins
+    ordered N    the same with joins whose order an index has
     compared N   the same over columns that say how their text compares, with other spellings of each text
     computed N   the same with expressions in joins, computed columns, and arrays within json
     clocked N    products with a clock (`tests.simulator.clocked_products`)
@@ -44,13 +46,14 @@ from tests.integration.product.products import (
     draw_definitions,
     draw_group_definitions,
     draw_list_definitions,
+    draw_ordered_definitions,
     draw_row,
     draw_tree_definitions,
     respell,
 )
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
 from tests.simulator.edit_shapes import all_texts, drawn_contents, drawn_entities
-from tests.simulator.shape_definitions import PAIR, PRICES, STARS, TOTALS
+from tests.simulator.shape_definitions import NEWEST, PAIR, PRICES, STARS, TOTALS
 
 Row = dict[str, Any]
 MOST_SLOTS = 20
@@ -126,6 +129,26 @@ def _few() -> Shape:
             "user": lambda r: {"email": r.choice("xy"), "username": r.choice("ac"), "bio": r.choice("01")},
             "star": lambda r: {"id": r.randrange(2), "username": r.choice("ac"), "note": r.choice("01")},
         },
+    )
+
+
+def _newest() -> Shape:
+    return replace(
+        _pair(),
+        name="newest",
+        definitions=load(NEWEST),
+        draw_row={
+            "user": lambda r: {"email": r.choice("xy"), "username": r.choice("ab"), "bio": r.choice("01")},
+            "star": lambda r: {
+                "id": r.randrange(6, 13),  # 10 is behind 9, and before it as text
+                "username": None if r.random() < 0.1 else r.choice("aab"),
+                "at": r.choice((None, 1, 2, 2, 3, 4)),
+                "good": r.random() < 0.7,
+            },
+        },
+        moving=("star", "star", "star"),
+        unused_columns={"user": "bio"},
+        join_columns={"user": ("username",), "star": ("username", "at", "at")},
     )
 
 
@@ -278,6 +301,10 @@ def _grouped(name: str) -> Shape:
     return replace(_any(name), definitions=draw_group_definitions(Random(name)))
 
 
+def _ordered(name: str) -> Shape:
+    return replace(_any(name), definitions=draw_ordered_definitions(Random(name)))
+
+
 def _clocked(name: str) -> Shape:
     from tests.simulator.clocked_products import CLOCKED_ROWS, draw_clocked  # they need a whole run
 
@@ -320,7 +347,10 @@ def _drawn(name: str) -> Shape:
 
 SHAPES = {
     shape.name: shape
-    for shape in (_pair(), _tiny(), _totals(), _few(), _prices(), _stars(), _github(), _lists(), _strong(), _edits())
+    for shape in (
+        *(_pair(), _tiny(), _totals(), _few(), _newest(), _prices(), _stars(), _github(), _lists(), _strong()),
+        _edits(),
+    )
 }
 
 
@@ -338,6 +368,7 @@ def shape_of(name: str) -> Shape:
         "any": _any,
         "flat": _flat,
         "grouped": _grouped,
+        "ordered": _ordered,
         "tree": _tree,
     }
     return kinds[name.split()[0]](name)

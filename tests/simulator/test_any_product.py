@@ -19,7 +19,7 @@ from tests.simulator.simulate import simulate
 __all__ = ["postgres_url"]
 SEEDS = range(min(200, share(5)))
 
-LATER = [pytest.param(shape, marks=pytest.mark.rest) for shape in ("flat", "grouped", "tree", "every")]
+LATER = [pytest.param(shape, marks=pytest.mark.rest) for shape in ("flat", "grouped", "ordered", "tree", "every")]
 
 
 @pytest.mark.parametrize("shape", ["any", "compared", "computed", *LATER])

@@ -1,8 +1,9 @@
 # The table, as `statestore/table.py` defines it: a test compares the two.
 
 locals {
-  slots = [for k in range(1, var.slots + 1) : "GSI_${k}"]
-  row   = "GSI_SK"
+  # The range key of each index: from FIRST_ORDERED of statestore/table.py on, an index has its own.
+  ranges = { for k in range(1, var.slots + 1) : "GSI_${k}" => k < 17 ? "GSI_SK" : "GSI_SK_${k}" }
+  slots  = [for k in range(1, var.slots + 1) : "GSI_${k}"]
 
   # The table, and each of its indexes, scale on their own.
   scaled = var.provisioned == null ? {} : merge([
@@ -23,7 +24,7 @@ resource "aws_dynamodb_table" "state" {
   deletion_protection_enabled = var.deletion_protection
 
   dynamic "attribute" {
-    for_each = concat(["PK", "SK", local.row], local.slots)
+    for_each = concat(["PK", "SK"], distinct(values(local.ranges)), local.slots)
     content {
       name = attribute.value
       type = "S"
@@ -35,7 +36,7 @@ resource "aws_dynamodb_table" "state" {
     content {
       name            = global_secondary_index.value
       hash_key        = global_secondary_index.value
-      range_key       = local.row
+      range_key       = local.ranges[global_secondary_index.value]
       projection_type = "INCLUDE"
 
       non_key_attributes = ["_f", "_indexed", "_indexed_v", "_deleted"] # SHOWN of statestore/table.py

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from types import MappingProxyType
 
-from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan
+from processor.engine.plan.plan import EntityPlan, JoinPlan, OrderedRead, Plan, ProductPlan
 from processor.errors import PlanError
 from processor.language.product.join_fields import array_of, converted_of
+from processor.language.product.ordered import order_fields
 from processor.language.product.product import (
     Columns,
     Definitions,
@@ -21,7 +22,7 @@ from processor.language.product.product import (
 )
 from processor.values.entity import Entity
 from registry.edits.edit import with_numbers
-from registry.fields import columns_of
+from registry.fields import columns_of, split_order
 from registry.model import KEY, EdgePath, Index, JoinAccess, JoinSpec, PlannedPath, RequiredPath, SlotPath
 from registry.slots import SharedQuery, equal_groups, value_types
 from statestore import keys
@@ -74,8 +75,8 @@ def _path_to_rows(rows: Index, *, strong: bool) -> RequiredPath:
 
 
 def index_groups(definitions: Definitions) -> list[list[Index]]:
-    """The indexes that the products' joins require, in the order in which the registry assigns slots. The joins of a group
-    ask for the same value: with one slot for the whole group, one query answers all of them."""
+    """The indexes that the products' joins require, or use where they can, in the order in which the registry assigns slots. The
+    joins of a group ask for the same value: with one slot for the whole group, one query answers all of them."""
     groups: list[list[Index]] = []
     for product in definitions.products.values():
         root = root_entity(product, definitions.entities)
@@ -96,8 +97,17 @@ def _groups_below(parent: Entity, joins: Sequence[Join], entities: Mapping[str, 
                 down[asked].append(access.down)
         if isinstance(access.up, Index):
             groups.append([access.up])
+        if (ordered := ordered_index(join, access, entities[join.entity])) is not None:
+            groups.append([ordered])
         groups += _groups_below(entities[join.entity], join.joins, entities)
     return groups
+
+
+def ordered_index(join: Join, access: JoinAccess[RequiredPath], child: Entity) -> Index | None:
+    """The index that has the rows of an ordered join in their order; None for another join, and for one that reads a key."""
+    if not (join.ordered and isinstance(access.down, Index)):
+        return None
+    return Index(child.name, (*access.down.columns, *order_fields(join, child)))
 
 
 def compile_plan(
@@ -157,7 +167,10 @@ def compile_plan(
         e.name: EntityPlan(
             entity=e,
             declared=tuple(e.columns),
-            slots=dict(written.get(e.name, {})),
+            slots={slot: split_order(fields)[0] for slot, fields in written.get(e.name, {}).items()},
+            orders={
+                slot: terms for slot, fields in written.get(e.name, {}).items() if (terms := split_order(fields)[1])
+            },
             used=_stored(_union(used.get(e.name, set())), e),
             edges=edges.get(e.name, {}),
             layout=layouts.get(e.name, version),
@@ -200,7 +213,8 @@ class _Compiler:
     def _node(self, join: Join, parent: int | None, over: Entity, used: frozenset[str] | None) -> JoinPlan:
         child = self.entities[join.entity]
         child_columns, parent_columns = align_columns(join, child, over)
-        access, above = required_access(join, child, over).map(self._planned), _stored_side(over, parent_columns)
+        required, above = required_access(join, child, over), _stored_side(over, parent_columns)
+        access = required.map(self._planned)
         return JoinPlan(
             join=join,
             spec=access.join,
@@ -217,7 +231,15 @@ class _Compiler:
             parent_converted=converted_of(parent_columns, over),
             above_columns=above.columns if isinstance(over, GroupEntity) else (),
             above_converted=converted_of(above.columns, self.entities[above.entity]),
+            ordered=self._ordered_read(join, ordered_index(join, required, child)),
         )
+
+    def _ordered_read(self, join: Join, index: Index | None) -> OrderedRead | None:
+        """The way to read the first rows of a join alone; None without a slot that has their order and serves."""
+        held = {fields: slot for slot, fields in self.slots.get(join.entity, {}).items()}
+        if index is None or index.columns not in held:
+            return None
+        return OrderedRead(held[index.columns], join.limit if join.limit is not None and join.many else 1, join.where)
 
     def _planned(self, path: RequiredPath) -> PlannedPath:
         """The path with the slot that holds the index. Raises PlanError if there is none."""
@@ -301,7 +323,7 @@ def _read_through_indexes(product: ProductPlan) -> Iterator[tuple[str, frozenset
 
 
 def _converted(entity: Entity, slots: Mapping[int, Columns], edges: Mapping[str, Columns]) -> Columns:
-    indexed = [field for fields in (*slots.values(), *edges.values()) for field in fields]
+    indexed = [field for fields in (*slots.values(), *edges.values()) for field in split_order(fields)[0]]
     return converted_of([field for field in indexed if entity.columns.keys() >= {*columns_of(field)}], entity)
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from processor.engine.plan.step import Lookup
 from processor.errors import PlanError
 from processor.language.product.document import Shape, key_of_root, read_root_key
+from processor.language.product.expressions.expression import Expression
 from processor.language.product.expressions.functions import missing_secrets
 from processor.language.product.join_fields import convert, join_keys, secrets_in
 from processor.language.product.product import OPEN, Columns, Gate, GroupEntity, Join, Product
@@ -24,6 +25,7 @@ from processor.text import first_of
 from processor.values import canonical_json
 from processor.values.entity import Entity
 from processor.values.record import Value
+from processor.values.values import to_microseconds
 from registry.fields import columns_of, shown_field
 from registry.model import EdgePath, JoinSpec, KeyPath, PlannedPath, SlotPath
 from statestore import keys
@@ -49,6 +51,15 @@ def root_of(root: Entity, key: str, product: Product | None = None) -> str | Non
         return None
 
 
+class OrderedRead(NamedTuple):
+    """The first rows of a join, by an index that has them in their order. `rows`: how many the product shows; `where`: the
+    condition on those that count."""
+
+    slot: int
+    rows: int
+    where: Expression | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinPlan:
     """A join of a product, compiled: a node of its tree. `spec`: the join as the registry stores it. `parent`: the index of the
@@ -56,6 +67,7 @@ class JoinPlan:
     `own_slot`: the slot (or the fields of edges) of the child that holds the join key, None when the join's columns are
     the child's primary key. Either `child_columns` or `parent_columns` may hold elements of an array
     (`processor.language.product.join_fields`). `child_converted`, `parent_converted`: what has another form in their keys.
+    `ordered`: how a product reads the first rows alone, None where it reads all.
     `above_columns`: below groups, the fields of the rows above that hold the parent columns; `above_converted`: of these."""
 
     join: Join
@@ -73,6 +85,7 @@ class JoinPlan:
     parent_converted: Columns = ()
     above_columns: Columns = ()
     above_converted: Columns = ()
+    ordered: OrderedRead | None = None
 
     def child_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
         """The join keys of a row of the child."""
@@ -151,6 +164,8 @@ class TreeNode:
     users: Mapping[str, tuple[int, ...]]
     number: int
     readers: Readers = ()
+    ordered: tuple[OrderedRead, ...] = ()
+    """Those of all users, by one slot; empty where they read all rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,17 +264,26 @@ class _Building:
     def finished(self, products: Collection[ProductPlan], whole: RootTree | None) -> Iterable[TreeNode]:
         users: list[dict[str, tuple[int, ...]]] = [{} for _ in self.nodes]
         used: list[list[tuple[frozenset[str] | None, str]]] = [[] for _ in self.nodes]
+        reads: list[dict[OrderedRead, None]] = [{} for _ in self.nodes]
         for product in products:
             for index, node in enumerate(product.nodes):
                 name = product.product.name
                 place = self.places[name, index]
                 users[place][name] = (*users[place].get(name, ()), index)
                 used[place].append((node.used, name))
+                if node.ordered is not None:
+                    reads[place][node.ordered] = None
         for place, node in enumerate(self.nodes):
-            join = replace(node, below=tuple(self.below[place]))
+            join = replace(node, below=tuple(self.below[place]), ordered=None)
             name, (index, *_) = next(iter(users[place].items()))
             number = place if whole is None else whole.node_of(name, index).number
-            yield TreeNode(join=join, users=users[place], number=number, readers=_readers(used[place]))
+            yield TreeNode(
+                join=join,
+                users=users[place],
+                number=number,
+                readers=_readers(used[place]),
+                ordered=tuple(reads[place]),
+            )
 
     def shape(self, product: ProductPlan, level: Sequence[int], nodes: Sequence[TreeNode]) -> Shape:
         return tuple(
@@ -273,9 +297,11 @@ class _Building:
 
 
 def _identity(node: JoinPlan) -> tuple[object, ...]:
-    """Joins with the same identity find the same rows. A query that siblings share finds those of a pinned one, too."""
+    """Joins with the same identity find the same rows, or the first ones of one order. A query that siblings share finds those of
+    a pinned one, too."""
     down = node.down.slot if isinstance(node.down, SlotPath) else node.down
-    return node.join.entity, node.child_columns, node.parent_columns, down, node.up, node.join.strong
+    order = node.ordered and node.ordered.slot
+    return node.join.entity, node.child_columns, node.parent_columns, down, node.up, node.join.strong, order
 
 
 def _readers(used: Iterable[tuple[frozenset[str] | None, str]]) -> Readers:
@@ -305,6 +331,8 @@ class EntityPlan:
     dropped: Columns = ()
     indexed: frozenset[str] | None = frozenset()
     unread: Columns = ()
+    orders: Mapping[int, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
+    """Slot -> the terms of the order that its index has: each column, and whether it descends."""
 
     @property
     def name(self) -> str:
@@ -326,9 +354,10 @@ class EntityPlan:
         )
 
     def joined(self) -> frozenset[str]:
-        """The columns that slots and edges hold."""
+        """The columns that slots and edges hold, and those of orders."""
         indexed = [*self.slots.values(), *self.edges.values()]
-        return frozenset(column for fields in indexed for field in fields for column in columns_of(field))
+        ordered = {column for terms in self.orders.values() for column, _ in terms}
+        return frozenset(column for fields in indexed for field in fields for column in columns_of(field)) | ordered
 
     def edges_of(self, columns: Mapping[str, Value] | None) -> frozenset[Edge] | None:
         """The edges of a row with these columns (None: a deleted row); None when the entity has no edges."""
@@ -342,6 +371,18 @@ class EntityPlan:
         """The key of a row with these columns in each slot; None where the row has no key."""
         columns = convert(columns, self.converted)
         return {slot: keys.encode([*map(columns.get, assigned)]) for slot, assigned in self.slots.items()}
+
+    def place(self, slot: int, columns: Mapping[str, Value]) -> str:
+        """The place of a row with these columns in the order of a slot."""
+        return keys.order_text((self._ranked(name, columns.get(name)), down) for name, down in self.orders[slot])
+
+    def names_of(self, key: Key, columns: Mapping[str, Value]) -> dict[int, str]:
+        """The name of a row with these columns in each index that has an order."""
+        return {slot: keys.index_row(key, self.place(slot, columns)) for slot in self.orders}
+
+    def _ranked(self, column: str, value: Value) -> Value:
+        declared = self.entity.columns.get(column)
+        return to_microseconds(value) if declared and declared.name == "timestamp" and value is not None else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -399,6 +440,14 @@ class Plan:
             return self
         return replace(self, products={name: one for name, one in self.products.items() if name not in products})
 
+    def without_orders(self) -> "Plan":
+        """The plan of a reader that reads all rows of each join, also where a slot has their order."""
+        products = {
+            name: replace(one, nodes=tuple(replace(node, ordered=None) for node in one.nodes))
+            for name, one in self.products.items()
+        }
+        return replace(self, products=products)
+
     def with_topics(self, topics: Mapping[str, str]) -> "Plan":
         """The plan of a job that reads these entities from other topics than theirs. `topics`: entity -> topic."""
         moved = {
@@ -422,6 +471,10 @@ class Plan:
     def query(self, entity: str, access: SlotPath, key: str) -> Query:
         """The index query that finds the rows of `entity` that hold `key`."""
         return Query(slot_name(access.slot), key, entity if access.pinned else None)
+
+    def first_rows(self, entity: str, read: OrderedRead, key: str, most: int, start: str = "") -> Lookup:
+        """The request for some rows of `entity` that hold `key`, in their order, from the row with the name `start` on."""
+        return Lookup(Query(slot_name(read.slot), key, entity, start=start), paged=True, most=most)
 
 
 NAMES_SHOWN = 3

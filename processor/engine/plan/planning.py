@@ -211,11 +211,11 @@ def _slots(assignments: Iterable[stored.Assignment]) -> dict[str, dict[int, tupl
 
 def _readable_slots(assignments: Iterable[stored.Assignment]) -> dict[str, dict[int, tuple[str, ...]]]:
     """The slots that may answer joins: one for the same columns of an entity, the serving one first. The other slots will
-    answer the joins of products that wait."""
+    answer the joins of products that wait. A slot with an order answers when it serves: joins have another slot until then."""
     found: dict[stored.Index, stored.Assignment] = {}
     for one in assignments:
         if one.state is stored.AssignmentState.SERVING or (
-            one.state is not stored.AssignmentState.RETIRING and one.index not in found
+            one.state is not stored.AssignmentState.RETIRING and one.index not in found and not one.index.ordered
         ):
             found[one.index] = one
     return _slots(found.values())

@@ -168,6 +168,7 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expir
         before = seen.more if seen is not None else {}
         more = {name: before.get(name) if value is UNAVAILABLE else value for name, value in undeclared.items()}
     slots, edges = plan.slots_of(columns), plan.edges_of(columns)
+    names = plan.names_of(key, columns) if plan.orders else {}
     packed = _packed(columns, since, plan)
     if packed:
         columns, more = {name: value for name, value in columns.items() if name not in packed}, {**more, **packed}
@@ -183,6 +184,7 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expir
         layout=plan.layout,
         dropped=(*plan.dropped, *packed),
         indexed=plan.indexed,
+        names=names,
     )
 
 
@@ -253,6 +255,7 @@ def _filled(plan: EntityPlan, seen: Row, fills: Mapping[str, Any], since: Mappin
         dropped=plan.dropped,
         indexed=indexed if plan.slots else frozenset(),
         replayed=seen.replayed,
+        names=plan.names_of(seen.key, columns) if plan.orders else {},
     )
 
 

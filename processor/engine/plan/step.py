@@ -6,7 +6,7 @@ sends.
 
     Key      the item with that key, strongly consistent               -> Item | None
     WeakKey  the item with that key, perhaps as it was a while ago      -> Item | None
-    Lookup   the rows of one join key, from an index or from edges     -> Page
+    Lookup   the rows of one join key, from an index or from edges     -> Page | OrderedPage
     Write    one conditional write                                     -> Outcome
     Delete   one conditional delete                                    -> Done | Refused
     Send     one message to a topic, acknowledged before the task ends -> None
@@ -22,7 +22,7 @@ from processor.values.reasons import ReasonCode
 from processor.values.record import Change, Message
 from statestore.items import JoinKey, Row
 from statestore.keys import Key
-from statestore.store import Delete, Query, Write
+from statestore.store import Delete, Item, Query, Write
 
 OVERSIZED = "the row does not fit into an item of the table: its columns, and twice its join keys and edges, have room in 400 KB"
 """The reason for refusing a change whose row is too large."""
@@ -76,6 +76,7 @@ class Lookup(NamedTuple):
     name by key.
     paged: one page of the answer instead of all pages. after: the row (or edge) after which the page begins, None for
     the first page.
+    most: in an index with an order, the rows of the page, from the start of the query on; 0 elsewhere.
     overlay: the runner lays open changes over the first page of an index answer. Edges need no overlay, since they are
     strongly consistent.
     """
@@ -84,6 +85,16 @@ class Lookup(NamedTuple):
     paged: bool = False
     after: Key | None = None
     overlay: bool = True
+    most: int = 0
+
+
+class OrderedPage(NamedTuple):
+    """The answer to a lookup in an order: a page, and the name of the last row that the index has there. In the items, an open
+    row may lie in its place."""
+
+    items: list[Item]
+    after: Key | None
+    end: str
 
 
 class WeakKey(NamedTuple):

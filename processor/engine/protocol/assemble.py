@@ -8,16 +8,19 @@ runner sends once. An index answer is only a hint, and so is an edge: the step c
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
-from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan, RootTree, TreeNode, merge
+from processor.engine.plan.plan import EntityPlan, JoinPlan, OrderedRead, Plan, ProductPlan, RootTree, TreeNode, merge
 from processor.engine.plan.row_image import declared_columns, undeclared_columns
-from processor.engine.plan.step import Step
+from processor.engine.plan.step import Lookup, OrderedPage, Step
 from processor.language.product.document import Match, Shape
+from processor.language.product.expressions.expression import Evaluate, Expression, compile_expression
 from processor.language.product.product import GroupEntity
 from processor.values.record import Value
 from registry.model import KeyPath
 from statestore.items import entity_of_item
+from statestore.keys import index_rows
 from statestore.store import Item
 
 Ask = tuple[Match, TreeNode, str]
@@ -93,15 +96,84 @@ def _find_rows(
     if asked is not None:
         for _, node, _ in asks:
             asked[node.number] += 1
-    answers = yield tuple([plan.request(node.join.join.entity, node.join.down, key) for _, node, key in asks])
+    first = {n: _FirstRows(plan, node, key, tally) for n, (_, node, key) in enumerate(asks) if node.ordered}
+    requests = [plan.request(node.join.join.entity, node.join.down, key) for _, node, key in asks]
+    for n, reading in first.items():
+        requests[n] = reading.request()
+    answers = yield tuple(requests)
+    for n, reading in first.items():
+        reading.take(answers[n])
+    while waiting := [reading for reading in first.values() if not reading.done]:
+        if asked is not None:
+            asked.update(reading.node.number for reading in waiting)
+        for reading, page in zip(waiting, (yield tuple([one.request() for one in waiting])), strict=True):
+            reading.take(page)
     level: list[Above] = []
-    for (row, node, key), answer in zip(asks, answers, strict=True):
+    for n, ((row, node, key), answer) in enumerate(zip(asks, answers, strict=True)):
         join = node.join
-        found = _rows(join, plan.entities[join.join.entity], key, answer, tally)
+        found = first[n].rows() if n in first else _rows(join, plan.entities[join.join.entity], key, answer, tally)
         row.found[node.number] += found
         if join.below:
             level += [(one, join.below) for one in found]
     return level
+
+
+class _FirstRows:
+    """The rows of a key that come first in the order of an index, page by page.
+
+    A row that is open lies over each page, wherever the index shows it. All others are where the index shows them, so those
+    behind the last row of a page do not come before it. The reading ends when enough rows that count come before that one. A row
+    at the same place does not count yet: the key, or a later term, decides between them. One row more says that a limit cuts."""
+
+    __slots__ = ("_entity", "_join", "_key", "_known", "_most", "_name", "_plan", "_start", "_tally", "done", "node")
+
+    def __init__(self, plan: Plan, node: TreeNode, key: str, tally: Counter[str] | None) -> None:
+        self._plan, self.node, self._key, self._tally = plan, node, key, tally
+        self._join, self._name = node.join, node.join.join.entity
+        self._entity = plan.entities[self._name]
+        self._most = max(read.rows for read in node.ordered) + 1
+        self._start, self.done = "", False
+        self._known: dict[tuple[str, str], tuple[str, Match] | None] = {}
+
+    def request(self) -> Lookup:
+        """The next page."""
+        return self._plan.first_rows(self._name, self.node.ordered[0], self._key, self._most, self._start)
+
+    def rows(self) -> list[Match]:
+        """The rows so far that have the key."""
+        return [found[1] for found in self._known.values() if found is not None]
+
+    def take(self, page: OrderedPage) -> None:
+        """Takes a page, and sees whether it is the last that is needed."""
+        for item in page.items:
+            if (place := (item["PK"], item["SK"])) not in self._known:  # what lies over an earlier page is as new
+                self._known[place] = self._read(item)
+        self._start, self._most = page.end or self._start, 2 * self._most  # another request, also after an empty page
+        self.done = page.after is None or all(self._has(read, page.end) for read in self.node.ordered)
+
+    def _read(self, item: Item) -> tuple[str, Match] | None:
+        if entity_of_item(item) != self._name:
+            return None
+        columns = declared_columns(item, self._entity, self._tally)
+        if columns is None or self._key not in self._join.child_keys(columns):
+            return None
+        name = index_rows(self._name) + self._entity.place(self.node.ordered[0].slot, columns)
+        return name, _match(item, self._entity, columns)
+
+    def _has(self, read: OrderedRead, end: str) -> bool:
+        counts = None if read.where is None else _condition(read.where)
+        names = [
+            name for name, row in filter(None, self._known.values()) if counts is None or counts((row, None)) is True
+        ]
+        before = sum(name < end and not end.startswith(name) for name in names)
+        return before >= read.rows and len(names) > read.rows
+
+
+@lru_cache(maxsize=1024)
+def _condition(where: Expression) -> Evaluate:
+    """A condition that reads columns of its own row alone."""
+    level: Any = None
+    return compile_expression(where, level)
 
 
 def shown_rows(row: Match, shape: Shape) -> Match:

@@ -229,7 +229,8 @@ def reserve(
     messages of some products go."""
     turn = turn_of(seen)
     values = {"turn": turn + 1, "key": message_key, **{f"e{number}": pack(entry) for number, entry in entries.items()}}
-    values |= {f"d{number}": tick for number, tick in dues.items()}
+    if dues:
+        values |= {f"d{number}": tick for number, tick in dues.items()}
     if placed:
         at = {f"{number}": " ".join(map(str, (one.topic, *one.partitions))) for number, one in placed.items()}
         values[PLACES] = {**(seen or {}).get(PLACES, {}), **at}

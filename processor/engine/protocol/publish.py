@@ -26,6 +26,7 @@ from processor.engine.protocol.erasures import Erased, erasure_key, may_be_erase
 from processor.engine.protocol.ledger import (
     INVALIDATED,
     NO_DOCUMENT,
+    NO_DUES,
     PLACES,
     UNFIT,
     LedgerEntry,
@@ -188,12 +189,13 @@ class _RootLedger:
 
 @dataclass(slots=True)
 class _Group:
-    """The reservations of a group; the due items to write before, by product; the products of the reservations, each with the
-    messages that go out once the ledger has them; and the outcomes of all products. `placed`: where the messages of some go."""
+    """The reservations of a group; the due items to write before, by number of the product; the products of the reservations;
+    their messages, which go out once the ledger has them; and the outcomes of all products. `placed`: where the messages of some
+    go."""
 
     entries: dict[int, LedgerEntry] = field(default_factory=dict)
     placed: dict[int, Placed] = field(default_factory=dict)
-    dues: dict[str, DueRoot] = field(default_factory=dict)
+    dues: dict[int, DueRoot] = field(default_factory=dict)
     reserved: list[str] = field(default_factory=list)
     sends: list[tuple[str, Send]] = field(default_factory=list)
     outcomes: dict[str, PublishOutcome] = field(default_factory=dict)
@@ -202,6 +204,12 @@ class _Group:
     def writes(self) -> bool:
         """Whether the ledger item of the group changes."""
         return bool(self.entries or self.dues)
+
+    def writers(self) -> tuple[str, ...]:
+        """The products of the group's write."""
+        if not self.dues:
+            return tuple(self.reserved)
+        return tuple(dict.fromkeys((*self.reserved, *(due.root[0] for due in self.dues.values()))))
 
 
 def publish(
@@ -227,7 +235,7 @@ def publish(
             known = ledger.due(context)
             if known is None or not task.clock < known <= document.changes:
                 known = document.changes
-                group.dues[context.product] = DueRoot(known, (context.product, root))
+                group.dues[context.number] = DueRoot(known, (context.product, root))
             task.due.append(known)
         if not key:
             group.outcomes[context.product] = "unchanged"
@@ -263,8 +271,7 @@ def publish(
     if dues := [due for group in groups.values() for due in group.dues.values()]:
         yield tuple(map(write_due, dues))  # before the ledger names them
         task.work.writes.update((due.root[0],) for due in dues)
-    numbers = {context.product: context.number for context in contexts}
-    return outcomes | (yield from _end_groups(task.work, ledger, root, key, groups, numbers))
+    return outcomes | (yield from _end_groups(task.work, ledger, root, key, groups))
 
 
 class _Route(NamedTuple):
@@ -321,21 +328,16 @@ def _messages(
 
 
 def _end_groups(
-    work: ProductWork,
-    ledger: _RootLedger,
-    root: str,
-    key: str,
-    groups: Mapping[str, _Group],
-    numbers: Mapping[str, int],
+    work: ProductWork, ledger: _RootLedger, root: str, key: str, groups: Mapping[str, _Group]
 ) -> Step[dict[str, PublishOutcome]]:
     """Reserves the messages of each group by its write, and sends those that the ledger has. Reads the item of a group without
     messages again where the ledger is not sure."""
     asked: dict[str, Request] = {}
     for pk, group in groups.items():
         if group.writes:
-            dues = {numbers[product]: due.tick for product, due in group.dues.items()}
+            dues = {number: due.tick for number, due in group.dues.items()} if group.dues else NO_DUES
             asked[pk] = reserve(Key(pk, root), ledger.items[pk], group.entries, key, dues, group.placed)
-            work.writes[tuple(dict.fromkeys((*group.reserved, *group.dues)))] += 1
+            work.writes[group.writers()] += 1
         elif group.outcomes and not ledger.sure:
             asked[pk] = Key(pk, root)
             work.reads[tuple(group.outcomes)] += 1

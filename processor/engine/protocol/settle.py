@@ -13,8 +13,9 @@ old key and shows the new one together, and the newer change of the row is open 
 settle stage finds the touched roots again, and publishes them.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from processor.engine.plan.step import Lookup, Step, Touch
 from processor.engine.protocol.segments import OpenChange, SettleOutcome, SlotKey, unproven_slots
@@ -32,15 +33,27 @@ class SettledChange:
     touch: Touch | None
 
 
-def settle(change: OpenChange, entity_slots: Collection[int]) -> Step[SettledChange]:
+def settle(
+    change: OpenChange, entity_slots: Collection[int], orders: Collection[int] = frozenset()
+) -> Step[SettledChange]:
     """Looks whether the indexes show the row of `change`. The touch names every key that the row has or had. `entity_slots`: the
-    slots that its entity has now."""
+    slots that its entity has now; `orders`: those with an order, where only the row itself says its place."""
     unseen = [place for place in change.places if place[0] in entity_slots and place not in change.seen]
-    lacking = yield from _lacking(change, unseen)
-    if not lacking and not change.again:
+    in_order = {slot: key for slot, key in unseen if slot in orders}
+    lacking = yield from _lacking(change, [place for place in unseen if place[0] not in in_order])
+    if not (lacking or in_order or change.again):
         return _shown(change)
     (item,) = yield (change.key,)
     row, row_slots = _row_now(change, item)
+    if in_order and item is not None:
+        there = {slot: key for slot, key in row_slots if slot in in_order}
+        missing = yield from _lacking(change, there.items(), row.names)
+        in_order = {
+            slot: there.get(slot, key) for slot, key in in_order.items() if slot in missing or slot not in there
+        }
+    lacking |= in_order
+    if not lacking and not change.again:
+        return _shown(change)
     slots = tuple(place for place in row_slots if place[0] in entity_slots)
     if lacking and item is not None and change.slots and not slots:
         held = [slot for slot, _ in change.slots if slot in entity_slots]
@@ -56,10 +69,14 @@ def settle(change: OpenChange, entity_slots: Collection[int]) -> Step[SettledCha
     return SettledChange(outcome=SettleOutcome(change, row.version_in_indexes(), slots, shown), touch=touch)
 
 
-def _lacking(change: OpenChange, places: Iterable[SlotKey]) -> Step[dict[int, str]]:
+def _lacking(
+    change: OpenChange, places: Iterable[SlotKey], names: Mapping[int, str] = MappingProxyType({})
+) -> Step[dict[int, str]]:
     """Asks each of these slots for the row under this key; returns those that do not show it at the change's version or newer. A
-    slot that it has left may also show nothing."""
-    probes = {place: Query(slot=slot_name(place[0]), value=place[1], row=change.key) for place in places}
+    slot that it has left may also show nothing. `names`: of the row, in slots with an order."""
+    probes = {
+        place: Query(slot_name(place[0]), place[1], row=change.key, name=names.get(place[0], "")) for place in places
+    }
     pages = (yield tuple(Lookup(probe, overlay=False) for probe in probes.values())) if probes else ()
     asked = zip(probes.items(), pages, strict=True)
     return dict(

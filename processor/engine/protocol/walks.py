@@ -480,11 +480,20 @@ def fill(item: Item | None, plan: EntityPlan, *, probe: bool, version: str = "")
         return FilledRow(row, former_keys, written)
     version = version or row.version_in_indexes()
     queries = [
-        Query(slot=slot_name(slot), value=key, row=row.key) for slot, key in row.slots.items() if slot in plan.slots
+        Query(slot_name(slot), key, row=row.key, name=_name_of(row, slot, key, plan))
+        for slot, key in row.slots.items()
+        if slot in plan.slots
     ]
     pages = yield tuple(Lookup(query, overlay=False) for query in queries)
     seen = all(shows(query, page, version) for query, page in zip(queries, pages, strict=True))
     return FilledRow(row, former_keys, written, "" if seen else version)
+
+
+def _name_of(row: Row, slot: int, key: str, plan: EntityPlan) -> str:
+    """The name of a row in the index of a slot; empty for that of its key. A row without a key has no place in an order."""
+    if slot not in plan.orders or row.columns is None or keys.is_no_key(key):
+        return ""
+    return plan.names_of(row.key, row.columns)[slot]
 
 
 def fill_again(key: Key, plan: EntityPlan, *, version: str) -> Step[FilledRow]:

@@ -25,6 +25,7 @@ the step reads the row again, strongly consistent.
 
 A delete of a row that every index has shown, and that has no open change, takes the row out of the indexes: each drops the
 entry, and shows no other in its place. A merge never does this, because it is unknown what the indexes have shown of its row.
+A row with a place in an order stays there as a marker: without its columns nobody can ask for the place that it had.
 
 The step `keep_edges` keeps the edges of a row around its write (rule 12).
 
@@ -126,7 +127,7 @@ def write_state(
         (item,) = yield (WeakKey(writing.key),)
         return (yield from writing.merge(_row(item, plan), sure=False))
     image = image_of(change, plan, writing.key, None, expires_at)
-    if change.row is None and is_shown(writing.key):
+    if change.row is None and not plan.orders and is_shown(writing.key):
         image = image._replace(slots={}, emptied=tuple(plan.slots))
     write = write_image(image, below=published.below, since=published.since)
     if not leaves_room(image, write):

@@ -67,7 +67,10 @@ def settle_stage(due: Iterable[DueSegment], round_: Round, runner: StepRunner) -
     """Settles open changes: what the indexes show of them, and the roots of those that must find them again."""
     due, entities = list(due), round_.plan.entities
     changes = [(one.segment.name, change) for one in due for change in one.changes()]
-    settled = list(run_in_chunks(runner, (settle(change, entities[change.entity].slots) for _, change in changes)))
+    steps = (
+        settle(change, entities[change.entity].slots, entities[change.entity].orders.keys()) for _, change in changes
+    )
+    settled = list(run_in_chunks(runner, steps))
     touches = [s.touch for s in settled if s.touch is not None]
     found = union(run_in_chunks(runner, (find_roots(touch, round_.plan) for touch in touches)))
     return StageResult(

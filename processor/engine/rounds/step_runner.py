@@ -20,13 +20,14 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any, Protocol, TypeVar
 
-from processor.engine.plan.step import Lookup, Request, Send, Step, WeakKey
+from processor.engine.plan.step import Lookup, OrderedPage, Request, Send, Step, WeakKey
 from processor.engine.protocol.segments import IndexKey, IndexObservation, OpenRow, Overlay, observations_of, open_rows
 from processor.values.framing import NO_SCHEMAS, FramedReader
 from processor.values.record import Message
 from statestore.items import by_key, replace_older, version_shown
 from statestore.keys import Key
 from statestore.store import PAGE, Delete, Item, Page, Query, Read, Store, Write
+from statestore.table import range_name
 from statestore.writes import row_of
 
 T = TypeVar("T")
@@ -78,7 +79,7 @@ class StepRunner:
         turn = list(enumerate(steps))
         results: list[Any] = [None] * len(turn)
         answers: list[Any] = [None] * len(turn)
-        known: dict[Lookup, Page] = {}
+        known: dict[Lookup, Page | OrderedPage] = {}
         while turn:
             waiting: list[tuple[int, Step[T]]] = []
             requests: list[Request] = []
@@ -95,7 +96,7 @@ class StepRunner:
             turn, answers = waiting, [found[first:end] for first, end in pairwise(ends)]
         return results
 
-    def _answers(self, requests: Sequence[Any], known: dict[Lookup, Page]) -> list[Any]:
+    def _answers(self, requests: Sequence[Any], known: dict[Lookup, Page | OrderedPage]) -> list[Any]:
         """The answers to the requests of a turn, by position. `known`: the lookups that this run has answered."""
         positions: dict[type, list[int]] = defaultdict(list)
         for n, request in enumerate(requests):
@@ -123,7 +124,9 @@ class StepRunner:
             raise TypeError(f"a step sends to topic {request.message.topic}, and this runner has no outbox")
         self.outbox.send(request.message)
 
-    def _read(self, keys: dict[Key, None], lookups: Sequence[Lookup], known: dict[Lookup, Page]) -> Mapping[Key, Item]:
+    def _read(
+        self, keys: dict[Key, None], lookups: Sequence[Lookup], known: dict[Lookup, Page | OrderedPage]
+    ) -> Mapping[Key, Item]:
         """The items with these keys. Adds the answers to the lookups to `known`. The lookups go out first: the rows that they
         lack join the keys."""
         pages = self.store.read([self._read_of(lookup) for lookup in lookups])
@@ -134,11 +137,14 @@ class StepRunner:
             if isinstance(lookup.source, str):
                 known[lookup] = Page([items[key] for key in rows if key in items], page.after)
             else:
-                known[lookup] = apply_overlay(page, {key: items.get(key) for key in rows}) if rows else page
+                found = apply_overlay(page, {key: items.get(key) for key in rows}) if rows else page
+                known[lookup] = OrderedPage(*found, _end_of(page, lookup.source)) if lookup.most else found
         return items
 
     def _read_of(self, lookup: Lookup) -> Read:
         """A page of an index query or of the edges of one key; all pages as one unless the lookup is paged."""
+        if lookup.most:
+            return Read(lookup.source, None, max(2, min(lookup.most, self.page)))
         return Read(lookup.source, lookup.after, self.page) if lookup.paged else Read(lookup.source)
 
     def _lacking_rows(self, lookup: Lookup, page: Page) -> Sequence[Key]:
@@ -188,3 +194,8 @@ def apply_overlay(page: Page, rows: Mapping[Key, Item | None]) -> Page:
     """An index answer with open rows, read by key, laid over it: the higher version wins, and a row that is gone drops
     out."""
     return Page(replace_older(page.items, rows), page.after)
+
+
+def _end_of(page: Page, query: Query) -> str:
+    """The name of the last row that an index has in a page; empty for an empty page."""
+    return page.items[-1][range_name(query.slot)] if page.items else ""

@@ -236,6 +236,8 @@ def _join(join: Join, above: Path) -> dict[str, Any]:
         described["order_by"] = [_term(term) for term in join.order_by]
     if join.limit is not None:
         described["limit"] = join.limit
+    if join.ordered:
+        described["ordered"] = True
     if join.total:
         described["total"] = True
     if join.distinct:

@@ -539,6 +539,7 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems, leve
     limit, key = _read_limit(body, many, problems), read_key(body, scope, problems)
     distinct, as_list = as_flag(body, "distinct", problems), as_flag(body, "as_list", problems)
     required, total, strong = (as_flag(body, word, problems) for word in ("required", "total", "strong"))
+    ordered = as_flag(body, "ordered", problems)
     check_members(body, selection, joins, scope, problems)
     if len(problems) > before:
         return None
@@ -564,6 +565,7 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems, leve
         as_list=as_list,
         part=written.part,
         parts=written.parts,
+        ordered=ordered,
         written=_written_pairs(body.get("on"), on),
     )
     _check_combinations(join, body, problems)

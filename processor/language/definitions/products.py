@@ -48,6 +48,7 @@ from processor.language.product.expressions.expression import (
     references,
 )
 from processor.language.product.join_fields import type_of, write_computed
+from processor.language.product.ordered import obstacles
 from processor.language.product.product import (
     AT_MOST,
     OPEN,
@@ -140,6 +141,8 @@ def read_product(
         clock=clock,
     )
     product = replace(product, compare=_compares(product, entities), computed=_computed(reads, entities))
+    for what, cure in obstacles(product, entities):
+        problems.add(body.key_node("product"), what, cure)
     if gate.whole:
         _check_transactions(body, product, entities, problems)
     if document_format == "avro":

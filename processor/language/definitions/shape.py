@@ -320,6 +320,10 @@ JOIN: Final[Members] = {
         {"anyOf": [TEXT, _COLUMNS]},
     ),
     "limit": Word("The longest list. Default: all rows.", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT}),
+    "ordered": Word(
+        "true: an index has the rows in their order, so a read ends at the limit, and a row costs a write more. Default: false.",
+        _IS,
+    ),
     "total": Word("true: add NAME_total, the number of rows before the limit. Default: false.", _IS),
     "distinct": Word("true: each element of the list is in it once, the first of the order. Default: false.", _IS),
     "key": Word(

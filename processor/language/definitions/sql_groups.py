@@ -35,6 +35,7 @@ Tables = Sequence[tuple[Source, list[Any], bool]]
 _SURE: Final = (
     "lower", "upper", "trim", "btrim", "ltrim", "rtrim", "left", "right", "substring", "substr", "date_trunc", "extract",
     "abs", "round", "trunc", "floor", "ceil", "md5", "sha256", "hmac_sha256", "concat", "concat_ws", "replace",
+    "to_char", "split_part",
 )  # fmt: skip
 """Functions that give no null for values that are not null."""
 _SETS: Final = {"rollup", "cube", "groupingsets"}
@@ -45,7 +46,7 @@ _IN_PLACE_OF_NULL: Final = {
 """A value of each type that the key of a group may have."""
 _RESULTS: Final = {
     "timestamp": ("date_trunc",),
-    "string": ("lower", "upper", "trim", "btrim", "ltrim", "rtrim", "left", "right", "substring", "substr", "split_part"),
+    "string": ("lower", "upper", "trim", "btrim", "ltrim", "rtrim", "left", "right", "substring", "split_part", "to_char"),
 }  # fmt: skip
 """Functions by the type of their results."""
 _CASTS: Final = {
@@ -106,8 +107,9 @@ class GroupReader(TablesReader):
                 raise self._error(group, f"GROUP BY names no key of `{wanted}`", "group by columns of one table")
             return self._group_root(tree, tables)
         if first.shown is not None:
+            what = f"the rows of the subquery `{first.alias}` are not those of one table"
             raise self._error(
-                tree.args["from_"].this, "the query begins with a subquery", "begin with the root: `from entity`"
+                tree.args["from_"].this, what, "begin with the root, `from entity`, and join the subquery to it"
             )
         return first
 

@@ -311,6 +311,8 @@ class Rewriter:
         ):
             return False
         inner, first = node.this, isinstance(holder, exp.From)
+        if not inner.args.get("from_"):
+            return False
         if any(isinstance(one.unalias(), exp.Star) or not output_name(one, exp) for one in inner.expressions):
             return False
         if self._is_plain(inner):

@@ -1,8 +1,8 @@
 """The tables of a query whose rows are the documents, each with its place: the table above it, by the equalities that join them.
 
-A table is a `Source`: the name of an entity, a subquery, LATERAL or a name of WITH. `Scope` has the tables that a part of the
-query can name. `TablesReader` puts each table below the one that its ON or WHERE names. sql_groups.py finds the root, and
-sql_views.py writes the tree.
+A table is a `Source`: the name of an entity, or a subquery or LATERAL that sql_rewrites.py has not merged. `Scope` has the tables
+that a part of the query can name. `TablesReader` puts each table below the one that its ON or WHERE names. sql_groups.py finds
+the root, and sql_views.py writes the tree.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -151,7 +151,7 @@ class TablesReader:
             yield from self._flattened(join.this, self._on(join, node), inner=join.side != "LEFT")
 
     def _source(self, node: Any) -> Source:
-        """The source of a table, a subquery, a LATERAL or a name of WITH."""
+        """The source of a table, a subquery or a LATERAL."""
         exp, alias = self._exp, node.alias_or_name
         if isinstance(node, exp.Lateral):
             node = node.this

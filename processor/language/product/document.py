@@ -204,7 +204,7 @@ def counting(join: Join) -> Join:
     own = join.where is None and all(isinstance(term.by, Column) and not term.by.path for term in join.order_by)
     below = tuple(one for one in join.joins if one.required) if own else join.joins
     plain = replace(join, name="", shown=False, limit=None, total=False, required=False, lift=0, place=0)
-    plain = replace(plain, distinct=False, key=None, recursive=0, as_list=False)
+    plain = replace(plain, distinct=False, key=None, recursive=0, as_list=False, ordered=False)
     return replace(plain, selection=WholeRow(), joins=below)
 
 

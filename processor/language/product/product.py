@@ -114,7 +114,7 @@ class Join:
     level: of a recursive join, 1 for the first level, 2 for the join of the same name below it, and so on; else 0. recursive: the
     number of levels from this one on. as_list: the rows of all levels are one list.
     part: the name of the join in a union. parts: of the first join of a union, the names of the other joins of its level
-    whose rows are in its list.
+    whose rows are in its list. ordered: an index has the rows in their order, so that a read ends at the limit.
     """
 
     name: str
@@ -140,6 +140,7 @@ class Join:
     as_list: bool = False
     part: str = ""
     parts: tuple[str, ...] = ()
+    ordered: bool = False
     written: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from processor.text import shortened
 from registry.edits.edit import Edit, find_product, path_text, served_joins
 from registry.edits.operations import WHY
-from registry.fields import shown_fields
+from registry.fields import shown_fields, split_order
 from registry.model import (
     KEY,
     AssignedPath,
@@ -69,7 +69,7 @@ def board_json(snapshot: Snapshot, jobs: Iterable[JobStatus] = (), walks: Iterab
                         "slot": one.slot,
                         "columns": list(one.columns),
                         "state": str(one.state),
-                        "serves": _serves(snapshot, entity.name, one),
+                        "serves": _serves(snapshot, entity.name, one) or _first_rows(snapshot, one),
                     }
                     for one in snapshot.assignments_of(entity.name)
                 ],
@@ -112,6 +112,14 @@ def _serves(snapshot: Snapshot, entity: str, path: AssignedPath) -> list[str]:
         for direction in _DIRECTIONS
     }
     return [f"{direction} from {', '.join(names)}" for direction, names in readers.items() if names]
+
+
+def _first_rows(snapshot: Snapshot, one: Assignment) -> list[str]:
+    """The joins whose first rows a slot with an order may find: those that have another slot by the same fields."""
+    key, order = split_order(one.columns)
+    readers = _readers(snapshot, one.entity, "down") if order else ()
+    names = sorted({reader for reader, used in readers if isinstance(used, Assignment) and used.columns == key})
+    return [f"first rows down from {', '.join(names)}"] if names else []
 
 
 def _readers(snapshot: Snapshot, entity: str, direction: Direction) -> Iterator[tuple[str, AssignedPath]]:

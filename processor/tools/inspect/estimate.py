@@ -289,7 +289,8 @@ def _fan(tree: RootTree, index: StatisticsIndex) -> _Fan:
         asked, up = (1.0, 1.0) if node.parent is None else (below[node.parent], above[node.parent])
         mean = 1.0 if tree.group and node.parent is None and isinstance(node.up, KeyPath) else index.mean(node, "up")
         above.append(mean if node.parent is None else min(roots, mean * up))
-        below.append(asked * index.mean(node, "down"))
+        read = [one.rows + 1 for one in place.ordered]
+        below.append(asked * (min(index.mean(node, "down"), max(read)) if read else index.mean(node, "down")))
         name = node.join.entity
         row = index.bytes(name) / READ_BYTES
         if isinstance(node.down, SlotPath):

@@ -11,7 +11,7 @@ a list in it, leaves a found row out.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from processor.engine.plan.plan import EntityPlan, JoinPlan, Plan, ProductPlan, product_names
@@ -43,18 +43,21 @@ from statestore import keys
 from statestore.items import DELETED, version_of_item
 from statestore.keys import Key, edge_partition, field_names, index_rows, partition, partition_prefix
 from statestore.store import Item, Query
+from statestore.table import range_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessPath:
     """One direction of a join. `request`: DynamoDB's name of the request, empty if none is needed; `by`: the key or the index
-    condition; `shared`: the index query is not pinned to one entity; `strangers`: the entities because of which it is pinned,
+    condition; `shared`: the index query is not pinned to one entity; `first`: how many rows it reads at first, in the order that
+    the slot has, 0 for all; `strangers`: the entities because of which it is pinned,
     though siblings ask the same slot for the same value."""
 
     request: str
     by: str
     shared: bool = False
     strangers: tuple[str, ...] = ()
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +185,8 @@ def _path_text(path: AccessPath) -> str:
         return f"no request: {path.by}"
     pinned = "" if path.request != "Query" else ", shared" if path.shared else ", pinned"
     why = f", since {path.by.partition(' ')[0]} has rows of {', '.join(path.strangers)}, too" if path.strangers else ""
-    return f"{path.request} {path.by}{pinned}{why}"
+    first = f", the first {path.first:,} rows in its order" if path.first else ""
+    return f"{path.request} {path.by}{pinned}{why}{first}"
 
 
 def _joins(plan: Plan, product: ProductPlan, level: Sequence[int]) -> tuple[ExplainedJoin, ...]:
@@ -197,7 +201,7 @@ def _joins(plan: Plan, product: ProductPlan, level: Sequence[int]) -> tuple[Expl
             on=tuple(node.join.equalities(node.above)),
             where=None if node.join.where is None else write_expression(node.join.where),
             required=node.join.required,
-            down=_access_path(plan, node.join.entity, node.down, node.above, node.parent_columns),
+            down=_path_down(plan, node),
             up=_path_up(plan, product, node),
             together=tuple(n.join.name for n in nodes if n is not node and _request_key(n) == _request_key(node)),
             below=_joins(plan, product, [i for i in node.below if product.nodes[i].join.level < 2]),
@@ -216,6 +220,14 @@ def _users(plan: Plan, product: ProductPlan, index: int) -> tuple[str, ...]:
     return tuple(sorted(users.keys() - {name}))
 
 
+def _path_down(plan: Plan, node: JoinPlan) -> AccessPath:
+    if node.ordered is None:
+        return _access_path(plan, node.join.entity, node.down, node.above, node.parent_columns)
+    slot = SlotPath(slot=node.ordered.slot)
+    path = _access_path(plan, node.join.entity, slot, node.above, node.parent_columns)
+    return replace(path, first=node.ordered.rows + 1)
+
+
 def _path_up(plan: Plan, product: ProductPlan, node: JoinPlan) -> AccessPath:
     if node.parent is None and isinstance(node.up, KeyPath):
         return AccessPath(request="", by=f"the key of the {'group' if product.group else node.above} is known")
@@ -231,13 +243,14 @@ def _access_path(plan: Plan, entity: str, access: PlannedPath, asker: str, colum
         edges = f"PK = '{edge_partition(entity, field_names(access.fields), '')}' + {value}"
         return AccessPath(request="Query of edges, BatchGetItem", by=edges)
     query = plan.query(entity, access, "")
-    by = f"{query.slot} = {value}{pin_text(query.entity)}"
+    by = f"{query.slot} = {value}{pin_text(query)}"
     return AccessPath(request="Query", by=by, shared=not access.pinned, strangers=access.strangers)
 
 
-def pin_text(entity: str | None) -> str:
+def pin_text(query: Query) -> str:
     """The condition that pins a query to the rows of an entity; empty without a pin."""
-    return "" if entity is None else f" AND begins_with(GSI_SK, '{index_rows(entity)}')"
+    name = range_name(query.slot)
+    return "" if query.entity is None else f" AND begins_with({name}, '{index_rows(query.entity)}')"
 
 
 def _partition_text(plan: Plan, entity: str) -> str:
@@ -247,8 +260,8 @@ def _partition_text(plan: Plan, entity: str) -> str:
 
 def _request_key(node: JoinPlan) -> tuple[object, ...]:
     """A value that is equal for two siblings if they send the same request."""
-    own = None if isinstance(node.down, SlotPath) and not node.down.pinned else node.join.entity
-    return node.down, own, node.parent_columns
+    own = None if isinstance(node.down, SlotPath) and not node.down.pinned and not node.ordered else node.join.entity
+    return node.down, own, node.parent_columns, node.ordered
 
 
 def _requests(product: ProductPlan) -> Counter[str]:
@@ -542,8 +555,8 @@ def _request_text(request: Key | Lookup) -> str:
     match request:
         case Key(pk, sk):
             return f"PK = '{pk}' AND SK = '{sk}'"
-        case Lookup(source=Query(slot=slot, value=value, entity=entity)):
-            return f"{slot} = '{value}'{pin_text(entity)}"
+        case Lookup(source=Query() as query):
+            return f"{query.slot} = '{query.value}'{pin_text(query)}"
         case Lookup(source=partition):
             return f"PK = '{partition}'"
     raise TypeError(f"{request} reads no row")

@@ -33,8 +33,9 @@ from registry.edits.apply import apply
 from registry.edits.edit import Edit, edited, plan_id
 from registry.edits.operations import completed, remove
 from registry.fields import columns_of as fields_read
-from registry.fields import shown_fields
+from registry.fields import shown_fields, split_order
 from registry.model import (
+    FIRST_ORDERED,
     Assignment,
     EntityEntry,
     JoinStatistics,
@@ -377,11 +378,13 @@ def _unnamed(stored: Snapshot, definitions: Definitions) -> Iterator[str]:
 def _slots(after: Snapshot, change: Edit, wanted: Requirements, plan: Plan) -> Iterator[SlotPreview]:
     together, strangers = _together(plan), _strangers(plan)
     requested = {path for access in wanted.paths for path in access.paths()}
+    requested.update(index for group in wanted.groups for index in group)
+    orders = _orders(plan)
     board = board_json(after)["entities"]
     served = {(e["entity"], a["slot"]): tuple(a["serves"]) for e in board for a in e["assignments"]}
     for assignment in after.assignments:
         entity, slot = assignment.entity, assignment.slot
-        serves = served[entity, slot]
+        serves = served[entity, slot] or orders.get((entity, slot), ())
         yield SlotPreview(
             entity=entity,
             slot=slot,
@@ -391,6 +394,17 @@ def _slots(after: Snapshot, change: Edit, wanted: Requirements, plan: Plan) -> I
             together=tuple(sorted(together.get((entity, slot), frozenset()) - {entity})),
             strangers=tuple(sorted(strangers.get((entity, slot), ()))),
         )
+
+
+def _orders(plan: Plan) -> dict[tuple[str, int], tuple[str, ...]]:
+    """(entity, slot) -> the joins that read their first rows there."""
+    found: dict[tuple[str, int], tuple[str, ...]] = {}
+    for name, product in plan.products.items():
+        for path, node in zip(product.paths(), product.nodes, strict=True):
+            if node.ordered is not None:
+                place = node.join.entity, node.ordered.slot
+                found[place] = (*found.get(place, ()), f"the first {node.ordered.rows:,} of {name}.{path}")
+    return found
 
 
 def _state(assignment: Assignment, change: Edit, requested: Collection[object], served: bool) -> str:
@@ -436,9 +450,14 @@ def _warnings(plan: Plan, slots: tuple[SlotPreview, ...]) -> Iterator[str]:
                 and not (node.join.aggregated or node.join.listed)
             ):
                 yield f"{name}.{path}: a `many` without `limit` grows with its rows, and a message has a largest size; add one"
+            if node.join.ordered and node.ordered is None and isinstance(node.down, SlotPath):
+                yield (
+                    f"{name}.{path}: `ordered`, but it reads all rows: no slot from GSI_{FIRST_ORDERED} on is free for its "
+                    f"order in {node.join.entity}; give the table more by `statestore add-slots`, or retire one"
+                )
     for slot in slots:
         entity = plan.entities[slot.entity].entity
-        if all(type_of(field, entity).name == "bool" for field in slot.columns):
+        if all(type_of(field, entity).name == "bool" for field in split_order(slot.columns)[0]):
             held = shown_fields(slot.columns)
             what = f"{slot_name(slot.slot)} of {slot.entity} holds {held}, which has two values"
             yield f"{what}: each is one key of the index, and a key takes about 1,000 writes a second; join on more columns"

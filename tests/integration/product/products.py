@@ -4,7 +4,7 @@ There are few different values, so rows often join, move and go. A `random.Rando
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import permutations
 from random import Random
@@ -543,6 +543,46 @@ def draw_compared_definitions(rng: Random) -> Definitions:
             if kind.startswith("string") and (compare := rng.choice(COMPARES)):
                 entity["columns"][name] = {"type": kind, "compare": compare}
     return load({"entities.yaml": json.dumps(entities), "p.json": json.dumps(product, ensure_ascii=False)})
+
+
+def draw_ordered_definitions(rng: Random) -> Definitions:
+    """The same, where indexes have the order of all joins that can have one; of one join at least."""
+    while True:
+        product = Author(rng).product()
+
+        marked = [_order(join, rng, product) for join in list(_joins_of(product))]
+        if any(marked) and (definitions := _loaded(product)):
+            return definitions
+
+
+def _loaded(product: dict[str, Any]) -> Definitions | None:
+    try:
+        return load({"entities.yaml": json.dumps(ENTITIES), "p.json": json.dumps(product, ensure_ascii=False)})
+    except DefinitionError:
+        return None
+
+
+def _joins_of(level: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for word in ("join", "embed"):
+        for join in level.get(word, {}).values():
+            yield join
+            yield from _joins_of(join)
+
+
+def _order(join: dict[str, Any], rng: Random, product: dict[str, Any]) -> bool:
+    """Gives a join of a product an order by a column of its own, and a limit, unless the product then does not load."""
+    before = dict(join)
+    columns = ENTITIES[join.get("many") or join["one"]]["columns"]
+    scalars = [name for name, kind in columns.items() if kind in (*SCALARS, "bool")]
+    terms = [rng.choice(["", "-"]) + rng.choice(scalars), *join.get("order_by", [])]
+    join |= {"order_by": terms, "ordered": True} | ({"limit": rng.choice([1, 2, 2, 3])} if "many" in join else {})
+    for word in ("strong", "total", "distinct"):
+        join.pop(word, None)
+    if _loaded(product) is not None:
+        return True
+    join.clear()
+    join.update(before)
+    return False
 
 
 MADE = {

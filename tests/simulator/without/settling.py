@@ -103,6 +103,6 @@ def _asked_once(lacking: Any) -> Any:
 only_under_the_key_of_the_change = replacing((settle, "_lacking", _asked_once))
 
 slots_that_went = replacing(
-    (follow_up_stages, "settle", lambda step: lambda change, _: step(change, range(1, 21))),
+    (follow_up_stages, "settle", lambda step: lambda change, *_: step(change, range(1, 21))),
 )
 """Settling asks the slots that an entity has given up, too."""

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.errors import NoSlot
+from registry.fields import order_field, split_order
 from registry.model import Assignment, AssignmentState, Index
 from registry.slots import assign, equal_groups
 
@@ -164,3 +165,22 @@ def test_of_two_assignments_of_one_index_both_stay_and_a_need_takes_no_third(for
         assigned("star", 2, "username", state=AssignmentState.WRITING),
     )
     assert assign(stored, [[need("star", "username")]], 3) == stored
+
+
+def ordered(entity: str, column: str, by: str) -> Index:
+    return Index(entity, (column, order_field(by, descending=True)))
+
+
+def test_an_index_with_an_order_takes_one_of_the_last_slots_or_none() -> None:
+    groups = [[ordered("a", "x", name)] for name in "klmno"] + [[need("a", "x")]]
+    found = places(assign([], groups, 20))["a"]
+
+    assert {slot: fields.partition("#")[0] for slot, fields in found.items()} == dict.fromkeys((1, 17, 18, 19, 20), "x")
+    assert places(assign([], groups, 17))["a"].keys() == {1, 17}
+    assert places(assign([], groups, 16)) == {"a": {1: "x"}}
+
+
+def test_an_index_without_an_order_takes_such_a_slot_last() -> None:
+    groups = [[need("a", f"c{n}")] for n in range(17)]
+    assert max(places(assign([], groups, 20))["a"]) == 17
+    assert split_order(("x", order_field("[odd] name", descending=False))) == (("x",), (("[odd] name", False),))
