@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.simulator.chosen_moments import ChosenReplays
 from tests.simulator.clocked_products import ClockedSimulation
 from tests.simulator.erased_rows import ErasedLettersSimulation, ErasingSimulation
 from tests.simulator.failing_products import FailingProductSimulation, UnreadyProductSimulation
@@ -46,6 +47,7 @@ KINDS: Mapping[str, type[Simulation]] = {
     "changes": Simulation,
     "clock": ClockedSimulation,
     "replays": ReplaySimulation,
+    "chosen replays": ChosenReplays,
     "erasures": ErasingSimulation,
     "edits": EditSimulation,
     "scripted edits": ScriptedEditSimulation,

@@ -10,7 +10,7 @@ from tests.simulator.moved_topics import MOVES
 from tests.simulator.protection import Protection, protection
 from tests.simulator.without import edges, live_replays
 from tests.simulator.without import operators as s
-from tests.simulator.worlds import AFTER_WRITE, ZOMBIES, scripted
+from tests.simulator.worlds import AFTER_WRITE, ZOMBIES, chosen_replays, scripted
 
 HARD = {"zombie_chance": 1.0, "many_moves": True, "max_faults": 4}
 ONE_TASK = {"small_round": 100}
@@ -25,6 +25,7 @@ ONE_WRITE = {
     "task_retries": 0,
 }
 """The one fault is at the write of a row, and its task sleeps long."""
+UNPUBLISHED = "a row that a replay wrote counts as unpublished"
 UNAVAILABLE = {**HARD, "unavailable_chance": 0.3}
 
 
@@ -57,6 +58,16 @@ def _replays() -> Iterator[Protection]:
         "a task that removes an edge of an older version late",
         edges.only_new_edges,
         scripted("a star comes back", {**ZOMBIES, "shape": "strong"}, settle_first_chance=0.2),
+        UNPUBLISHED,
+    )
+    yield replace(
+        protection(
+            UNPUBLISHED,
+            "a replay that writes its row after a later run closed its change",
+            s.over_replays,
+            chosen_replays(33),
+        ),
+        kind="chosen replays",
     )
 
 
@@ -77,6 +88,7 @@ def _live_replays() -> Iterator[Protection]:
         "a crash between write and publish",
         live_replays.entry_after_write,
         scripted("a star moves twice", {**AFTER_WRITE, **ONE_TASK}, max_faults=1, letters_away_chance=0.3),
+        UNPUBLISHED,
     )
 
 

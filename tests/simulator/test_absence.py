@@ -26,6 +26,7 @@ from tests.simulator.simulate import simulate
 from tests.simulator.source_topics import OVERRIDES as SOURCE
 from tests.simulator.source_topics import SourceSimulation
 from tests.simulator.table import LateTable
+from tests.simulator.without import operators
 from tests.simulator.without.switch import Switch, combine, replacing
 from tests.simulator.world import World
 from tests.simulator.worlds import QUIET, chosen, chosen_replays, short_lived
@@ -226,10 +227,6 @@ absence_of_unseen = replacing(
     (settle, "unproven_slots", lambda _: lambda _change, slots: slots),
 )
 """A change that no index has shown becomes provable by absence when its row leaves the indexes."""
-over_replays = replacing(
-    (writes, "_committed", lambda committed: lambda since, below: replace(committed(since, below), lacks=""))
-)
-"""A first write also over a row that a replay wrote last."""
 replays_published = replacing(
     (write_state._Writing, "_is_published", lambda _: lambda it, row: it.published(row.version))
 )
@@ -241,7 +238,7 @@ replays_published = replacing(
     [
         pytest.param(GrownTopic, (any_partition, absence_of_unseen), id="a row of another partition in the same batch"),
         pytest.param(TwoFormerKeys, (absence_by_row, absence_of_unseen), id="absence counts by key"),
-        pytest.param(LateReplay, (over_replays,), id="a row that a replay wrote after its run"),
+        pytest.param(LateReplay, (operators.over_replays,), id="a row that a replay wrote after its run"),
     ],
 )
 def test_absence_proves_only_what_an_index_had_shown_under_the_key(
@@ -272,7 +269,7 @@ def test_absence_proves_only_what_an_index_had_shown_under_the_key(
             ChosenReplays,
             chosen_replays,
             range(100),
-            (over_replays,),
+            (operators.over_replays,),
             id="a first write over a row that a replay wrote",
         ),
         pytest.param(

@@ -1,5 +1,7 @@
 """Switches for what operators do while the job runs: replays of dead letters, erasures, and moves to other topics."""
 
+from dataclasses import replace
+
 import processor.engine.protocol.epochs as epochs
 import processor.engine.protocol.erasures as erase
 import processor.engine.protocol.publish as publish
@@ -11,6 +13,7 @@ import tests.simulator.moved_topics as moved_topics
 from processor.engine.protocol.epochs import Epochs
 from processor.engine.protocol.erasures import Erasure
 from processor.engine.rounds.operators import Eraser
+from statestore import writes
 from statestore.items import read_row
 from statestore.writes import merge_image
 from tests.simulator.without.switch import always, replacing
@@ -38,6 +41,11 @@ marker_with_pending_keys = replacing(
 
 tombstones_not_kept = replacing((publish, "may_be_erased", always(False)))
 """An erasure removes the sequences of tombstones with the ledger entries."""
+
+over_replays = replacing(
+    (writes, "_committed", lambda committed: lambda since, below: replace(committed(since, below), lacks=""))
+)
+"""A first write also succeeds over a row that a replay wrote last."""
 
 notes_not_erased = replacing((operators, "notes_of_row", always([])))
 """An erasure leaves the notes of replays alone."""
