@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,12 +17,15 @@ from processor.language.definitions.load import load, read_directory
 from processor.tools.demo.github import build_history, load_events
 from processor.tools.demo.tour import differing_keys
 from processor.tools.inspect.oracle import oracle
+from processor.tools.source.session import connected
 from processor.values import canonical_json
 from processor.values.recorded_topics import read_records
+from tests.integration.conftest import HMAC, SECRETS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
 HISTORY = build_history(load_events(EXAMPLE / "events.ndjson.gz"))
 SHARDS = {"star": 4, "user": 3, "repo": 2}
+CLOCK = datetime(2026, 4, 1, tzinfo=UTC)
 BATCHES, LAGS = (7, 400, None), (0, 3, 20)
 
 
@@ -45,6 +49,9 @@ CASES = [
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     part = start_postgres(tmp_path_factory.mktemp("postgres"))
+    with connected(part.endpoint, "the Postgres of this test") as connection:
+        connection.exec_driver_sql(HMAC)
+        connection.commit()
     yield part.endpoint
     part.stop()
 
@@ -88,7 +95,7 @@ def test_the_last_documents_of_the_handmade_examples_are_the_answer_of_sql(
 ) -> None:
     to = str(tmp_path / "out.jsonl")
     words = ["try", "--definitions", str(topics.parent), "--from", str(topics), "--to", to, "--batch", batch]
-    assert main(words) == 0
+    assert main([*words, "--clock", CLOCK.isoformat()]) == 0
     known = load(read_directory(topics.parent))
     tables: dict[str, dict[bytes | None, dict[str, object]]] = {}
     for record in read_records(str(topics)):
@@ -96,12 +103,13 @@ def test_the_last_documents_of_the_handmade_examples_are_the_answer_of_sql(
         rows.pop(record.key, None)
         if record.value is not None:
             rows[record.key] = json.loads(record.value)
-    with oracle(postgres, "truth", known.entities) as truth:
+    with oracle(postgres, "truth", known.entities, SECRETS) as truth:
         truth.load({name: rows.values() for name, rows in tables.items()})
         for product in known.products.values():
             published = [record for record in read_records(to) if record.topic == product.topic]
             assert published
-            assert differing_keys(published, truth.documents(product)) == []
+            answered = {key: canonical_json.loads(text) for key, text in truth.answer(product, int(CLOCK.timestamp()))}
+            assert differing_keys(published, answered) == []
 
 
 def test_the_same_lines_a_second_time_publish_nothing(recorded: Path, tmp_path: Path) -> None:
