@@ -248,6 +248,7 @@ def test_absence_proves_only_what_an_index_had_shown_under_the_key(
     assert "wrong at the end" in (problem_of(kind, *without) or "")
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(
     ("kind", "conditions", "seeds", "without"),
     [

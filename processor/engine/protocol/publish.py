@@ -303,12 +303,16 @@ def _route(
     """Where the message goes. A tombstone goes where a document may be shown. `item`: of the ledger. The root of a product that
     had `partition_by` before keeps its places, so its document leaves them."""
     places = read_places(item, context.number, context.topic)
-    if places is None and not context.routed:
+    taken = context.earlier and places_of(item, context.topic)
+    if places is None and not context.routed and not taken:
         return BY_KEY  # another product of the group has places
-    by_key = partition_of_key(key, context.partitions)
-    if places is None:
-        places = tuple(sorted({by_key, *places_of(item, context.topic)}))
-    shown = shown_places(entry, places, acknowledged=(yield from _acknowledged(task, entry)))
+    by_key, acknowledged = partition_of_key(key, context.partitions), (yield from _acknowledged(task, entry))
+    if places:
+        shown = shown_places(entry, places, acknowledged=acknowledged)
+    else:  # messages by key, of this product or of an earlier one of the topic, and what earlier ones placed
+        own = places is None and shown_places(entry, (by_key,), acknowledged=acknowledged)
+        by_keys = (by_key,) if own or context.earlier else ()
+        places = shown = tuple(dict.fromkeys((*by_keys, *sorted(places_of(item, context.topic)))))
     if document.value is None:
         place = next((one for one in (*shown, *places) if one < context.partitions), by_key)
     else:
