@@ -16,7 +16,7 @@ from processor.job.run.run_job import run_job
 from processor.job.run.worker import transactional_id
 from processor.tools.inspect.verification import VerificationResult, Verifier, with_open_changes
 from processor.tools.operate.repair import Repair
-from processor.values.record import Message, Record
+from processor.values.record import Message, Record, partition_of_key
 from registry.errors import LeaseHeld
 
 Scene = Any  # conftest's
@@ -53,7 +53,9 @@ def test_verify_names_overwritten_documents_and_repair_publishes_them_again(
     assert verify(scene).differences == ()
     spoil(scene, good[b'{"id":1}'], b'{"id":1}')
     spoil(scene, good[b'{"id":2}'], None)
-    spoil(scene, Record(topic=good[b'{"id":1}'].topic, partition=0, offset=0, key=b'{"id":9}', value=b""), b"{}")
+    topic, other = good[b'{"id":1}'].topic, b'{"id":9}'
+    place = partition_of_key(other, len(scene.admin().ends(topic)))
+    spoil(scene, Record(topic=topic, partition=place, offset=0, key=other, value=b""), b"{}")
     found = verify(scene).differences
     assert [d.key for d in found] == ['{"id":1}', '{"id":2}', '{"id":9}']
     assert repair(scene, *(RootToRepair((d.product, d.root or ""), d.key) for d in found)) == 3
