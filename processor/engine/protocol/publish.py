@@ -303,8 +303,7 @@ def _route(
     """Where the message goes. A tombstone goes where a document may be shown. `item`: of the ledger. The root of a product that
     had `partition_by` before keeps its places, so its document leaves them."""
     places = read_places(item, context.number, context.topic)
-    taken = context.earlier and places_of(item, context.topic)
-    if places is None and not context.routed and not taken:
+    if places is None and not context.routed:
         return BY_KEY  # another product of the group has places
     by_key, acknowledged = partition_of_key(key, context.partitions), (yield from _acknowledged(task, entry))
     if places:

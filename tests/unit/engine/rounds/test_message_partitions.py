@@ -149,6 +149,16 @@ def test_another_topic_gets_no_tombstones_of_the_former_one() -> None:
     assert job.send(1, tenant_id=B, name="a") == [(place(B), True, 2)]
 
 
+def test_a_product_that_leaves_its_topic_for_one_with_messages_moves_the_documents_that_lie_there_by_key() -> None:
+    """Its own place was in the topic before, and says nothing of this one."""
+    job = Job()
+    job.send(1, tenant_id=A, name="a")
+    job.trial.driver.adopt(plan(topic="people", version=2))
+    progress = job.trial.driver.progress
+    progress.setup = replace(progress.setup, earlier_sequences={"users": 7})
+    assert job.send(1, tenant_id=C, name="a") == [(by_key(1), False, 8), (place(C), True, 9)]
+
+
 def test_until_a_message_is_acknowledged_each_former_place_may_show_a_document() -> None:
     entry = LedgerEntry(3, "ab", Mark(1, 2, 0, 0))
     assert shown_places(entry, (4, 1, 2), acknowledged=True) == (4,)
