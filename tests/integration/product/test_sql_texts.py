@@ -23,7 +23,8 @@ from processor.language.definitions.problems import DefinitionError
 from processor.language.product.product import Definitions
 from processor.tools.inspect.oracle import Oracle, oracle
 from tests.integration.conftest import embedded
-from tests.integration.product.sql_texts import ENTITIES, KEYS, Analyst, Author, Drawn, draw_rows, sql_text, tree_text
+from tests.integration.product.random_trees import ENTITIES, KEYS, Author, Drawn, draw_rows, tree_text
+from tests.integration.product.sql_texts import Analyst, sql_text
 from tests.simulator.oracle import documents
 
 TEXTS = json.dumps(ENTITIES)
