@@ -158,7 +158,7 @@ class ClockedSetSimulation(ClockedSimulation, ProductSetSimulation):
 
 
 def _with_clocks(contents: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
-    """Each content, and again with each of some clocks, by which its documents come or go."""
+    """Each content alone, and with each of some clocks: an edit gives the product a clock, or takes it."""
     clocks: list[dict[str, Any]] = [
         {},
         {"clock": "5 s", "where": "clock > '1970-01-01T00:01:30Z'"},

@@ -14,8 +14,8 @@ class Place:
     place = "table <p> at host"
 
 
-def test_the_page_and_the_metrics() -> None:
-    landing = Landing(
+def landing_of(**more: Any) -> Landing:
+    return Landing(
         topic=LandedTopic("p", "t", "id"),
         target=cast(Target, Place()),
         look=cast(Any, None),
@@ -27,7 +27,12 @@ def test_the_page_and_the_metrics() -> None:
         stopping=Event(),
         goal={},
         once=False,
+        **more,
     )
+
+
+def test_the_page_and_the_metrics() -> None:
+    landing = landing_of()
     landing.tally.update(landed=5, deleted=1, foreign=2)
     landing.behind = 7
     landing.troubles.begin("target", "it does not answer", "start it")
@@ -46,20 +51,7 @@ def test_the_page_and_the_metrics() -> None:
 
 
 def test_the_messages_of_the_other_products_of_a_topic_are_not_foreign() -> None:
-    landing = Landing(
-        topic=LandedTopic("p", "t", "id"),
-        target=cast(Target, Place()),
-        look=cast(Any, None),
-        ends=cast(Any, None),
-        join=cast(Any, None),
-        note=cast(Any, None),
-        troubles=Troubles(no_report),
-        report=no_report,
-        stopping=Event(),
-        goal={},
-        once=False,
-        others=frozenset({"q"}),
-    )
+    landing = landing_of(others=frozenset({"q"}))
     words = [(f"statestore.{name}", b"1") for name in ("product_version", "sequence")]
     records = [
         Record(
