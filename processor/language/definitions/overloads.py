@@ -374,8 +374,8 @@ _MEANT: Final = (
     (("+", "-"), "timestamp", "string", _SPAN),
     (("+ interval", "- interval"), "string", "", "give the column the type `timestamp` in entities.yaml"),
 )
-"""Mistakes of beginners, and what they meant: the names of the call, the types of its first argument and of the other one ("": any
-type), and the cure."""
+"""Mistakes of beginners, and what they meant: the names of the call, the types of its first argument and of the other one ("":
+any type), and the cure."""
 
 
 def _signature(function: Function) -> str:
