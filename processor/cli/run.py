@@ -5,7 +5,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -50,7 +50,7 @@ from processor.engine.rounds.events import JobEvent
 from processor.environment.settings.resolve import address_forms, open_registry, settings_at
 from processor.environment.settings.settings import PASSWORDS, Settings, owner_name
 from processor.errors import SettingError, StatestoreError, Stopped
-from registry.errors import LeaseHeld, RegistryError
+from registry.errors import LeaseHeld, RegistryError, RegistryMissing, UnknownRevision
 from registry.model import PastRuns
 from statestore.copy_items import CopyStep
 from statestore.store import StoreError
@@ -110,12 +110,14 @@ def _run_until_stopped(
 ) -> "tuple[Job | None, int]":
     """Runs the job until it has ended, or until a signal stops it. Returns the job, None if it stopped before it was open, and
     how many records of the file no entity reads."""
-    from processor.job.run.feed import read_feed
-    from processor.job.run.open_job import RunRequest, prepare_plan
-    from processor.job.run.run_job import noted_end, run_to_end
-    from processor.job.run.source import session_jars
-
     with StopSignals(log).handled() as signals, shown_status(settings, signals):
+        if not options.take_over:
+            _refuse_beside_living_run(settings, signals)
+        from processor.job.run.feed import read_feed
+        from processor.job.run.open_job import RunRequest, prepare_plan
+        from processor.job.run.run_job import noted_end, run_to_end
+        from processor.job.run.source import session_jars
+
         try:
             with noted_end(settings, owner_name(), signals.stopping, log):
                 plan = prepare_plan(settings, definitions)
@@ -139,6 +141,14 @@ def _run_until_stopped(
         except Stopped:
             log(JobEvent(what="stopped", text="stopped"))
             return None, 0
+
+
+def _refuse_beside_living_run(settings: Settings, signals: StopSignals) -> None:
+    """Raises LeaseHeld where the job runs already: before the import of Spark, and before the definitions change the registry."""
+    from processor.job.run.lease import LOOK_SECONDS, refuse_living_run
+
+    with suppress(RegistryMissing, UnknownRevision), open_registry(settings) as registry:
+        refuse_living_run(registry.jobs, settings.job, owner_name(), signals.stopping, LOOK_SECONDS)
 
 
 def _report_end(job: "Job", others: int, log: JobLog) -> int:
