@@ -189,7 +189,7 @@ def _run_on(store: str, recorded: "History", parts: OpenParts, follow: bool) -> 
         feed = read_feed(settings, plan, str(file))
         feed.produce()
         print_step(4, "running the job until no record is left (Spark starts first)")
-        with StopSignals(JobLog()).handled() as signals:
+        with StopSignals(JobLog(form="short")).handled() as signals:
             jars = session_jars(settings, print_progress, embedded=True)
             with open_registry(settings) as registry:
                 request = RunRequest(

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from processor.cli.verb import ShowAll
 from processor.environment.programs.program import LOCAL_DIR
 from processor.environment.settings.resolve import database_address, open_registry, resolve_registry, secret_readers
 from processor.environment.settings.settings import FORMER, GROUPS, Settings, flags_of, read_settings, setting_flags
@@ -28,20 +29,6 @@ if TYPE_CHECKING:
     from processor.engine.plan.plan import Plan
     from processor.environment.embedded import Addresses
     from processor.language.product.product import Definitions
-
-
-class ShowAll(argparse.Action):
-    """Prints the help of a verb with the settings that `--help` leaves out. `hidden`: their help texts."""
-
-    def __init__(self, *, hidden: Mapping[argparse.Action, str], **given: Any) -> None:
-        super().__init__(nargs=0, default=argparse.SUPPRESS, **given)
-        self._hidden = hidden
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        for action, text in self._hidden.items():
-            action.help = text
-        parser.print_help()
-        parser.exit()
 
 
 def add_settings(

@@ -157,6 +157,8 @@ class StoreKind(Generic[Own]):
     checks: StoreChecks
     addresses: StoreAddresses[Own]
     embedded: EmbeddedStore
+    slot: str = "slot "
+    """What people call a slot of this store, before its number."""
     expiry: str
     """How an expired row is deleted, and when."""
     remains: tuple[tuple[str, str, str], ...] = ()
