@@ -43,7 +43,7 @@ ifneq ($(shell cat $(SMALL) 2>/dev/null),$(shell pwd -P))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help tour setup demo demo-live test test-quick test-rest test-browser test-all test-spark test-spark-start soak soak-live soak-transactions soak-outages night mutants screenshots check bench bench-peers docs package clean
+.PHONY: help tour setup demo demo-live test test-quick test-rest test-browser test-all test-spark test-spark-start soak soak-live soak-transactions soak-outages night mutants screenshots screens check bench bench-peers docs package clean
 
 help: ## print this list
 	@echo "make TARGET, one of:"
@@ -90,6 +90,9 @@ test-browser: setup ## run the slow tests that drive Chromium: the console, also
 
 screenshots: setup ## take the screenshots of the console in docs/console again, with Chromium (a minute)
 	@$(PY) -m tests.screenshots.take
+
+screens: setup ## write the screens of terminal sessions in README.md and docs/first-product.md again, as SVG (seconds)
+	@$(PY) -m tests.screenshots.terminal
 
 test-spark: setup ## run the fast tests and those that start Spark on Spark 4.1.1 and Python 3.13 (SPARK=4.0.0 for another one)
 	@$(PY) -m tests.support.other_spark $(SPARK)
