@@ -112,7 +112,7 @@ def _run_until_stopped(
     how many records of the file no entity reads."""
     with StopSignals(log).handled() as signals, shown_status(settings, signals):
         if not options.take_over:
-            _refuse_beside_living_run(settings, signals)
+            _refuse_next_to_living_run(settings, signals)
         from processor.job.run.feed import read_feed
         from processor.job.run.open_job import RunRequest, prepare_plan
         from processor.job.run.run_job import noted_end, run_to_end
@@ -143,7 +143,7 @@ def _run_until_stopped(
             return None, 0
 
 
-def _refuse_beside_living_run(settings: Settings, signals: StopSignals) -> None:
+def _refuse_next_to_living_run(settings: Settings, signals: StopSignals) -> None:
     """Raises LeaseHeld where the job runs already: before the import of Spark, and before the definitions change the registry."""
     from processor.job.run.lease import LOOK_SECONDS, refuse_living_run
 

@@ -120,9 +120,8 @@ class Verb:
         if self.settings is not None:
             from processor.cli.options import add_settings
 
-            add_settings(parser, *self.settings, rare=rare)
-        else:
-            parser.add_argument("--help-all", action=ShowAll, hidden=rare, help="explain all flags, and exit")
+            rare |= add_settings(parser, *self.settings)
+        parser.add_argument("--help-all", action=ShowAll, hidden=rare, help="explain all flags and settings, and exit")
         if self.actions:
             below = parser.add_subparsers(dest="action", required=True, metavar="|".join(self.actions))
             for action_verb in self.actions.values():
