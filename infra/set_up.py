@@ -78,10 +78,11 @@ def _install(what: str) -> bool:
     ):
         assert pip.stdout is not None
         output.extend(line.rstrip() for line in pip.stdout)
-    print(f"  {_downloaded()} in {monotonic() - began:.0f} s", flush=True)
     rmtree(DOWNLOADS, ignore_errors=True)
     if pip.returncode:
         print("\n".join([*output[-LAST_LINES:], "pip failed: its last lines are above"]), file=sys.stderr)
+    else:
+        print(f"  {_total(output)} ({monotonic() - began:.0f} s)", flush=True)
     return pip.returncode == 0
 
 
@@ -112,6 +113,8 @@ def _progress(output: list[str]) -> str:
             return f"pip installs {found[1].count(',') + 1} packages"
         if found := re.match(r" *Building (?:wheel|editable) for (\S+)", line):
             return f"pip builds {found[1]}"
+        if re.match(r" *(?:Installing build dependencies|Preparing|Getting requirements)", line):
+            return "pip prepares a build"
         if re.match(r" *(?:Downloading|Using cached) ", line):
             break
     return _downloaded()
@@ -121,6 +124,14 @@ def _downloaded() -> str:
     """How many files pip has downloaded, with what is here of the newest one."""
     archives = [*DOWNLOADS.glob("pip-unpack-*/*.whl"), *DOWNLOADS.glob("pip-unpack-*/*.tar.gz")]
     return f"{len(archives)} packages, {_megabytes(archives):,} MB downloaded"
+
+
+def _total(output: list[str]) -> str:
+    """What pip has done in the end, by its output."""
+    names = [line.count(" ") - 1 for line in output if line.startswith("Successfully installed ")]
+    sizes = re.findall(r"Downloading \S+(?<!\.metadata) \(([\d.]+) (kB|MB)\)", "\n".join(output))
+    megabytes = sum(float(size) / (1000 if unit == "kB" else 1) for size, unit in sizes)
+    return f"{sum(names)} packages installed, {megabytes:,.0f} MB downloaded"
 
 
 def _megabytes(paths: list[Path]) -> int:
