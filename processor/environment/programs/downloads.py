@@ -319,8 +319,8 @@ def _jars(name: str, title: str, megabytes: int, modules: list[Module], types: s
     """The set of these modules, and of all that they need. The version of the first module is in its name."""
 
     def fill(directory: Path) -> None:
-        progress(f"{title}: fetching {megabytes} MB of jars, once (about 40 s)")
         ivy = Ivy(name, jars_of_pyspark(), progress)
+        progress(f"{title}: fetching {megabytes} MB of jars, once (about 40 s)")
         ivy.fetch(modules, directory, types=types)
         ivy.clear()
 
