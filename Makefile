@@ -59,7 +59,7 @@ $(SMALL) $(STAMP): pyproject.toml
 		{ echo "statestore needs Python 3.11 or newer; choose one: make PYTHON=python3.12 $(or $(MAKECMDGOALS),setup)" >&2; exit 1; }
 	@"$(PYTHON)" infra/set_up.py $(if $(filter $(SMALL),$@),small,full)
 
-demo: setup ## run the main job on real parts and real data, and compare its documents with the answer of SQL (about 2.5 minutes)
+demo: setup ## run the main job on real parts and real data, and compare its documents with the answer of SQL (1 to 2.5 minutes)
 	@.venv/bin/statestore demo
 
 demo-live: setup ## the same on a live database: an application writes to Postgres, Debezium sends the changes (three minutes, after a download of 70 MB)

@@ -72,7 +72,7 @@ KEPT_DIR: Final = Path(".statestore/demo")
 OpenParts = Callable[[str], AbstractContextManager[tuple[Settings, Path]]]
 """Opens the parts of a demo with its table in this store: their settings, and a directory for the demo's files."""
 EXAMPLE = Path(__file__).parents[2] / "examples" / "github"
-EVENTS = 200
+EVENTS = 150
 """How many of the example's events the demo uses: moto copies its whole table for each query, so twice as many events take four
 times as long."""
 STEPS = 5
