@@ -111,14 +111,14 @@ def _run_until_stopped(
     """Runs the job until it has ended, or until a signal stops it. Returns the job, None if it stopped before it was open, and
     how many records of the file no entity reads."""
     with StopSignals(log).handled() as signals, shown_status(settings, signals):
-        if not options.take_over:
-            _refuse_next_to_living_run(settings, signals)
-        from processor.job.run.feed import read_feed
-        from processor.job.run.open_job import RunRequest, prepare_plan
-        from processor.job.run.run_job import noted_end, run_to_end
-        from processor.job.run.source import session_jars
-
         try:
+            if not options.take_over:
+                _refuse_next_to_living_run(settings, signals)
+            from processor.job.run.feed import read_feed
+            from processor.job.run.open_job import RunRequest, prepare_plan
+            from processor.job.run.run_job import noted_end, run_to_end
+            from processor.job.run.source import session_jars
+
             with noted_end(settings, owner_name(), signals.stopping, log):
                 plan = prepare_plan(settings, definitions)
                 feed = read_feed(settings, plan, options.source) if options.source else None
