@@ -74,10 +74,13 @@ def move_table(around: Healthy, store: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_given_definitions_are_checked_before_there_is_a_registry(around: Healthy, capsys: Any) -> None:
+    around.registry.found = replace(around.registry.found, exists=False)
+    around.table_state = None
     status, findings = examined(capsys, "--definitions", str(EXAMPLE))
-    (found,) = [one for one in findings if one["check"] == "definitions"]
-    assert (status, found["state"]) == (0, "ok")
-    assert found["text"].startswith("--definitions: ")
+    found = {one["check"]: one for one in findings}
+    assert (status, found["definitions"]["state"]) == (0, "ok")
+    assert found["definitions"]["text"].startswith("--definitions: ")
+    assert {found[name]["state"] for name in ("source topics", "source records", "product topics")} == {"ok"}
     settings = Settings(slots=5)
     plan = CheckContext(settings, embedded=False, definitions=load_directory(EXAMPLE)).plan
     assert [*plan.products] == ["user_profile"]
