@@ -134,8 +134,8 @@ soak-outages: setup ## cut and restart registry, store, broker and schema regist
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES)
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES) --store dynamodb
 
-night: setup ## cause the events of a night on a real job, read status, health, console, Prometheus and log at each moment, and write docs/night.md (half an hour; needs prometheus and chromium)
-	@$(PY) -m tests.night.scene --page docs/night.md
+night: setup ## cause the events of a night on a real job, read status, health, console, Prometheus and log at each moment, and write tests/night/seen.md (half an hour; needs prometheus and chromium)
+	@$(PY) -m tests.night.scene --page tests/night/seen.md
 
 mutants: setup ## put small faults into the protocol, one at a time, and print those that no unit test notices (MODULES="processor/engine/protocol/settle.py" for some of it; an hour and more)
 	@$(PY) -m tests.mutation.run $(MODULES)
