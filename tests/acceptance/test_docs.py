@@ -33,14 +33,14 @@ from tests.acceptance.pages import (
 )
 
 DOCS = ROOT / "docs"
-SLOW = {DOCS / "disasters.md", DOCS / "changes.md", DOCS / "stores.md"}
+SLOW = {DOCS / "troubleshooting.md", DOCS / "changes.md", DOCS / "stores.md"}
 """Pages whose blocks start the job many times. Of them `make test-rest` runs those before the first start of parts."""
 OFTEN = {ROOT / "README.md"}
 """The page that newcomers read first: `make test` runs its blocks, with Spark or not."""
 LONG = {DOCS / "debezium.md", DOCS / "definitions.md"}
 """Pages with many blocks that start nothing."""
 STARTS_PARTS = ("statestore run", "statestore local up", "statestore demo", "production.toml")
-GLOSSARY = (DOCS / "glossary.md").read_text(encoding="utf-8")
+GLOSSARY = (DOCS / "architecture.md").read_text(encoding="utf-8").partition("## Glossary")[2]
 TERMS = re.findall(r"^\| ([^|]+?) \| [^|]+ \| `([^`]+)`: `(\w+)` \|$", GLOSSARY, re.MULTILINE)
 """(term, module, name in the module) of each line of the glossary."""
 WRITTEN = ("entities.yaml", "production.toml", "settings.toml")
