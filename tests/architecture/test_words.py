@@ -38,7 +38,7 @@ def test_no_file_refers_to_a_document_outside_the_repository() -> None:
 
 
 def test_a_word_of_the_glossary_has_no_second_meaning() -> None:
-    assert _places(RENAMED) == [], "see docs/architecture.md, "Glossary""
+    assert _places(RENAMED) == [], "see the glossary of docs/architecture.md"
 
 
 def test_no_file_paraphrases_a_technical_word() -> None:
