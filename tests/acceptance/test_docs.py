@@ -77,7 +77,7 @@ def test_every_shell_block_runs_and_prints_the_output_of_the_page(page: Path, ch
 
 
 @pytest.mark.rest
-@pytest.mark.parametrize("page", [DOCS / "changes.md"], ids=page_name)
+@pytest.mark.parametrize("page", [DOCS / "changes.md", DOCS / "troubleshooting.md"], ids=page_name)
 def test_the_quick_shell_blocks_of_a_slow_page_run(page: Path, checkout: Path) -> None:
     run_page(page, checkout, until="statestore local up")
 

@@ -1,6 +1,6 @@
 """The rows of tests/data/debezium/types.md with the captured values that they describe, and the tables of docs/types.md.
 
-    python -m tests.unit.engine.protocol.type_tables     writes the tables of docs/types.md
+python -m tests.unit.engine.protocol.type_tables     writes the tables of docs/types.md
 """
 
 import re
