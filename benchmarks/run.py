@@ -3,7 +3,7 @@
     python -m benchmarks.run [--quick] [--write]
 
 Each Spark run is a process of its own (`benchmarks.job`, `benchmarks.micro_batch`, `benchmarks.freshness`), with embedded parts
-of its own. Progress goes to standard error. `--write` writes the tables into benchmarks/results.md, between its markers. `--quick`
+of its own. Progress goes to standard error. `--write` writes them into benchmarks/results.md, between its markers. `--quick`
 only tests the benchmark itself; do not quote its figures.
 """
 
