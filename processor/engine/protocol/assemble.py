@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from processor.engine.plan.plan import EntityPlan, JoinPlan, OrderedRead, Plan, ProductPlan, RootTree, TreeNode, merge
 from processor.engine.plan.row_image import declared_columns, undeclared_columns
-from processor.engine.plan.step import Lookup, OrderedPage, Request, Step
+from processor.engine.plan.step import Lookup, OrderedPage, Step
 from processor.language.product.document import Match, Shape
 from processor.language.product.expressions.expression import Evaluate, Expression, compile_expression
 from processor.language.product.product import GroupEntity
