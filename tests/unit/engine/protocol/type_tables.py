@@ -91,8 +91,8 @@ def _table(server: str) -> str:
             named = types.setdefault((row.setting, row.settings, f"`{row.declare}`{form}"), [])
             named += [row.type] if row.type not in named else []
     settings: dict[tuple[str, str, str], list[str]] = {}
-    for (setting, values, declare), named in types.items():
-        settings.setdefault((setting, declare, ", ".join(f"`{one}`" for one in named)), []).append(values)
+    for (setting, value, declare), named in types.items():
+        settings.setdefault((setting, declare, ", ".join(f"`{one}`" for one in named)), []).append(value)
     lines = ["| setting | is | type | declare |", "|---|---|---|---|"]
     for (setting, declare, named_types), values in settings.items():
         every = " ".join(dict.fromkeys(", ".join(values).split(", "))).replace(" ", ", ") if setting else "any"
