@@ -26,7 +26,7 @@ from operator import itemgetter
 from threading import Lock
 
 from statestore.items import key_of_item
-from statestore.keys import Key, index_row
+from statestore.keys import Key, index_row, is_progress
 from statestore.limits import MAX_KEYS, check_condition, check_key, check_query, is_slot, storable
 from statestore.store import (
     Delete,
@@ -39,6 +39,7 @@ from statestore.store import (
     Read,
     Refused,
     ReportIndex,
+    Store,
     TableDescription,
     Terminal,
     Write,
@@ -278,6 +279,30 @@ class MemoryStore:
         for name in names:
             if name in self._indexes:
                 self._indexes[name].show(key, item)
+
+
+class LoadStore(MemoryStore):
+    """What one task of a load writes: the rows and edges of an empty table, until a loader takes them. All other items are those
+    of `notes`, the table's own store. Its indexes show nothing: a load asks for no row."""
+
+    def __init__(self, notes: Store) -> None:
+        super().__init__(consistent=True)
+        self._notes = notes
+
+    def write(self, write: Write) -> WriteOutcome:
+        """Does one conditional update and returns the former item."""
+        return self._notes.write(write) if is_progress(write.key.pk) else super().write(write)
+
+    def loaded(self) -> list[Item]:
+        """The rows and edges so far."""
+        return list(self._items.values())
+
+    def _get(self, keys: Collection[Key]) -> dict[Key, Item]:
+        notes = [key for key in keys if is_progress(key.pk)]
+        return super()._get(keys) | (self._notes.get(notes) if notes else {})
+
+    def _replace(self, key: Key, old: Item | None, new: Item | None) -> None:
+        self._put(key, new)
 
 
 def _indexes(names: Iterable[str]) -> dict[str, _Index]:

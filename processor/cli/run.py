@@ -1,5 +1,6 @@
-"""`statestore run`, `backfill` and `copy`: run the job on real addresses or on embedded parts, with --from and --to from file to
-file; do the work that edits left; copy the state of a stopped job. AWS Glue starts the job by `glue_arguments`."""
+"""`statestore run`, `load`, `backfill` and `copy`: run the job on real addresses or on embedded parts, with --from and --to from
+file to file; fill an empty table in bulk; do the work that edits left; copy the state of a stopped job. AWS Glue starts the job
+by `glue_arguments`."""
 
 import argparse
 import sys
@@ -49,6 +50,7 @@ from processor.engine.protocol.pending import stopped_line
 from processor.engine.rounds.events import JobEvent
 from processor.environment.settings.resolve import address_forms, open_registry, settings_at
 from processor.environment.settings.settings import PASSWORDS, Settings, owner_name
+from processor.environment.stores.kinds import loader_of
 from processor.errors import SettingError, StatestoreError, Stopped
 from registry.errors import LeaseHeld, RegistryError
 from registry.model import PastRuns
@@ -60,21 +62,25 @@ if TYPE_CHECKING:
     from processor.language.product.product import Definitions
 
 
+SOURCE = flag("--from", "recorded topics that the job produces first, in the order of the file", "FILE", dest="source")
+ADOPT = flag(
+    "--adopt",
+    "rename the registry's job to --job, or, with a new --checkpoint, build the state again in an empty --table, or go on "
+    "with one that was restored or lacks its last writes",
+)
+
+
 @verb(
     "run",
     OPERATORS,
     STORED_DEFINITIONS,
-    flag("--from", "recorded topics that the job produces first, in the order of the file", "FILE", dest="source"),
+    SOURCE,
     flag("--to", "file for the published messages", "FILE"),
     DEAD_LETTER_FILE,
     flag("--once", "end after the records that the topics hold now"),
     flag("--batch", "most records in a micro-batch", "N", dest="batch_size", type=positive),
     TAKE_OVER,
-    flag(
-        "--adopt",
-        "rename the registry's job to --job, or, with a new --checkpoint, build the state again in an empty --table, or go on "
-        "with one that was restored or lacks its last writes",
-    ),
+    ADOPT,
     *LOG,
     settings=(*JOB, "checkpoint", "status_port", "status_host"),
 )
@@ -83,12 +89,42 @@ def run(options: argparse.Namespace) -> int:
     if options.to and not options.once:
         raise SettingError("--to writes the published messages when the job has ended: add --once")
     check_outputs(options.to, options.dead_letters)
+    return _run(options, load=False)
+
+
+@verb(
+    "load",
+    OPERATORS,
+    STORED_DEFINITIONS,
+    SOURCE,
+    flag("--to", "file for the published messages", "FILE"),
+    DEAD_LETTER_FILE,
+    TAKE_OVER,
+    ADOPT,
+    *LOG,
+    settings=(*JOB, "checkpoint", "status_port", "status_host"),
+)
+def load(options: argparse.Namespace) -> int:
+    """Fill an empty table in bulk from the topics, and publish each document once.
+
+    Reads the records that the topics hold now. `run` with the same settings and checkpoint continues behind them. A load that
+    broke off leaves the table empty: give `load` or `run` again.
+    """
+    check_outputs(options.to, options.dead_letters)
+    options.once = True
+    return _run(options, load=True)
+
+
+def _run(options: argparse.Namespace, *, load: bool) -> int:
+    """Runs the job, on embedded parts where the options say so. `load`: it begins with a load."""
     definitions = load_definitions(options) if options.definitions else None
     log = JobLog(form=options.log, quiet=options.quiet)
     try:
         with reachable_settings(options) as reachable, with_checkpoint(reachable, options) as settings:
             require_settings(settings, "bootstrap_servers", "checkpoint")
-            job, others = _run_until_stopped(settings, definitions, options, log)
+            if load:
+                loader_of(settings.store)
+            job, others = _run_until_stopped(settings, definitions, options, log, load=load)
             if options.to and job is not None:
                 from processor.job.run.feed import read_back
 
@@ -106,7 +142,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_until_stopped(
-    settings: Settings, definitions: "Definitions | None", options: argparse.Namespace, log: JobLog
+    settings: Settings, definitions: "Definitions | None", options: argparse.Namespace, log: JobLog, *, load: bool
 ) -> "tuple[Job | None, int]":
     """Runs the job until it has ended, or until a signal stops it. Returns the job, None if it stopped before it was open, and
     how many records of the file no entity reads."""
@@ -129,6 +165,7 @@ def _run_until_stopped(
                         registry=registry,
                         take_over=options.take_over,
                         adopt=options.adopt,
+                        load=load,
                         jars=jars,
                         report=signals.log,
                         stopping=signals.stopping,

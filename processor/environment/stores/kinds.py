@@ -1,9 +1,10 @@
 """All kinds of store, and the names of their tables in the registry. No other room tells the kinds apart."""
 
+from collections.abc import Callable
 from typing import Any
 
 from processor.environment.stores.dynamodb import DYNAMODB, DynamoSettings
-from processor.environment.stores.kind import RetryBudget, StoreKind
+from processor.environment.stores.kind import Loader, RetryBudget, StoreKind
 from processor.environment.stores.postgres import POSTGRES, PostgresSettings
 from processor.errors import SettingError
 from statestore.store import FencingToken, Store
@@ -53,3 +54,16 @@ def embedded_kind() -> StoreKind[Any]:
 def open_store(settings: Any, budget: RetryBudget = RetryBudget.VERB, fence: FencingToken | None = None) -> Store:
     """The table's store, which writes under this fencing token."""
     return kind_of(settings.store).open(settings, budget, fence)
+
+
+def loader_of(name: str) -> Callable[[Any, FencingToken], Loader]:
+    """Makes the loader of a kind. Raises SettingError for a kind without one."""
+    load = kind_of(name).load
+    if load is None:
+        raise SettingError(f"store: `load` cannot fill a table in {name} yet: `statestore run` writes the same rows")
+    return load
+
+
+def open_loader(settings: Any, fence: FencingToken) -> Loader:
+    """The loader of the table, for the run with this fencing token."""
+    return loader_of(settings.store)(settings, fence)
