@@ -291,7 +291,13 @@ class LoadStore(MemoryStore):
 
     def write(self, write: Write) -> WriteOutcome:
         """Does one conditional update and returns the former item."""
-        return self._notes.write(write) if is_progress(write.key.pk) else super().write(write)
+        if is_progress(write.key.pk):
+            return self._notes.write(write)
+        values, old = storable(write), self._items.get(write.key)
+        outcome, new = evaluate_write(old, write, values)
+        if new is not None:
+            self._items[write.key] = new
+        return outcome
 
     def loaded(self) -> list[Item]:
         """The rows and edges so far."""
@@ -302,7 +308,8 @@ class LoadStore(MemoryStore):
         return super()._get(keys) | (self._notes.get(notes) if notes else {})
 
     def _replace(self, key: Key, old: Item | None, new: Item | None) -> None:
-        self._put(key, new)
+        if new is None:
+            self._items.pop(key, None)
 
 
 def _indexes(names: Iterable[str]) -> dict[str, _Index]:

@@ -81,7 +81,10 @@ class PostgresLoader:
 
     def add(self, items: Sequence[Item]) -> None:
         """Adds items that no other call has added, all or none."""
-        names = [name for name in _NAMES if any(name in item for item in items)]
+        found = frozenset[str]().union(
+            *set(map(tuple, items))
+        )  # the items of an entity have few different sets of names
+        names = [name for name in _NAMES if name in found]
         columns = map(Identifier, ("pk", "sk", *map(str.lower, names), "ttl", "shown", "item"))
         copy_in = SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(self._loading, SQL(", ").join(columns))
 

@@ -392,8 +392,8 @@ class Job:
         return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()
 
     def _check_empty(self) -> None:
-        """Raises StatestoreError for a load into a table that has rows. Where Spark has planned the first batch, they are those of
-        a load that broke off at its end, and the batch finds each of them."""
+        """Raises StatestoreError for a load into a table that has rows. Where Spark has planned the first batch, they are those
+        of a load that broke off at its end, and the batch finds each of them."""
         if self.loader is not None and has_rows(self.driver):
             raise StatestoreError(
                 f"table {self.settings.table} has rows, and `load` fills an empty one: give another --table, or drop this one; "
@@ -560,13 +560,16 @@ class Job:
 
     def _load(self, frame: DataFrame, ranges: OffsetRanges, loader: Loader) -> None:
         """Loads the rows of the first batch in bulk. No document goes out before all rows are there, and then each once."""
+        began, fields = perf_counter(), {"records": ranges.size}
         text = f"loads {ranges.size:,} records into an empty table: no document goes out before all rows are there"
-        self.driver.report(JobEvent(what="rows first", text=text, fields={"records": ranges.size}))
+        self.driver.report(JobEvent(what="rows first", text=text, fields=fields))
         self.driver.begin_catch_up()
         loader.begin()
         self._process(frame, ranges, 0, loads=True)
         self.driver.rounds.check_lease()
         loader.finish()
+        text = f"{ranges.size:,} records loaded: all documents now"
+        self.driver.report(JobEvent(what="loaded", text=text, fields=fields, seconds=perf_counter() - began))
         self.driver.end_catch_up()
 
     def _process(self, frame: DataFrame, piece: OffsetRanges, batch: int, *, loads: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""A load makes the rows that the usual job makes of the same records, and publishes each document once; then the job continues."""
+"""A load makes the rows that the job makes of the same records, and publishes each document once. Then the job continues."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -89,9 +89,10 @@ def test_a_load_that_broke_off_leaves_no_row_and_the_next_run_does_its_work(
             usual(loader, *given)
         raise StatestoreError("the load broke off")
 
-    with monkeypatch.context() as patched, pytest.raises(StatestoreError, match="the load broke off"):
+    with monkeypatch.context() as patched:
         patched.setattr(PostgresLoader, step, fail)
-        load(scene)
+        with pytest.raises(StatestoreError, match="the load broke off"):
+            load(scene)
     assert stored(scene) == {}
     assert scene.published() == []
     load(scene, take_over=True) if loads else scene.run(take_over=True)
@@ -110,9 +111,10 @@ def test_a_load_that_broke_off_after_its_end_keeps_its_rows(
         finish(loader)
         raise StatestoreError("the load broke off")
 
-    with monkeypatch.context() as patched, pytest.raises(StatestoreError, match="the load broke off"):
+    with monkeypatch.context() as patched:
         patched.setattr(PostgresLoader, "finish", fail)
-        load(scene)
+        with pytest.raises(StatestoreError, match="the load broke off"):
+            load(scene)
     assert len(stored(scene)) > 40
     scene.positions.update(
         dict.fromkeys(scene.positions or {(scene.topic("user"), 0): 0}, 0)
