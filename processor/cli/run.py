@@ -50,12 +50,12 @@ from processor.engine.protocol.pending import stopped_line
 from processor.engine.rounds.events import JobEvent
 from processor.environment.settings.resolve import address_forms, open_registry, settings_at
 from processor.environment.settings.settings import PASSWORDS, Settings, owner_name
-from processor.environment.stores.kinds import loader_of
+from processor.environment.stores.kinds import open_loader
 from processor.errors import SettingError, StatestoreError, Stopped
 from registry.errors import LeaseHeld, RegistryError
 from registry.model import PastRuns
 from statestore.copy_items import CopyStep
-from statestore.store import StoreError
+from statestore.store import FencingToken, StoreError
 
 if TYPE_CHECKING:
     from processor.job.run.job import Job
@@ -123,7 +123,7 @@ def _run(options: argparse.Namespace, *, load: bool) -> int:
         with reachable_settings(options) as reachable, with_checkpoint(reachable, options) as settings:
             require_settings(settings, "bootstrap_servers", "checkpoint")
             if load:
-                loader_of(settings.store)
+                open_loader(settings, FencingToken(settings.job, 0)).close()  # wrong settings end here
             job, others = _run_until_stopped(settings, definitions, options, log, load=load)
             if options.to and job is not None:
                 from processor.job.run.feed import read_back

@@ -1,6 +1,5 @@
 """All kinds of store, and the names of their tables in the registry. No other room tells the kinds apart."""
 
-from collections.abc import Callable
 from typing import Any
 
 from processor.environment.stores.dynamodb import DYNAMODB, DynamoSettings
@@ -56,14 +55,12 @@ def open_store(settings: Any, budget: RetryBudget = RetryBudget.VERB, fence: Fen
     return kind_of(settings.store).open(settings, budget, fence)
 
 
-def loader_of(name: str) -> Callable[[Any, FencingToken], Loader]:
-    """Makes the loader of a kind. Raises SettingError for a kind without one."""
-    load = kind_of(name).load
-    if load is None:
-        raise SettingError(f"store: `load` cannot fill a table in {name} yet: `statestore run` writes the same rows")
-    return load
-
-
 def open_loader(settings: Any, fence: FencingToken) -> Loader:
-    """The loader of the table, for the run with this fencing token."""
-    return loader_of(settings.store)(settings, fence)
+    """The loader of the table, for the run with this fencing token. Raises SettingError for a kind without one; the errors of the
+    kind for wrong settings."""
+    load = kind_of(settings.store).load
+    if load is None:
+        raise SettingError(
+            f"store: `load` cannot fill a table in {settings.store}: `statestore run` writes the same rows"
+        )
+    return load(settings, fence)

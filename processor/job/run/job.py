@@ -37,6 +37,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from processor.counts import BATCH, Count
 from processor.engine.plan.plan import Plan
 from processor.engine.protocol.epochs import Epochs, Partition, committed_by, entities_of, topic_readers
+from processor.engine.protocol.identity import replace_identity
 from processor.engine.protocol.segments import SegmentGroup
 from processor.engine.rounds.driver import Driver
 from processor.engine.rounds.events import JobEvent, Troubles
@@ -567,7 +568,11 @@ class Job:
         loader.begin()
         self._process(frame, ranges, 0, loads=True)
         self.driver.rounds.check_lease()
+        store, identity = self.driver.store, self.registry.binding().identity
+        store.write(replace_identity(identity)._replace(remove=("created",)))  # the loader may make the table again
         loader.finish()
+        store.create(self.settings.slots)
+        store.write(replace_identity(identity, store.created))
         text = f"{ranges.size:,} records loaded: all documents now"
         self.driver.report(JobEvent(what="loaded", text=text, fields=fields, seconds=perf_counter() - began))
         self.driver.end_catch_up()

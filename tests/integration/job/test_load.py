@@ -9,6 +9,8 @@ import pytest
 from processor.cli.main import main
 from processor.errors import StatestoreError
 from processor.job.run.run_job import run_job
+from statestore.dynamodb.client import open_s3
+from statestore.dynamodb.retries import Patience
 from statestore.keys import is_progress
 from statestore.postgres import PostgresLoader
 from statestore.store import Item
@@ -23,10 +25,17 @@ STARS = {"many": "star", "on": {"who": "name"}, "fields": ["repo"], "strong": Tr
 
 
 @pytest.fixture
-def twins(new_scene: Callable[..., Scene], rows: SimpleNamespace) -> list[Scene]:
-    """Two scenes over Postgres with the same records: rows with and without edges, changes, deletes, a dead letter."""
-    made = [new_scene(store="postgres", batch_size=1_000) for _ in range(2)]
+def store() -> str:
+    return "postgres"
+
+
+@pytest.fixture
+def twins(new_scene: Callable[..., Scene], rows: SimpleNamespace, store: str) -> list[Scene]:
+    """Two scenes with the same records: rows with and without edges, changes, deletes, a dead letter."""
+    made = [new_scene(store=store, batch_size=1_000, import_files="s3://imports/first") for _ in range(2)]
     for scene in made:
+        if store == "dynamodb":
+            open_s3(scene.settings.endpoint, "us-east-1", Patience()).create_bucket(Bucket="imports")
         scene.plain = True
         scene.add("strong", embed={"stars": STARS})
         scene.produce(*(rows.user(n, f"u{n}") for n in range(20)), *(rows.star(f"u{n}", "one") for n in range(20)))
@@ -50,7 +59,8 @@ def stored(scene: Scene) -> dict[tuple[str, str], Item]:
 
 
 @pytest.mark.plain
-def test_a_load_makes_the_rows_that_the_job_makes(twins: list[Scene]) -> None:
+@pytest.mark.parametrize("store", ["postgres", "dynamodb"])
+def test_a_load_makes_the_rows_that_the_job_makes(twins: list[Scene], store: str) -> None:
     loaded, usual = twins
     driver = load(loaded)
     tally = usual.run().tally
@@ -62,7 +72,10 @@ def test_a_load_makes_the_rows_that_the_job_makes(twins: list[Scene]) -> None:
 
 
 @pytest.mark.plain
-def test_a_load_publishes_each_document_once_and_the_job_continues(twins: list[Scene], rows: SimpleNamespace) -> None:
+@pytest.mark.parametrize("store", ["postgres", "dynamodb"])
+def test_a_load_publishes_each_document_once_and_the_job_continues(
+    twins: list[Scene], rows: SimpleNamespace, store: str
+) -> None:
     scene, _ = twins
     load(scene)
     assert scene.documents() == scene.truth()
