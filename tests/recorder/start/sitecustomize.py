@@ -6,7 +6,6 @@ if any("moto.server" in word for word in sys.orig_argv):
     from pathlib import Path
 
     sys.path.append(str(Path(__file__).parents[3]))
-    from tests.recorder.moto_calls import mend_imports, record_moto
+    from tests.recorder.moto_calls import record_moto
 
     record_moto()
-    mend_imports()
