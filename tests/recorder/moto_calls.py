@@ -14,8 +14,8 @@ Application = Callable[[Any, dict[str, Any], Any], Any]
 
 
 def record_moto() -> None:
-    """Lets every moto server of this process write down its calls. Gives ImportTable a reader of JSON: moto's own knows no escapes
-    in a text. A second call changes nothing."""
+    """Lets every moto server of this process write down its calls. Gives ImportTable a reader of JSON: moto's own knows no
+    escapes in a text. A second call changes nothing."""
     answer: Application = DomainDispatcherApplication.__call__
     if answer.__module__ == __name__:
         return
