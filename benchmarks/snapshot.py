@@ -23,12 +23,11 @@ from processor.engine.rounds.write_stage import write_stage
 from processor.environment.settings.settings import Settings
 from processor.tools.inspect import prices
 from processor.values.record import Record
-from statestore.dynamodb.load import file_of
+from statestore.dynamodb.requests import import_file
 from statestore.items import key_of_item
 from statestore.memory import LoadStore, MemoryStore, MeteredStore
 from statestore.store import Write
 from statestore.table import ROW
-from statestore.values import encode
 
 TABLES = ("user", "payment_info", "star", "pull_request", "repo")
 
@@ -90,10 +89,6 @@ def measure_load(records: Sequence[Record], *, held: bool) -> LoadCost:
     )
 
 
-IMPORTED = Decimal("0.15")
-"""Dollars a GB of files that DynamoDB imports, in us-east-1 (https://aws.amazon.com/dynamodb/pricing/on-demand/, 2026-11-27)."""
-
-
 def measure_import(records: Sequence[Record]) -> tuple[LoadCost, int]:
     """Loads the records in bulk, and publishes each document. Returns the cost without the import, and the bytes of its files."""
     trial = Trial(plan=demo_plan(), settings=Settings(), published=DiscardingOutbox())
@@ -107,7 +102,7 @@ def measure_import(records: Sequence[Record]) -> tuple[LoadCost, int]:
     rows = LoadStore(store)
     write_stage(records, driver.rounds.next_round(), StepRunner(store=rows, outbox=outbox))
     items, requests = rows.loaded(), store.requests.copy()
-    size = len(file_of([{name: encode(value) for name, value in item.items()} for item in items]))
+    size = len(import_file(items))
     for item in items:
         content = {name: value for name, value in item.items() if name not in ("PK", "SK", ROW)}
         MemoryStore.write(store, Write(key_of_item(item), content))  # as the import does, without units
@@ -142,7 +137,7 @@ def main() -> None:
                 flush=True,
             )
     cost, size = measure_import(generate_snapshot(given.rows, given.users, mixed=True))
-    dollars, files = prices.DEFAULT.dollars(cost.written, cost.read) / 1_000_000, IMPORTED * size / 10**9
+    dollars, files = prices.DEFAULT.dollars(cost.written, cost.read) / 1_000_000, prices.IMPORT * size / 10**9
     print(
         f"| any | `load`: once, at the end | {cost.documents:,} | {cost.written:,} | {cost.read:,} | {cost.requests:,} | "
         f"{dollars:.3f}, and {files:.4f} for an import of {size / 10**6:.1f} MB | {cost.cpu:.0f} |"

@@ -14,7 +14,6 @@ Read on 2026-11-27: https://docs.aws.amazon.com/amazondynamodb/latest/developerg
 """
 
 import gzip
-from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,15 +22,15 @@ from random import Random
 from time import sleep
 from typing import Any, Final
 
-import orjson
 from botocore.exceptions import BotoCoreError, ClientError
 
 from statestore import table as definition
 from statestore.dynamodb.client import BotoClient, open_s3
+from statestore.dynamodb.requests import import_file
 from statestore.dynamodb.retries import Patience, RequestCounts, failure
 from statestore.keys import is_progress
 from statestore.store import Item, Terminal
-from statestore.values import encode
+from statestore.values import decode
 
 MOST_FILES: Final = 50_000
 """Of an import."""
@@ -73,21 +72,17 @@ class DynamoLoader:
 
     def add(self, items: Sequence[Item]) -> None:
         """Writes a file with these items."""
-        wire = [{name: encode(value) for name, value in item.items()} for item in items]
-        Random(0).shuffle(wire)
-        if wire:
+        if items:
             with self._failures("writing a file of a load"):
-                self._put(wire)
+                self._put(Random(0).sample(items, len(items)))
 
     def finish(self) -> None:
         """Makes the table from the files. Takes as long as DynamoDB takes. Raises Terminal where the import failed, or two items
         had one key."""
         with self._failures("ending a load"):
-            notes = list(self._scan())
-            if stray := next((item for item in notes if not is_progress(item["PK"]["S"])), None):
-                raise Terminal(
-                    f"table {self.table} has a row by now, in {stray['PK']['S']}: somebody else writes to it"
-                )
+            notes = [{name: decode(value) for name, value in item.items()} for item in self._scan()]
+            if stray := next((item for item in notes if not is_progress(item["PK"])), None):
+                raise Terminal(f"table {self.table} has a row by now, in {stray['PK']}: somebody else writes to it")
             self._put(notes)
             files = list(self._files())
             if len(files) > MOST_FILES:
@@ -125,9 +120,9 @@ class DynamoLoader:
             why = found.get("FailureMessage") or found.get("FailureCode") or f"{found.get('ErrorCount')} errors"
             raise Terminal(f"table {self.table}: the import {arn} ended as {found['ImportStatus']}: {why}: {CURE}")
 
-    def _put(self, wire: Sequence[dict[str, Any]]) -> None:
-        text = file_of(wire)
-        name = f"{self._prefix}{sha256(text).hexdigest()[:32]}-{len(wire)}.json.gz"
+    def _put(self, items: Sequence[Item]) -> None:
+        text = import_file(items)
+        name = f"{self._prefix}{sha256(text).hexdigest()[:32]}-{len(items)}.json.gz"
         self._s3.put_object(Bucket=self._bucket, Key=name, Body=gzip.compress(text, 6, mtime=0))
 
     def _files(self) -> Iterator[str]:
@@ -160,15 +155,6 @@ class DynamoLoader:
             raise failure(f"table {self.table}: {doing}", error) from error
 
 
-def file_of(wire: Sequence[dict[str, Any]]) -> bytes:
-    """A file with these items, which are in DynamoDB's JSON. AWS bills the bytes of this text."""
-    return b"\n".join(orjson.dumps({"Item": item}, default=_base64) for item in wire)
-
-
 def _items_of(file: str) -> int:
     """How many items a file has, by its name."""
     return int(file.rpartition("-")[2].partition(".")[0])
-
-
-def _base64(value: bytes) -> str:
-    return b64encode(value).decode()

@@ -2,21 +2,23 @@
 with the steps. The price of holding is that of the items which a job writes and deletes.
 """
 
+import json
 from decimal import Decimal
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from processor.cli.printing.plan import plan_lines
+from processor.cli.printing.plan import load_lines, plan_lines
 from processor.engine.plan.planning import plan_alone, requirements_of
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.errors import SettingError
 from processor.language.definitions.load import load, read_directory
 from processor.tools.inspect.preview import preview
-from processor.tools.inspect.price import BATCH, Cost, EventTrials, price_events, price_gates
+from processor.tools.inspect.price import BATCH, Cost, EventTrials, price_events, price_gates, price_load
 from processor.tools.inspect.prices import DEFAULT, read_prices
+from processor.values.record import Record
 from registry.edits.apply import apply
 from registry.edits.edit import edited
 from registry.model import Snapshot
@@ -263,3 +265,28 @@ def test_plan_says_what_time_costs_where_a_product_has_a_clock() -> None:
         plan_lines(found, DEFAULT)
     )
     assert preview(load(texts), EMPTY, frozenset(), Settings()).clocks == ()
+
+
+def test_a_load_costs_a_tenth_of_the_writes_of_its_rows() -> None:
+    plan = plan_alone(load(read_directory(ROOT / "examples" / "github")), 20)
+    rows = [
+        Record(
+            topic="star",
+            partition=0,
+            offset=n,
+            key=None,
+            value=json.dumps({"username": f"u{n % 7}", "repo_name": f"r{n}", "repo_owner": "o"}).encode(),
+        )
+        for n in range(100)
+    ]
+    found = price_load(plan, Settings(), rows)
+    assert (found.records, found.write_units) == (
+        100,
+        308,
+    )  # of each row, its two indexes, and a share of the open changes
+    *_, by_run, by_load = load_lines(found, DEFAULT)
+    assert (
+        by_run
+        == "  by `run`: $1.90 for 3,040,000 write units, at least 13 minutes at the 4,000 a second of a new table"
+    )
+    assert by_load.startswith("  by `load`: $0.0")
