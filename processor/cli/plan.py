@@ -23,7 +23,7 @@ from processor.cli.options import (
     reachable_settings,
 )
 from processor.cli.printing.output import warn
-from processor.cli.printing.plan import diff_json, diff_lines, load_lines, markdown_lines, plan_json, plan_lines
+from processor.cli.printing.plan import diff_json, diff_lines, markdown_lines, plan_json, plan_lines
 from processor.cli.verb import AUTHORS, DEFINITIONS, JSON, SEED, flag, positive, verb
 from processor.engine.plan.plan import Plan
 from processor.engine.plan.planning import plan_alone, plan_of, requirements_of
@@ -40,7 +40,6 @@ from processor.text import table_lines, visible
 from processor.tools.inspect.diff import DefinitionDiff, DiffReport, DiffSide, filled_accesses, scan_unfilled
 from processor.tools.inspect.estimate import take_statistics
 from processor.tools.inspect.preview import PlannedState, Preview, planned_state, preview
-from processor.tools.inspect.price import LoadPrice, price_load
 from processor.tools.inspect.verification import with_open_changes
 from processor.values import canonical_json
 from processor.values.record import Record
@@ -64,7 +63,6 @@ if TYPE_CHECKING:
     flag("--from", "with --diff --offline: topics, as of `try`", "FILE", dest="source"),
     flag("--sample", "compare N documents of each product, not all", "N", type=positive),
     SEED,
-    flag("--load", "price a first load over DynamoDB of records like those of this file", "FILE"),
     *PRICES,
     flag("--verbose", "show slots, joins and the price of each event too"),
     flag("--markdown", "print Markdown, for a pull request"),
@@ -77,7 +75,6 @@ def plan(options: argparse.Namespace) -> int:
         _check_flags(options)
         prices = chosen_prices(options)
         found, diff = _offline(options) if options.offline else _online(options)
-        load_price = _load_price(options) if options.load else None
     except (StatestoreError, RegistryError) as error:
         if not options.json:
             raise
@@ -85,22 +82,14 @@ def plan(options: argparse.Namespace) -> int:
         return 1
     if options.json:
         shown = plan_json(found, prices) | ({"diff": diff_json(diff, prices)} if diff else {})
-        shown |= {"load": load_price._asdict()} if load_price else {}
         print(canonical_json.dumps_indented(shown))
         return 0
     lines = list(plan_lines(found, prices, verbose=options.verbose))
-    lines += load_lines(load_price, prices) if load_price else ()
     if options.markdown:
         print("\n".join(markdown_lines(lines, diff, prices)))
     else:
         print("\n".join([*lines, *(diff_lines(diff, prices) if diff else ())]))
     return 0
-
-
-def _load_price(options: argparse.Namespace) -> LoadPrice:
-    """The price of a first load of the records of `--load`, by the definitions alone."""
-    settings = replace(load_settings(options), max_reject_share=1.0)
-    return price_load(plan_alone(load_definitions(options), settings.slots), settings, list(read_records(options.load)))
 
 
 def _check_flags(options: argparse.Namespace) -> None:

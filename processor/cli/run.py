@@ -33,6 +33,7 @@ from processor.cli.printing.output import (
     write_dead_letters,
     write_published,
 )
+from processor.cli.printing.plan import load_lines
 from processor.cli.process import StopSignals, open_operator_run, shown_status
 from processor.cli.verb import (
     DEAD_LETTER_FILE,
@@ -52,6 +53,7 @@ from processor.environment.settings.resolve import address_forms, open_registry,
 from processor.environment.settings.settings import PASSWORDS, Settings, owner_name
 from processor.environment.stores.kinds import open_loader
 from processor.errors import SettingError, StatestoreError, Stopped
+from processor.values.recorded_topics import read_records
 from registry.errors import LeaseHeld, RegistryError
 from registry.model import PastRuns
 from statestore.copy_items import CopyStep
@@ -101,6 +103,7 @@ def run(options: argparse.Namespace) -> int:
     DEAD_LETTER_FILE,
     TAKE_OVER,
     ADOPT,
+    flag("--price", "load nothing: price rows like those of these topics", "FILE"),
     *LOG,
     settings=(*JOB, "checkpoint", "status_port", "status_host"),
 )
@@ -110,9 +113,28 @@ def load(options: argparse.Namespace) -> int:
     Reads the records that the topics hold now. `run` with the same settings and checkpoint continues behind them. A load that
     broke off leaves the table empty: give `load` or `run` again.
     """
+    if options.price:
+        return _price_load(options)
     check_outputs(options.to, options.dead_letters)
     options.once = True
     return _run(options, load=True)
+
+
+def _price_load(options: argparse.Namespace) -> int:
+    """Prints the price of a first load of recorded topics over DynamoDB, both ways."""
+    from processor.engine.plan.planning import plan_alone, plan_of
+    from processor.tools.inspect.price import price_load
+    from processor.tools.inspect.prices import DEFAULT
+
+    records = list(read_records(options.price))
+    with reachable_settings(options) as settings:
+        if options.definitions:
+            plan = plan_alone(load_definitions(options), settings.slots)
+        else:
+            with open_registry(settings) as registry:
+                plan = plan_of(registry.snapshot())
+    print("\n".join(load_lines(price_load(plan, replace(settings, max_reject_share=1.0), records), DEFAULT)))
+    return 0
 
 
 def _run(options: argparse.Namespace, *, load: bool) -> int:

@@ -335,7 +335,6 @@ def load_lines(found: LoadPrice, prices: Prices) -> Iterator[str]:
     """The price of a first load, of a million records like those that were tried."""
     share = Decimal(1_000_000) / max(found.records, 1)
     units, gigabytes = found.write_units * share, found.bytes * share / 10**9
-    yield ""
     yield f"rows of a first load over DynamoDB, a million records like these {found.records:,}:"
     yield (
         f"  by `run`: ${units * prices.write / 1_000_000:.2f} for {units:,.0f} write units, at least "
