@@ -27,7 +27,7 @@ from statestore.memory import MeteredStore
 from tests.unit.engine.rounds.test_gates import ENTITIES, PRODUCT, Shop
 
 ROOT = Path(__file__).parents[4]
-EXAMPLE = ROOT / "examples" / "github"
+FOLDER = ROOT / "examples" / "github"
 NAMES = {
     "user: update that matters": "user: update of id (join key)",
     "user: join key changed": "user: update of username (join key)",
@@ -42,7 +42,7 @@ NAMES = {
 """Events of the budget in docs/costs.md -> the same kinds of event in a price."""
 
 
-EXAMPLE = plan_alone(load(read_directory(ROOT / "examples" / "github")), slots=20)
+EXAMPLE = plan_alone(load(read_directory(FOLDER)), slots=20)
 
 
 def prices_by_event(definitions: dict[str, str]) -> dict[str, Cost]:
@@ -274,12 +274,21 @@ def test_a_load_costs_a_tenth_of_the_writes_of_its_rows(tmp_path: Path, capsys: 
     lines = [json.dumps({"topic": "star", "key": row, "value": row}) for row in rows]
     file = tmp_path / "stars.jsonl"
     file.write_text("\n".join(lines), encoding="utf-8")
-    found = price_load(plan_alone(load(read_directory(EXAMPLE)), 20), Settings(), list(read_records(str(file))))
+    found = price_load(EXAMPLE, Settings(), list(read_records(str(file))))
     assert found._replace(bytes=0) == (100, 304, 0)  # a row, two entries of indexes, a share of the open changes
-    assert main(["load", "--definitions", str(EXAMPLE), "--price", str(file)]) == 0
+    assert main(["load", "--definitions", str(FOLDER), "--price", str(file)]) == 0
     by_run, by_load = capsys.readouterr().out.splitlines()[1:]
     assert (
         by_run
         == "  by `run`: $1.90 for 3,040,000 write units, at least 13 minutes at the 4,000 a second of a new table"
     )
     assert by_load == "  by `load`: $0.06 for an import of 0.43 GB; AWS names no duration"
+
+
+def test_plan_says_what_moves_to_other_partitions_add() -> None:
+    texts = files("")
+    name = next(name for name in texts if name.startswith("bill"))
+    routed = {**texts, name: texts[name].replace("product: bill", "product: bill\npartition_by: [id]")}
+    text = " ".join("\n".join(plan_lines(preview(load(routed), EMPTY, frozenset(), Settings()), DEFAULT)).split())
+    assert "a document of bill that moves to another partition sends one message more" in text
+    assert "partition_by" not in "\n".join(plan_lines(preview(load(texts), EMPTY, frozenset(), Settings()), DEFAULT))
