@@ -282,7 +282,7 @@ def test_a_load_costs_a_tenth_of_the_writes_of_its_rows(tmp_path: Path, capsys: 
         by_run
         == "  by `run`: $1.90 for 3,040,000 write units, at least 13 minutes at the 4,000 a second of a new table"
     )
-    assert by_load == "  by `load`: $0.06 for an import of 0.43 GB; AWS names no duration"
+    assert by_load == "  by `load`: $0.06 for an import of 0.38 GB; AWS names no duration"
 
 
 def test_plan_says_what_moves_to_other_partitions_add() -> None:
