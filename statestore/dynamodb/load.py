@@ -44,15 +44,17 @@ CURE: Final = (
 
 
 class DynamoLoader:
-    """Loads the table. `files`: s3://BUCKET/PREFIX. Raises Terminal for an address of another form."""
+    """Loads the table. `files`: s3://BUCKET/PREFIX; `run`: the number of the run, whose files have a folder of their own: a task
+    of an earlier run may still write. Raises Terminal for an address of another form."""
 
-    def __init__(self, *, table: str, files: str, endpoint_url: str | None, region: str | None) -> None:
+    def __init__(self, *, table: str, files: str, run: int, endpoint_url: str | None, region: str | None) -> None:
         scheme, _, path = files.partition("://")
         self._bucket, _, prefix = path.strip("/").partition("/")
         if scheme != "s3" or not self._bucket:
             raise Terminal(f"import_files is {files!r}: give s3://BUCKET/PREFIX, for the files that DynamoDB imports")
         self.table = definition.table_name(table)
-        self._prefix = f"{prefix}/{table}/".lstrip("/")
+        self._of_table = f"{prefix}/{table}/".lstrip("/")
+        self._prefix = f"{self._of_table}{run}/"
         patience = Patience(read_s=60.0)
         with self._failures("connecting"):
             self._boto3 = BotoClient(endpoint_url, region, patience, RequestCounts())
@@ -67,7 +69,7 @@ class DynamoLoader:
                     f"table {self.table} has deletion protection, and a load makes it again: turn it off, and on again after "
                     "the load"
                 )
-            for name in self._files():
+            for name in self._files(self._of_table):
                 self._s3.delete_object(Bucket=self._bucket, Key=name)
 
     def add(self, items: Sequence[Item]) -> None:
@@ -84,7 +86,7 @@ class DynamoLoader:
             if stray := next((item for item in notes if not is_progress(item["PK"])), None):
                 raise Terminal(f"table {self.table} has a row by now, in {stray['PK']}: somebody else writes to it")
             self._put(notes)
-            files = list(self._files())
+            files = list(self._files(self._prefix))
             if len(files) > MOST_FILES:
                 raise Terminal(f"{len(files):,} files, and DynamoDB imports {MOST_FILES:,} at most: load fewer records")
             request = definition.create_table(self.table, definition.slots_of(self._description()))
@@ -125,8 +127,8 @@ class DynamoLoader:
         name = f"{self._prefix}{sha256(text).hexdigest()[:32]}-{len(items)}.json.gz"
         self._s3.put_object(Bucket=self._bucket, Key=name, Body=gzip.compress(text, 6, mtime=0))
 
-    def _files(self) -> Iterator[str]:
-        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._prefix)
+    def _files(self, prefix: str) -> Iterator[str]:
+        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
         return (one["Key"] for page in pages for one in page.get("Contents", ()))
 
     def _scan(self) -> Iterator[dict[str, Any]]:

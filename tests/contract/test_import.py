@@ -39,9 +39,9 @@ def table(moto: str) -> Iterator[DynamoStore]:
         yield store
 
 
-def loader_of(table: DynamoStore, moto: str) -> Any:
+def loader_of(table: DynamoStore, moto: str, run: int = 2) -> Any:
     files = f"s3://{table.table}/some/prefix"
-    return closing(DynamoLoader(table=table.table, files=files, endpoint_url=moto, region="us-east-1"))
+    return closing(DynamoLoader(table=table.table, files=files, run=run, endpoint_url=moto, region="us-east-1"))
 
 
 def items(store: DynamoStore) -> dict[tuple[str, str], Item]:
@@ -50,10 +50,11 @@ def items(store: DynamoStore) -> dict[tuple[str, str], Item]:
 
 def test_imported_items_and_their_table_equal_written_ones(table: DynamoStore, moto: str) -> None:
     before = table.describe()
-    with loader_of(table, moto) as loader:
+    with loader_of(table, moto) as loader, loader_of(table, moto, run=1) as earlier:
         loader.begin()
         loader.add(ROWS)
         loader.begin()
+        earlier.add([{**ROWS[0], "v": "of a task that still writes"}])
         loader.add(ROWS[:2])
         loader.add(ROWS[2:])
         loader.add(ROWS[2:])  # as a task that Spark repeats
@@ -90,4 +91,4 @@ def test_a_table_that_a_load_may_not_make_again_stays(table: DynamoStore, moto: 
 
 def test_an_address_of_another_form_is_refused(moto: str) -> None:
     with pytest.raises(Terminal, match="import_files is 'imports': give s3://BUCKET/PREFIX"):
-        DynamoLoader(table="own", files="imports", endpoint_url=moto, region="us-east-1")
+        DynamoLoader(table="own", files="imports", run=1, endpoint_url=moto, region="us-east-1")

@@ -185,12 +185,13 @@ def _open(settings: DynamoSettings, budget: RetryBudget, fence: FencingToken | N
     )
 
 
-def _load(settings: DynamoSettings, _: FencingToken) -> Loader:
+def _load(settings: DynamoSettings, fence: FencingToken) -> Loader:
     from statestore.dynamodb.load import DynamoLoader
 
     return DynamoLoader(
         table=settings.table,
         files=settings.import_files,
+        run=fence.generation,
         endpoint_url=settings.endpoint or None,
         region=_region(settings),
     )

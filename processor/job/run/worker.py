@@ -153,7 +153,8 @@ def run_stage(elements: Iterable[Any], stage: Stage, read: ReadPieces, task: Tas
     )
     before, began = spending(mine.store), perf_counter()
     result = hold_back(stage(read(elements), round_, runner), round_, mine.store)
-    if loading is not None and task.fence is not None:
+    if loading is not None:
+        assert task.fence is not None, "a run that loads has taken the table over"
         with closing(open_loader(task.settings, task.fence)) as loader:
             loader.add(loading.loaded())
     tally = result.tally + (spending(mine.store) - before) + stage_time("write", began)
