@@ -10,6 +10,7 @@ from processor.cli.main import main
 from processor.errors import StatestoreError
 from processor.job.run.run_job import run_job
 from statestore.dynamodb.client import open_s3
+from statestore.dynamodb.load import DynamoLoader
 from statestore.dynamodb.retries import Patience
 from statestore.keys import is_progress
 from statestore.postgres import PostgresLoader
@@ -89,21 +90,28 @@ def test_a_load_publishes_each_document_once_and_the_job_continues(
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("step", ["add", "finish"])
-@pytest.mark.parametrize("loads", [True, False])
+@pytest.mark.parametrize(
+    ("store", "step", "loads"),
+    [
+        *(("postgres", step, loads) for step in ("add", "finish") for loads in (True, False)),
+        ("dynamodb", "add", True),
+        ("dynamodb", "finish", False),
+    ],
+)
 def test_a_load_that_broke_off_leaves_no_row_and_the_next_run_does_its_work(
-    twins: list[Scene], monkeypatch: pytest.MonkeyPatch, step: str, loads: bool
+    twins: list[Scene], monkeypatch: pytest.MonkeyPatch, store: str, step: str, loads: bool
 ) -> None:
     scene, _ = twins
-    usual = getattr(PostgresLoader, step)
+    kind = {"postgres": PostgresLoader, "dynamodb": DynamoLoader}[store]
+    usual = getattr(kind, step)
 
-    def fail(loader: PostgresLoader, *given: Any) -> None:
+    def fail(loader: Any, *given: Any) -> None:
         if step == "add":
             usual(loader, *given)
         raise StatestoreError("the load broke off")
 
     with monkeypatch.context() as patched:
-        patched.setattr(PostgresLoader, step, fail)
+        patched.setattr(kind, step, fail)
         with pytest.raises(StatestoreError, match="the load broke off"):
             load(scene)
     assert stored(scene) == {}
