@@ -19,7 +19,8 @@ from processor.errors import PlanError
 from processor.language.product.document import Shape, key_of_root, read_root_key
 from processor.language.product.expressions.expression import Expression
 from processor.language.product.expressions.functions import missing_secrets
-from processor.language.product.join_fields import convert, join_keys, secrets_in
+from processor.language.product.expressions.zones import installed, other_release
+from processor.language.product.join_fields import convert, join_keys, releases_in, secrets_in
 from processor.language.product.product import OPEN, Columns, Gate, GroupEntity, Join, Product
 from processor.text import first_of
 from processor.values import canonical_json
@@ -527,7 +528,17 @@ def secrets_of(plan: Plan) -> set[str]:
     return set(secrets_in((plan.products, plan.entities)))
 
 
-def check_secrets(plan: Plan, given: Collection[str]) -> None:
-    """Raises PlanError when the plan needs a secret that is not among the given names."""
-    if missing := secrets_of(plan) - set(given):
+def check_needs(plan: Plan, secrets: Collection[str]) -> None:
+    """Raises PlanError when the plan needs a secret that is not among these names, or other rules of time zones than those of this
+    machine."""
+    if missing := secrets_of(plan) - set(secrets):
         raise PlanError(missing_secrets(missing))
+    check_time_zones(plan)
+
+
+def check_time_zones(plan: Plan) -> None:
+    """Raises PlanError when the plan needs other rules of time zones than those of this machine."""
+    releases = set(releases_in((plan.products, plan.entities)))
+    if others := sorted(releases - {installed()} if releases else ()):
+        named = {name for name, one in plan.products.items() if one.product.tzdata in others}
+        raise PlanError(other_release(others, product_names(named)))

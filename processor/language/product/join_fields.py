@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, cast
 
 from processor.language.product.expressions.catalogue import FUNCTIONS, fold_function
 from processor.language.product.expressions.expression import (
+    ZONED,
     Call,
     Column,
     Computed,
@@ -176,21 +177,31 @@ _NO_JOINS: Any = None
 
 def secrets_in(value: object) -> Iterator[str]:
     """The names of the secrets in a value: a product, a plan, a part of one. It may name one several times."""
+    return _constants_in(value, ("hmac_sha256(string,string)",))
+
+
+def releases_in(value: object) -> Iterator[str]:
+    """The releases of the time zones in a value, in the same way."""
+    return _constants_in(value, ZONED)
+
+
+def _constants_in(value: object, functions: Sequence[str]) -> Iterator[str]:
+    """The last argument of each call of these functions in a value."""
     match value:
-        case Call(function="hmac_sha256(string,string)", args=(text, Literal(value=str(name)))):
+        case Call(function=function, args=(*args, Literal(value=str(name)))) if function in functions:
             yield name
-            yield from secrets_in(text)
+            yield from _constants_in(args, functions)
         case str():
             if value.startswith("=") and (computed := read_computed(value)) is not None:
-                yield from secrets_in(computed.node)
+                yield from _constants_in(computed.node, functions)
         case Mapping():
-            yield from secrets_in((*value.keys(), *value.values()))
+            yield from _constants_in((*value.keys(), *value.values()), functions)
         case tuple() | list() | frozenset() | set():
             for one in value:
-                yield from secrets_in(one)
+                yield from _constants_in(one, functions)
         case _ if is_dataclass(value):
             for one in fields_of(value):
-                yield from secrets_in(getattr(value, one.name))
+                yield from _constants_in(getattr(value, one.name), functions)
 
 
 def folded_field(field: str, compare: Compare) -> str:
