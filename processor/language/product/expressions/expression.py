@@ -311,12 +311,10 @@ def _microseconds(value: str) -> int:
 def first_change(changed: Callable[[int], bool], tick: int, step: int, last: int = _LAST_TICK) -> int | None:
     """The first later tick, up to `last`, at which `changed` is true. A value of the clock differs at least as long as it
     lasted."""
-    low, width = tick, step
+    low, width, last = tick, step, last // step * step
     while True:
-        high = tick + width
-        if last < _LAST_TICK:
-            high = min(high, last)
-        if high > _LAST_TICK or high <= low:
+        high = min(tick + width, last)
+        if high <= low:
             return None
         if changed(high):
             break
