@@ -529,16 +529,17 @@ def secrets_of(plan: Plan) -> set[str]:
 
 
 def check_needs(plan: Plan, secrets: Collection[str]) -> None:
-    """Raises PlanError when the plan needs a secret that is not among these names, or other rules of time zones than those of this
-    machine."""
+    """Raises PlanError when the plan needs a secret that is not among these names, or other rules of time zones than the
+    installed ones."""
     if missing := secrets_of(plan) - set(secrets):
         raise PlanError(missing_secrets(missing))
     check_time_zones(plan)
 
 
 def check_time_zones(plan: Plan) -> None:
-    """Raises PlanError when the plan needs other rules of time zones than those of this machine."""
-    releases = set(releases_in((plan.products, plan.entities)))
-    if others := sorted(releases - {installed()} if releases else ()):
-        named = {name for name, one in plan.products.items() if one.product.tzdata in others}
-        raise PlanError(other_release(others, product_names(named)))
+    """Raises PlanError when a product needs other rules of time zones than the installed ones."""
+    found = {name: one for name, one in plan.products.items() if one.product.tzdata not in ("", installed())}
+    if found:
+        joined = any(releases_in([join.on for one in found.values() for _, join in one.product.walk()]))
+        releases = sorted({one.product.tzdata for one in found.values()})
+        raise PlanError(other_release(releases, product_names(found), joined=joined))

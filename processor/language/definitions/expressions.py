@@ -364,13 +364,13 @@ class _Reader:
         made = apply_function(f"{name} interval", [read, make_literal(str(text))])
         return apply_overload("without zone(timestamp)", made) if read.type == "date" else made
 
-    def _cut_in_zone(
-        self, unit: ParsedConstant, moment: ParsedExpression, zone: ParsedExpression
-    ) -> TypedNode:
+    def _cut_in_zone(self, unit: ParsedConstant, moment: ParsedExpression, zone: ParsedExpression) -> TypedNode:
         """`date_trunc('day', at, 'Europe/Zurich')`: the moment at which a local day begins."""
         if unit.value in ("hour", "minute", "second"):
             what = f"`date_trunc('{unit.value}', ...)` in a time zone is not offered: an hour may come twice in a day"
-            raise WrongDefinition(what, "cut days or more, or cut the local time, `date_trunc('hour', at at time zone ...)`")
+            raise WrongDefinition(
+                what, "cut days or more, or cut the local time, `date_trunc('hour', at at time zone ...)`"
+            )
         local = ParsedCall("at time zone", (ParsedCall("to timestamptz", (moment,)), zone))
         return self._call("at time zone", (ParsedCall("date_trunc", (unit, local)), zone))
 

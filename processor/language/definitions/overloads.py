@@ -7,9 +7,9 @@ that the overload takes. Every other conversion needs a cast.
 keeps 4.5 of the source's 4.50. The scale of the declared type gives the zeros back. All other expressions read values only, and
 stay as they are. Where the scale is unknown, text is refused, and a quotient counts the digits of the value.
 
-A timestamp may be PostgreSQL's `timestamptz`, a moment, or its `timestamp`, which has no zone: in UTC, or the local time of a time
-zone. `zone_of` says which. Only text tells a moment from its time in UTC: `at::timestamp::text` has no `+00`. A local time is
-another value: a document shows it as text without `Z`, and nothing compares it with a moment.
+A timestamp may be PostgreSQL's `timestamptz`, a moment, or its `timestamp`, which has no zone: the time in UTC, or the local time
+of a time zone. `zone_of` says which. Only text tells a moment from its time in UTC: `at::timestamp::text` has no `+00`. A local
+time is another value: a document shows it as text without `Z`, and nothing compares it with a moment.
 """
 
 import typing
@@ -494,12 +494,7 @@ def in_zone(moment: TypedNode, name: object, scope: NameScope) -> TypedNode:
     is_utc = name.upper() in ("UTC", "ETC/UTC")
     known = name if is_utc else zones.zone_names().get(name.lower())
     if known is None:
-        short = "" if "/" in name else ", whose rules have one name in PostgreSQL and in the IANA data"
-        what = f"there is no time zone `{name}`{short}"
-        near = [other for other in zones.zone_names().values() if other.lower().endswith(f"/{name.lower()}")]
-        also = nearest(name, zones.zone_names().values())
-        found = next(iter([*near, *filter(None, [also])]), None)
-        raise WrongDefinition(what, f"did you mean '{found}'?" if found else "write e.g. 'UTC' or 'Europe/Zurich'")
+        raise _unknown_zone(name)
     if moment.type != "timestamp":
         moment = _apply_cast("timestamp", [moment])
     kind = zone_of(moment.node, scope)
@@ -511,6 +506,17 @@ def in_zone(moment: TypedNode, name: object, scope: NameScope) -> TypedNode:
     if isinstance(moment.node, Call) and moment.node.function == _WITHOUT_ZONE:
         return TypedNode(moment.node.args[0], "timestamp")
     return apply_overload(_WITHOUT_ZONE, moment)
+
+
+def _unknown_zone(name: str) -> WrongDefinition:
+    names = zones.zone_names().values()
+    near = next((other for other in names if other.lower().endswith(f"/{name.lower()}")), None) or nearest(name, names)
+    what = f"there is no time zone `{name}`"
+    if name.upper() in zones.short_names():
+        what, near = f"the time zone `{name}` is an offset in PostgreSQL, or has no place in its name", None
+    return WrongDefinition(
+        what, f"did you mean '{near}'?" if near else "write 'UTC', or a place such as 'Europe/Zurich'"
+    )
 
 
 def without_zone(cast: TypedNode) -> TypedNode:

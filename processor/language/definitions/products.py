@@ -47,7 +47,7 @@ from processor.language.product.expressions.expression import (
     reads_clock,
     references,
 )
-from processor.language.product.expressions.zones import installed, other_release
+from processor.language.product.expressions.zones import installed, package_of
 from processor.language.product.join_fields import releases_in, type_of, write_computed
 from processor.language.product.ordered import obstacles
 from processor.language.product.product import (
@@ -162,7 +162,9 @@ def _read_release(body: Map, problems: Problems) -> str:
         problems.add(node, f"`tzdata` is `{text}`", cure)
         return ""
     if node and text and not problems.stored and text != installed():
-        problems.add(node, other_release([text]), cure)
+        problems.add(
+            node, f"`tzdata` is {text}, and {installed()} is installed", f"pip install {package_of(text)}, or remove it"
+        )
     return text
 
 

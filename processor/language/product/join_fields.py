@@ -34,6 +34,7 @@ from processor.language.product.expressions.expression import (
     compile_expression,
 )
 from processor.language.product.expressions.functions import FOLDS
+from processor.language.product.expressions.zones import OtherRelease
 from processor.values.entity import ColumnType, Compare, Entity, TypeName
 from processor.values.record import Value
 from processor.values.values import round_to_microseconds
@@ -165,7 +166,7 @@ def _evaluation(column: str) -> Callable[[Mapping[str, Value]], Value]:
     def value(columns: Mapping[str, Value]) -> Value:
         try:
             return evaluate((Match(columns, {}), None))
-        except ValueError:  # a text that is too long for any key
+        except (ValueError, OtherRelease):  # a text that is too long for any key; a slot that no product may read now
             return None
 
     return value

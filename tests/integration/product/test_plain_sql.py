@@ -109,7 +109,16 @@ class Writer:
     def truth(self, depth: int) -> str:
         rng = self.rng
         if depth <= 0:
-            return rng.choice(["p", "a > 0", "e = 4.5", "s = '4.50'", "m > '2020-01-01'", "m::timestamp < m at time zone 'Asia/Tokyo'"])
+            return rng.choice(
+                [
+                    "p",
+                    "a > 0",
+                    "e = 4.5",
+                    "s = '4.50'",
+                    "m > '2020-01-01'",
+                    "m::timestamp < m at time zone 'Asia/Tokyo'",
+                ]
+            )
         return rng.choice([
             f"({self.number(depth - 1)} = {self.number(depth - 1)})", f"({self.text(depth - 1)} like '%.50%')",
             f"({self.text(depth - 1)} <> '2.00')", f"({self.text(depth - 1)} in ('4.50', 't', 'true', '0'))",

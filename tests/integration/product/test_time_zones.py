@@ -1,4 +1,4 @@
-"""Local times and moments are those of Postgres: in each zone, around each change of its clocks, by the rules that Postgres has."""
+"""Local times and moments are those of Postgres: in each zone, around the changes of its clocks, by the rules of Postgres."""
 
 from datetime import datetime, timedelta
 from itertools import chain
@@ -36,7 +36,9 @@ def rules_of_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 def moments(name: str, rng: Random) -> list[str]:
     """Moments of many years, and some around the changes of the clocks in them."""
-    found = [f"{year:04d}-{rng.randint(1, 12):02d}-{rng.randint(1, 28):02d}T{rng.randint(0, 23):02d}:30:00" for year in YEARS]
+    found = [
+        f"{year:04d}-{rng.randint(1, 12):02d}-{rng.randint(1, 28):02d}T{rng.randint(0, 23):02d}:30:00" for year in YEARS
+    ]
     found += ["0001-01-01T00:00:00", "0001-01-01T14:00:00", "9999-12-31T23:59:59.999999", "9999-12-31T09:00:00"]
     changes = chain.from_iterable(zones._changes(name, RELEASE, year) for year in (*YEARS, rng.randint(1900, 2037)))
     for at in chain.from_iterable(changes):

@@ -479,7 +479,7 @@ def _times() -> None:
 
 
 def _zones() -> None:
-    """A local time is a timestamp whose UTC it is. The last argument is the release of the rules, which PostgreSQL does not ask."""
+    """A local time is a timestamp whose UTC it is. The last argument is the release of the rules: PostgreSQL has its own."""
     takes, constant = "timestamp string string", frozenset({1, 2})
     local = within(YEARS, "{0} AT TIME ZONE {1} AT TIME ZONE 'UTC'")
     define("local time", takes, "timestamp", zones.local_time, local, constant=constant)

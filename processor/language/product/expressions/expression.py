@@ -342,7 +342,10 @@ def clock_breaks(node: ExpressionNode, low: int, high: int, step: int) -> list[i
     found = clock_breaks(node.args[0], low, high, step)
     if node.function not in ZONED:
         return found
-    value_at, (name, release) = _value_at(node.args[0]), (arg.value for arg in node.args[1:] if isinstance(arg, Literal))
+    value_at, (name, release) = (
+        _value_at(node.args[0]),
+        (arg.value for arg in node.args[1:] if isinstance(arg, Literal)),
+    )
     more: set[int] = set(found)
     for begin, end in pairwise([low, *found, high + step]):
         first, last = value_at(begin), value_at(end - step)

@@ -36,18 +36,31 @@ def installed() -> str:
 
 @lru_cache(maxsize=1)
 def zone_names() -> dict[str, str]:
-    """The zones with a place, `Europe/Zurich`, by their names in lower case. Other names are abbreviations (`CET`), which
-    PostgreSQL reads as an offset without summer time, or have a better name."""
+    """The zones with a place, `Europe/Zurich`, by their names in lower case."""
+    return {name.lower(): name for name in _all_names() if "/" in name}
+
+
+@lru_cache(maxsize=1)
+def short_names() -> frozenset[str]:
+    """The other names, in capital letters. PostgreSQL reads some of them as an offset without summer time (`CET`)."""
+    return frozenset(name.upper() for name in _all_names() if "/" not in name)
+
+
+def _all_names() -> list[str]:
     installed()
-    names = _file("zones").read_text(encoding="utf-8").split()
-    return {name.lower(): name for name in names if "/" in name}
+    names: list[str] = _file("zones").read_text(encoding="utf-8").split()
+    return names
+
+
+class OtherRelease(SettingError):
+    """An expression names another release than the installed one."""
 
 
 @lru_cache(maxsize=1024)
 def zone(name: str, release: str) -> ZoneInfo:
-    """The rules of a zone. Raises SettingError where another release is installed."""
+    """The rules of a zone. Raises OtherRelease where another release is installed."""
     if release != installed():
-        raise SettingError(other_release([release]))
+        raise OtherRelease(other_release([release]))
     with _file("zoneinfo", *name.split("/")).open("rb") as file:
         return ZoneInfo.from_file(file, key=name)
 
@@ -58,19 +71,20 @@ def _file(*path: str) -> Any:
     return files("tzdata").joinpath(*path)
 
 
-def other_release(releases: Sequence[str], products: str = "") -> str:
-    """What is wrong, and the cure, where definitions have the rules of these releases, and another one is installed."""
-    package = " ".join(f"tzdata=={version_of(release)}" for release in releases)
+def other_release(releases: Sequence[str], products: str = "the definitions", *, joined: bool = False) -> str:
+    """What is wrong, and the cure, where products have the rules of these releases, and another one is installed. `joined`: they
+    join or group by a local time, so that stored rows have it."""
+    again = "`statestore remove` and `statestore apply` them" if joined else "`statestore apply` them again"
     return (
-        f"{products or 'the definition'}: `at time zone` by the rules of tzdata {' and '.join(releases)}, and tzdata "
-        f"{installed()} is installed: pip install {package}, or `statestore apply` the products again with the installed "
-        "one, which publishes their documents again"
+        f"{products}: `at time zone` by the rules of tzdata {' and '.join(releases)}, and tzdata {installed()} is installed: "
+        f"pip install {' or '.join(map(package_of, releases))}, or {again} with the installed one, which publishes their "
+        "documents again"
     )
 
 
-def version_of(release: str) -> str:
-    """The version of the package with a release: 2026.6 for 2026f."""
-    return f"{release[:4]}.{ord(release[4:5] or 'a') - ord('a') + 1}"
+def package_of(release: str) -> str:
+    """The package with a release, as pip names it: tzdata==2026.6 for 2026f."""
+    return f"tzdata=={release[:4]}.{ord(release[4:5] or 'a') - ord('a') + 1}"
 
 
 def local_time(moment: str, name: str, release: str) -> str | None:

@@ -100,7 +100,14 @@ def test_a_local_day_of_the_clock_names_the_tick_at_which_it_changes(
     assert shown(expression, clock=seconds(clock), at=at) == expected
 
 
-ZONES = ("Europe/Zurich", "America/St_Johns", "Australia/Lord_Howe", "Africa/Casablanca", "Pacific/Apia", "America/Havana")
+ZONES = (
+    "Europe/Zurich",
+    "America/St_Johns",
+    "Australia/Lord_Howe",
+    "Africa/Casablanca",
+    "Pacific/Apia",
+    "America/Havana",
+)
 CHANGES = ("2026-03-29T01:00:00", "2026-10-25T01:00:00", "2005-10-30T02:31:00", "2026-04-04T15:00:00", "2011-12-30T10:00:00",
            "2026-03-08T05:00:00", "2026-11-01T05:00:00")  # fmt: skip
 LIMITS = (
