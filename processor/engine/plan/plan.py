@@ -20,7 +20,7 @@ from processor.language.product.document import Shape, key_of_root, read_root_ke
 from processor.language.product.expressions.expression import Expression
 from processor.language.product.expressions.functions import missing_secrets
 from processor.language.product.expressions.zones import installed, other_release
-from processor.language.product.join_fields import convert, join_keys, releases_in, secrets_in
+from processor.language.product.join_fields import convert, join_keys, secrets_in, zones_in
 from processor.language.product.product import OPEN, Columns, Gate, GroupEntity, Join, Product
 from processor.text import first_of
 from processor.values import canonical_json
@@ -540,6 +540,6 @@ def check_time_zones(plan: Plan) -> None:
     """Raises PlanError when a product needs other rules of time zones than the installed ones."""
     found = {name: one for name, one in plan.products.items() if one.product.tzdata not in ("", installed())}
     if found:
-        joined = any(releases_in([join.on for one in found.values() for _, join in one.product.walk()]))
+        joined = any(zones_in([join.on for one in found.values() for _, join in one.product.walk()]))
         releases = sorted({one.product.tzdata for one in found.values()})
         raise PlanError(other_release(releases, product_names(found), joined=joined))

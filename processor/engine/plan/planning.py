@@ -10,7 +10,7 @@ from processor.errors import PlanError
 from processor.language.definitions.describe import describe_entity, describe_product
 from processor.language.definitions.load import ENTITIES, load_stored
 from processor.language.definitions.problems import DefinitionError, Problem, suggest
-from processor.language.product.join_fields import releases_in
+from processor.language.product.join_fields import zones_in
 from processor.language.product.product import Definitions, used_by_entity, walk_entities
 from processor.values import canonical_json
 from processor.values.entity import Entity
@@ -183,7 +183,7 @@ def _with_releases(snapshot: stored.Snapshot) -> Iterator[stored.ProductEntry]:
     both; but where it joins by a local time, its slots have the old rules."""
     waiting = {one.name: one.definition["tzdata"] for one in snapshot.waiting if "tzdata" in one.definition}
     for one in snapshot.products:
-        if one.name not in waiting or "tzdata" not in one.definition or any(releases_in(one.joins)):
+        if one.name not in waiting or "tzdata" not in one.definition or any(zones_in(one.joins)):
             yield one
         else:
             yield replace(one, definition={**one.definition, "tzdata": waiting[one.name]})

@@ -364,16 +364,6 @@ class _Reader:
         made = apply_function(f"{name} interval", [read, make_literal(str(text))])
         return apply_overload("without zone(timestamp)", made) if read.type == "date" else made
 
-    def _cut_in_zone(self, unit: ParsedConstant, moment: ParsedExpression, zone: ParsedExpression) -> TypedNode:
-        """`date_trunc('day', at, 'Europe/Zurich')`: the moment at which a local day begins."""
-        if unit.value in ("hour", "minute", "second"):
-            what = f"`date_trunc('{unit.value}', ...)` in a time zone is not offered: an hour may come twice in a day"
-            raise WrongDefinition(
-                what, "cut days or more, or cut the local time, `date_trunc('hour', at at time zone ...)`"
-            )
-        local = ParsedCall("at time zone", (ParsedCall("to timestamptz", (moment,)), zone))
-        return self._call("at time zone", (ParsedCall("date_trunc", (unit, local)), zone))
-
     def _epoch_of(self, arg: ParsedExpression) -> TypedNode:
         """`extract(epoch from x)`, also of the interval between two moments."""
         if (
@@ -408,8 +398,6 @@ class _Reader:
         if name == "at time zone":
             zone = args[1].value if isinstance(args[1], ParsedConstant) else None
             return in_zone(self.read(args[0]), zone, self._inner)
-        if name == "timezone" and len(args) == 2:
-            return self._call("at time zone", args[::-1])
         if name in ("between", "like", "ilike") and len(args) != 3:
             raise WrongDefinition(
                 f"`{name}` is an operator, not a function", f"write it between its values: `a {name} b`"
@@ -417,8 +405,6 @@ class _Reader:
         if name == "between":
             value, low, high = args
             return self._call("and", (ParsedCall(">=", (value, low)), ParsedCall("<=", (value, high))))
-        if name == "date_trunc" and len(args) == 3 and isinstance(args[0], ParsedConstant):
-            return self._cut_in_zone(args[0], args[1], args[2])
         if name == "date_trunc" and len(args) == 2 and isinstance(args[0], ParsedConstant):
             name, args = f"date_trunc {args[0].value}".lower(), args[1:]
         if name in ("like", "ilike"):

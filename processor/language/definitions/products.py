@@ -48,7 +48,7 @@ from processor.language.product.expressions.expression import (
     references,
 )
 from processor.language.product.expressions.zones import installed, package_of
-from processor.language.product.join_fields import releases_in, type_of, write_computed
+from processor.language.product.join_fields import type_of, write_computed, zones_in
 from processor.language.product.ordered import obstacles
 from processor.language.product.product import (
     AT_MOST,
@@ -144,7 +144,7 @@ def read_product(
         clock=clock,
     )
     product = replace(product, compare=_compares(product, entities), computed=_computed(reads, entities))
-    product = replace(product, tzdata=next(releases_in(product), ""))
+    product = replace(product, tzdata=next((release for _, release in zones_in(product)), ""))
     for what, cure in obstacles(product, entities):
         problems.add(body.key_node("product"), what, cure)
     if gate.whole:

@@ -213,7 +213,7 @@ class ExpressionConverter:
                 raise WrongDefinition(what, "remove the comma")
         if args and isinstance(args[0], exp.Distinct) and not args[0].args.get("on"):
             args, distinct = [*args[0].expressions, *args[1:]], True
-        call = self._apply(str(node.this).lower(), *args)
+        call = _in_zone(self._apply(str(node.this).lower(), *args))
         return replace(call, order=order, distinct=distinct) if order or distinct else call
 
     def _apply(self, name: str, *args: Any) -> ParsedCall:
@@ -281,6 +281,20 @@ class ExpressionConverter:
 
     def _sql_text(self, node: Any) -> str:
         return str(node.sql(dialect="postgres"))
+
+
+def _in_zone(call: ParsedCall) -> ParsedCall:
+    """`timezone('Europe/Zurich', at)` and `date_trunc('day', at, 'Europe/Zurich')` as they are written with `at time zone`."""
+    match call:
+        case ParsedCall(name="timezone", args=(zone, moment)):
+            return ParsedCall("at time zone", (moment, zone))
+        case ParsedCall(name="date_trunc", args=(ParsedConstant(value=unit), moment, zone)):
+            if unit in ("hour", "minute", "second"):
+                what = f"`date_trunc('{unit}', ...)` in a time zone is not offered: an hour may come twice in a day"
+                raise WrongDefinition(what, f"cut the local time, `date_trunc('{unit}', at at time zone ...)`")
+            local = ParsedCall("at time zone", (ParsedCall("to timestamptz", (moment,)), zone))
+            return ParsedCall("at time zone", (ParsedCall("date_trunc", (call.args[0], local)), zone))
+    return call
 
 
 def _negated(number: int | Decimal) -> int | Decimal:

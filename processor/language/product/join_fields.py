@@ -178,20 +178,20 @@ _NO_JOINS: Any = None
 
 def secrets_in(value: object) -> Iterator[str]:
     """The names of the secrets in a value: a product, a plan, a part of one. It may name one several times."""
-    return _constants_in(value, ("hmac_sha256(string,string)",))
+    return (name for (name,) in _constants_in(value, ("hmac_sha256(string,string)",)))
 
 
-def releases_in(value: object) -> Iterator[str]:
-    """The releases of the time zones in a value, in the same way."""
-    return _constants_in(value, ZONED)
+def zones_in(value: object) -> Iterator[tuple[str, str]]:
+    """The time zones in a value, in the same way, each with the release of its rules."""
+    return ((name, release) for name, release in _constants_in(value, ZONED))
 
 
-def _constants_in(value: object, functions: Sequence[str]) -> Iterator[str]:
-    """The last argument of each call of these functions in a value."""
+def _constants_in(value: object, functions: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The constants of each call of these functions in a value: all arguments but the first."""
     match value:
-        case Call(function=function, args=(*args, Literal(value=str(name)))) if function in functions:
-            yield name
-            yield from _constants_in(args, functions)
+        case Call(function=function, args=(first, *constants)) if function in functions:
+            yield tuple(str(one.value) for one in constants if isinstance(one, Literal))
+            yield from _constants_in(first, functions)
         case str():
             if value.startswith("=") and (computed := read_computed(value)) is not None:
                 yield from _constants_in(computed.node, functions)

@@ -1,5 +1,7 @@
 """Local times and moments are those of Postgres: in each zone, around the changes of its clocks, by the rules of Postgres."""
 
+import uuid
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -9,8 +11,11 @@ from zoneinfo import ZoneInfo
 import psycopg
 import pytest
 
+from processor.errors import OracleError
+from processor.language.definitions.load import load
 from processor.language.product.expressions import zones
 from processor.language.product.expressions.catalogue import FUNCTIONS
+from processor.tools.inspect.oracle import oracle
 
 RELEASE = zones.installed()
 YEARS = (1, 1700, 1883, 1916, 1945, 1969, 1970, 1987, 1995, 2011, 2026, 2027, 2037, 2038, 2200, 2399, 9998, 9999)
@@ -18,7 +23,7 @@ AROUND = ("-1 d", "-1 h", "-30 min", "-1 s", "0 s", "1 s", "29 min", "30 min", "
 
 
 @pytest.fixture
-def rules_of_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+def rules_of_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The files of zones that the server reads, in place of those of the package: their releases differ."""
     with psycopg.connect(postgres_url) as connection:
         found = connection.execute("SELECT setting FROM pg_config WHERE name = 'SHAREDIR'").fetchone()
@@ -31,7 +36,8 @@ def rules_of_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Pat
 
     monkeypatch.setattr(zones, "zone", zone)
     zones._changes.cache_clear()
-    return folder
+    yield folder
+    zones._changes.cache_clear()
 
 
 def moments(name: str, rng: Random) -> list[str]:
@@ -68,3 +74,19 @@ def test_each_zone_has_the_times_of_postgres(function: str, rules_of_postgres: P
             wrong.append((name, at, mine, answer))
     assert wrong == []
     assert len(asked) > 5_000
+
+
+def test_a_server_with_other_rules_does_not_answer(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    entities = "visit: {key: [id], columns: {id: int, at: timestamp}}"
+    fields = "{local: \"at at time zone 'Europe/Zurich'\"}"
+    made = load({"entities.yaml": entities, "p.yaml": f"product: p\nroot: visit\nfields: {fields}\n"})
+    with oracle(postgres_url, f"zones_{uuid.uuid4().hex}", made.entities) as tables:
+        tables.load({"visit": [{"id": 1, "at": "2026-03-29T01:00:00Z"}]})
+        assert tables.documents(made.products["p"]) == {'{"id":1}': {"local": "2026-03-29T03:00:00"}}
+        monkeypatch.setattr(zones, "zone", lambda *_: ZoneInfo("Europe/London"))
+        zones._changes.cache_clear()
+        with pytest.raises(
+            OracleError, match=r"product p: this Postgres has other rules for the time zone Europe/Zurich"
+        ):
+            tables.documents(made.products["p"])
+    zones._changes.cache_clear()

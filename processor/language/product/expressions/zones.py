@@ -123,6 +123,14 @@ def breaks(function: str, name: str, release: str, first: str, last: str) -> Ite
                 yield at
 
 
+def known_times(name: str, release: str, year: int) -> Iterator[tuple[str, str]]:
+    """Moments of a year that show the rules of a zone, each with its local time: its begin, and each change of the clocks."""
+    yield (begin := f"{year}-01-01T00:00:00"), local_time(begin, name, release) or ""
+    for moment, local in _changes(name, release, year):
+        before = _text(datetime.fromisoformat(moment) - timedelta(seconds=1))
+        yield from ((moment, local), (before, local_time(before, name, release) or ""))
+
+
 @lru_cache(maxsize=1024)
 def _changes(name: str, release: str, year: int) -> tuple[tuple[str, str], ...]:
     """The moments of a year at which the clocks of a zone change, each with the local time after it."""
