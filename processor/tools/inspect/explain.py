@@ -89,7 +89,8 @@ class ExplainedProduct:
     whose change rebuilds the document, None for all of them; `publish`: the gate of its documents, None without one; `clock`: the
     step of its clock, None without one; `tzdata`: the release of its time zones, None without one; `message_key`: the members of
     the key of its messages, where it is another one than that of the root; `headers`: those that the product gives its messages;
-    `partition_by`: the columns that choose the partition; `requests`: the number of requests for one document if every join finds one row."""
+    `partition_by`: the columns that choose the partition; `requests`: the number of requests for one document if every join finds
+    one row."""
 
     product: str
     version: int

@@ -29,9 +29,10 @@ _PROBE: Final = timedelta(hours=12)
 def installed() -> str:
     """The release of the installed rules, `2026f`. Raises SettingError where there are none."""
     try:
-        return str(__import__("tzdata").IANA_VERSION)
+        from tzdata import IANA_VERSION
     except ImportError:
         raise SettingError("`at time zone` needs the rules of time zones: pip install tzdata") from None
+    return str(IANA_VERSION)
 
 
 @lru_cache(maxsize=1)
