@@ -7,6 +7,7 @@ functions, so each call arrives as the author wrote it: `expressions.py` knows t
 
 import re
 from collections.abc import Callable, Collection
+from copy import copy
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import cache, partial
@@ -436,12 +437,22 @@ _MOMENTS = ("current_date", "current_timestamp")
 """Functions without parentheses, which the parser takes for columns."""
 
 
+_UNITS = re.compile(r"(\s*[+-]?\d+(\.\d+)?\s*[A-Za-z]+\s*)+")
+
+
 def _tokens(dialect: Any, text: str) -> list[Any]:
-    """The tokens of a text. Raises WrongDefinition for `==`, which sqlglot takes for `=`, and Postgres refuses."""
+    """The tokens of a text. Raises WrongDefinition for `==`, which sqlglot takes for `=`, and Postgres refuses. An interval of more
+    than numbers with units (`interval '1 day 02:30'`) becomes a cast, since sqlglot would drop the rest."""
     tokens: list[Any] = dialect.tokenize(text)
-    for token in tokens:
+    for place, token in enumerate(tokens):
         if token.text == "==" and token.token_type.name == "EQ":
             raise WrongDefinition(f"SQL has no operator `==` (`{text}`)", "write `=`", token.line)
+        before = tokens[place - 1] if place else token
+        is_interval = token.token_type.name == "STRING" and before.token_type.name == "INTERVAL"
+        if is_interval and re.search("[A-Za-z]", token.text) and not _UNITS.fullmatch(token.text):
+            sign = copy(token)
+            sign.token_type, sign.text = type(token.token_type).DCOLON, "::"
+            tokens[place - 1 : place + 1] = [token, sign, before]
     return tokens
 
 

@@ -87,6 +87,7 @@ class Writer:
             "m::date",
             "date_trunc('hour', m)",
             "coalesce(m, x)",
+            "m + interval '1 day 02:30'",
             "m at time zone 'Europe/Zurich'",
             "date_trunc('day', m at time zone 'asia/tokyo') at time zone 'Asia/Tokyo'",
             "date_trunc('week', m, 'America/New_York')",

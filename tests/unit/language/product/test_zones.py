@@ -69,7 +69,7 @@ def changes_in_file(name: str) -> list[int]:
 @pytest.mark.rest
 def test_the_search_finds_each_change_of_the_clocks_from_1970_on() -> None:
     begin, end = datetime(1970, 1, 1), datetime(2037, 1, 1)
-    for name in list(zones.zone_names().values())[::5]:
+    for name in list(zones.zone_names().values())[::15]:
         found = {moment for year in range(1970, 2037) for moment, _ in zones._changes(name, RELEASE, year)}
         written = {begin + timedelta(seconds=at) for at in changes_in_file(name) if at > 0}
         missed = {at.isoformat() for at in written if begin < at < end} - found
