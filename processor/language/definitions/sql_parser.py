@@ -441,8 +441,8 @@ _UNITS = re.compile(r"(\s*[+-]?\d+(\.\d+)?\s*[A-Za-z]+\s*)+")
 
 
 def _tokens(dialect: Any, text: str) -> list[Any]:
-    """The tokens of a text. Raises WrongDefinition for `==`, which sqlglot takes for `=`, and Postgres refuses. An interval of more
-    than numbers with units (`interval '1 day 02:30'`) becomes a cast, since sqlglot would drop the rest."""
+    """The tokens of a text. Raises WrongDefinition for `==`, which sqlglot takes for `=`, and Postgres refuses. An interval
+    of more than numbers with units (`interval '1 day 02:30'`) becomes a cast, since sqlglot would drop the rest."""
     tokens: list[Any] = dialect.tokenize(text)
     for place, token in enumerate(tokens):
         if token.text == "==" and token.token_type.name == "EQ":
