@@ -64,7 +64,7 @@ d + e | d - e | d * e | d / e | e / d | d % e | -d | d / 3 | 1 / d | e / 7 | d +
 1.0 / 3 | 10 / 4.0 | 1e3 / 7 | d / 0 | d % 0 | avg_free
 f + g | f - g | f * g | f / g | f * f * f | f / g / g | -f | f + 1 | f * 1.1 | f + d | f = g | f < g | f = 0.1 | f > a | f / 0 | 1 / f
 round(a) | round(d) | round(e) | round(f) | round(d, 1) | round(d, 0) | round(d, -1) | round(e, 20) | round(a, -1) | trunc(d) | trunc(d, 1)
-trunc(f) | floor(d) | floor(f) | floor(a) | ceil(d) | ceiling(f) | ceil(f) | abs(a) | abs(d) | abs(f) | sign(a) | sign(d) | sign(f)
+trunc(f) | floor(d) | floor(f) | floor(a) | ceil(d) | ceiling(f) | ceil(f) | abs(a) | abs(d) | abs(f) | sign(a) | sign(d) | sign(f) | a / sign(f)
 s || t | s || a | a || s | s || p | s || round(d, 1) | s || x | s || m | s || null | s || e | e || s | e * e || '' | concat(p) | concat(p, e, m, x) | concat_ws('', p, q) | lower(s) | upper(s) | upper(t) | length(s) | char_length(t)
 substring(s, 2) | substring(s, 0, 3) | substring(s, -1, 4) | substring(s, 2, 0) | substring(s, b) | substring(s, b, a) | substr(s, 1, 2)
 substring(s from 2 for 2) | substring(s for 2) | substring(s, strpos(s, 'b') + 1) | left(s, 2) | left(s, -1) | left(s, b) | right(s, 2)

@@ -227,7 +227,7 @@ def _numbers() -> None:
     define("abs", "decimal", "decimal", functions.magnitude, "abs({0})", scale="same")
     define("abs", "float", "float", abs, "abs({0})")
     for t in ("int", "decimal", "float"):
-        define("sign", t, "int", functions.sign, "sign({0})")
+        define("sign", t, "int", functions.sign, "sign({0})::integer" if t == "float" else "sign({0})")
 
 
 def _logarithms() -> None:
