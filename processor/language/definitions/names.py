@@ -128,7 +128,7 @@ def write_path(column: Column) -> str:
 
 
 def of_each_row(text: str, scope: NameScope) -> str:
-    """A constant as an expression over the row, whose key is never null; any other text as it is. So a constant joins all rows."""
+    """A constant, as an expression over a row, whose key is never null. Any other text as it is."""
     entity = scope.entities.get(scope.entity)
     if entity is None or not _CONSTANT.fullmatch(text):
         return text

@@ -16,12 +16,13 @@ from typing import Any, Final
 
 from processor.language.definitions.problems import WrongDefinition
 from processor.language.definitions.sql_parser import Cleaner, filled, parse_query, text_of
-from processor.language.definitions.sql_tables import free_name, is_aggregate, where_of
+from processor.language.definitions.sql_tables import conjuncts, free_name, where_of
 from processor.values.entity import Entity
 
 _INSTEAD: Final = "join its first row, `row_number() = 1` in a subquery, or aggregate in a subquery"
 _NUMBERS: Final = ("row_number", "rank", "dense_rank")
 _ROWS: Final = ("lag", "lead", "first_value")
+_AGGREGATES: Final = ("count", "sum", "min", "max", "avg", "bool_and", "bool_or", "every")
 
 
 class Windows:
@@ -48,9 +49,20 @@ class Windows:
         entity = self._entities.get(node.name) if isinstance(node, exp.Table) else None
         if entity is None or any(select.args.get(word) for word in ("group", "having", "distinct", "limit", "offset")):
             raise self._refuse(window, "is a window over rows that no table has", _INSTEAD)
-        if any(join.side != "LEFT" for join in select.args.get("joins") or ()):
-            raise self._refuse(window, "is a window over rows that a join chooses", "use `left join`, or no join")
+        for join in select.args.get("joins") or ():
+            if join.side != "LEFT" or not self._is_by_key(join):
+                cure = "join the table by `left join` and its whole key, or around the query with the window"
+                raise self._refuse(window, "is a window over rows that a join chooses or repeats", cure)
         return node.alias_or_name, entity
+
+    def _is_by_key(self, join: Any) -> bool:
+        """Whether a join finds at most one row: its ON names the whole key of a table."""
+        exp, node = self._exp, join.this
+        entity = self._entities.get(node.name) if isinstance(node, exp.Table) else None
+        sides = [one.unnest() for one in conjuncts(join.args["on"], exp)] if join.args.get("on") else []
+        sides = [(one.left.unnest(), one.right.unnest()) for one in sides if isinstance(one, exp.EQ)]
+        own = [one for pair in sides for one in pair if isinstance(one, exp.Column) and one.table == node.alias_or_name]
+        return entity is not None and {*entity.key} <= {one.name for one in own}
 
     def _refuse(self, node: Any, what: str, cure: str) -> WrongDefinition:
         return WrongDefinition(f"`{text_of(node)}` {what}", cure, self._line_of(node))
@@ -68,9 +80,9 @@ class _Window:
             test = one.unnest()
             negated = isinstance(test, exp.Not) and isinstance(test.this.unnest(), exp.Is)
             found = test.this.unnest() if negated else test
-            if isinstance(found, exp.Is) and isinstance(found.expression, exp.Null):
-                if (negated or found.args.get("negate")) and isinstance(found.this, exp.Column):
-                    self._known.add(found.this.name)
+            is_null = isinstance(found, exp.Is) and isinstance(found.expression, exp.Null)
+            if is_null and (negated or found.args.get("negate")) and found.this.table in ("", self._alias):
+                self._known.add(found.this.name)
         self._where = [self._of(one, self._other) for one in where]
         self._order = list(node.args["order"].expressions) if node.args.get("order") else []
 
@@ -85,7 +97,7 @@ class _Window:
             text = self._number(name)
         elif name in _ROWS and self._order and call.expressions:
             text = self._row(name, call)
-        elif is_aggregate(call) and not call.find(exp.Distinct, exp.Order):
+        elif name in _AGGREGATES and not call.find(exp.Distinct):
             text = f"({self._select(text_of(self._moved(call)), self._up_to())})"
         else:
             raise self._refuse(node, "is a window", _INSTEAD)
@@ -106,8 +118,8 @@ class _Window:
                     self._node, "numbers values that may be null", "order by one column that is `not_null`"
                 )
             value = self._of(self._order[0].this, self._other)
-            return f"1 + ({self._select(f'count(distinct {value})', [self._before(keys=False)])})"
-        return f"1 + ({self._select('count(*)', [self._before(keys=name == 'row_number')])})"
+            return f"(1 + ({self._select(f'count(distinct {value})', [self._before(keys=False)])}))"
+        return f"(1 + ({self._select('count(*)', [self._before(keys=name == 'row_number')])}))"
 
     def _row(self, name: str, call: Any) -> str:
         value, *others = call.expressions
@@ -128,22 +140,18 @@ class _Window:
 
     def _up_to(self) -> list[str]:
         """The condition of the frame: all rows, or those up to the row, with its equals in the order."""
-        exp, spec = self._exp, self._node.args.get("spec")
-        rows = False
+        spec, by_rows = self._node.args.get("spec"), False
         if spec is not None:
             text = text_of(spec).upper()
-            rows = text.startswith("ROWS")
+            by_rows = text.startswith("ROWS")
             if text not in (f"{kind} BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW" for kind in ("ROWS", "RANGE")):
-                raise self._refuse(
-                    self._node, "has a frame", "write a tree, where a `many` has the rows in its `where`"
-                )
+                cure = "write a tree, where a `many` has the rows in its `where`"
+                raise self._refuse(self._node, "has a frame", cure)
         if not self._order:
             return []
-        own = self._entity.key[0]
-        same = [f"{self._other}.{_quoted(name)} = {self._alias_text()}.{_quoted(name)}" for name in self._entity.key]
-        equal = [self._equal(one.this) for one in self._order]
-        assert own
-        return [f"({self._before(keys=rows)} or ({' and '.join(same if rows else equal)}))"]
+        key = [self._exp.column(name, table=self._alias) for name in self._entity.key]
+        equal = map(self._equal, key if by_rows else [one.this for one in self._order])
+        return [f"({self._before(keys=by_rows)} or ({' and '.join(equal)}))"]
 
     def _select(self, value: str, conditions: list[str]) -> str:
         """The subquery over the rows of the partition."""
@@ -222,9 +230,6 @@ class _Window:
         for column in [text] if isinstance(text, self._exp.Column) else list(text.find_all(self._exp.Column)):
             column.set("table", self._exp.to_identifier(alias, quoted=True))
         return f"({text_of(text)})" if not isinstance(text, self._exp.Column) else text_of(text)
-
-    def _alias_text(self) -> str:
-        return _quoted(self._alias)
 
 
 def _quoted(name: str) -> str:

@@ -219,7 +219,7 @@ select u.id, min(u.city) filter (where u.plan = 'pro') as city, count(*) as n fr
 group by u.id
 
 -- numbers of rows
-select o.id, row_number() over (partition by user_id order by at desc, id) as n, rank() over (partition by user_id order by
+select o.id, row_number() over (partition by user_id order by at desc, id) * 2 as n, rank() over (partition by user_id order by
 total desc nulls last) as r, dense_rank() over (partition by user_id order by id) as d, count(*) over (partition by user_id)
 as of from orders o where user_id is not null
 

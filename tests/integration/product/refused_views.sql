@@ -56,6 +56,13 @@ select l.order_id, l.number, lag(qty, 1, 0) over (partition by order_id order by
 select l.order_id, l.number, rank() over (partition by order_id order by number) as n from line l join item i on i.sku =
 l.item
 
+-- chooses or repeats
+select x.user_id, max(x.n) as n from (select o.user_id, row_number() over (partition by o.user_id order by o.id) as n from orders
+o left join line l on l.order_id = o.id where o.user_id is not null) x group by x.user_id
+
+-- is a window (again, 3)
+select l.order_id, array_agg(qty) over (partition by order_id order by number) as n from line l
+
 -- is a window over rows that no table has
 select l.order_id, count(*) as n, rank() over (partition by order_id order by count(*)) as r from line l group by l.order_id
 
