@@ -180,7 +180,11 @@ class _Window:
         if keys:
             terms += [(exp.column(name, table=self._alias), False, False) for name in self._entity.key]
         same: list[str] = []
+        open_keys = {*self._entity.key}
         for node, desc, nulls_first in terms:
+            if not open_keys:  # no other row is equal to this one
+                break
+            open_keys -= {node.name} if isinstance(node, exp.Column) else set()
             ways.append(" and ".join([*same, self._less(node, desc=desc, nulls_first=nulls_first, after=after)]))
             same.append(self._equal(node))
         return f"({' or '.join(f'({one})' for one in ways)})"
