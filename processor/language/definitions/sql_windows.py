@@ -59,10 +59,14 @@ class Windows:
         """Whether a join finds at most one row: its ON names the whole key of a table."""
         exp, node = self._exp, join.this
         entity = self._entities.get(node.name) if isinstance(node, exp.Table) else None
-        sides = [one.unnest() for one in conjuncts(join.args["on"], exp)] if join.args.get("on") else []
-        sides = [(one.left.unnest(), one.right.unnest()) for one in sides if isinstance(one, exp.EQ)]
-        own = [one for pair in sides for one in pair if isinstance(one, exp.Column) and one.table == node.alias_or_name]
-        return entity is not None and {*entity.key} <= {one.name for one in own}
+        if entity is None or not join.args.get("on"):
+            return False
+        found: set[str] = set()
+        for one in conjuncts(join.args["on"], exp):
+            sides = (one.left.unnest(), one.right.unnest()) if isinstance(one, exp.EQ) else ()
+            own = [side for side in sides if isinstance(side, exp.Column) and side.table == node.alias_or_name]
+            found |= {side.name for side in own} if len(own) == 1 else set()
+        return {*entity.key} <= found
 
     def _refuse(self, node: Any, what: str, cure: str) -> WrongDefinition:
         return WrongDefinition(f"`{text_of(node)}` {what}", cure, self._line_of(node))
