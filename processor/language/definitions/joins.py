@@ -66,7 +66,7 @@ def read_on(node: YamlNode | None, join: Scalar, child: NameScope, above: NameSc
             problems.add(key, what, f"write `{parent}: {key.text}`: first the column of the joined `{child.entity}`")
             continue
         # A list, not a generator: it checks both sides, also where the first one fails.
-        mine, other = of_each_row(key.text.strip(), child), of_each_row(parent.strip(), above)
+        mine, other = of_each_row(key.text, child), of_each_row(parent, above)
         sides = [_read_side(mine, key, child, problems), _read_side(other, value, above, problems)]
         if None not in sides:
             on[-1] = (str(sides[0]), str(sides[1]))

@@ -130,7 +130,7 @@ def write_path(column: Column) -> str:
 def of_each_row(text: str, scope: NameScope) -> str:
     """A constant, as an expression over a row, whose key is never null. Any other text as it is."""
     entity = scope.entities.get(scope.entity)
-    if entity is None or text in scope.names or not _CONSTANT.fullmatch(text):
+    if entity is None or text in scope.names or not _CONSTANT.fullmatch(text.strip()):
         return text
     return f"case when {write_path(Column(name=entity.key[0]))} is not null then {text} end"
 

@@ -45,7 +45,7 @@ class Windows:
     def _table(self, select: Any, window: Any) -> tuple[str, Entity]:
         """The name and the entity of the one table whose rows the windows see."""
         exp = self._exp
-        node = select.args["from_"].this if select.args.get("from_") else None
+        node: Any = select.args["from_"].this if select.args.get("from_") else None
         entity = self._entities.get(node.name) if isinstance(node, exp.Table) else None
         if entity is None or any(select.args.get(word) for word in ("group", "having", "distinct", "limit", "offset")):
             raise self._refuse(window, "is a window over rows that no table has", _INSTEAD)
