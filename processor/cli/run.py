@@ -6,7 +6,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -54,7 +54,7 @@ from processor.environment.settings.settings import PASSWORDS, Settings, owner_n
 from processor.environment.stores.kinds import open_loader
 from processor.errors import SettingError, StatestoreError, Stopped
 from processor.values.recorded_topics import read_records
-from registry.errors import LeaseHeld, RegistryError
+from registry.errors import LeaseHeld, RegistryError, RegistryMissing, UnknownRevision
 from registry.model import PastRuns
 from statestore.copy_items import CopyStep
 from statestore.store import FencingToken, StoreError
@@ -168,13 +168,15 @@ def _run_until_stopped(
 ) -> "tuple[Job | None, int]":
     """Runs the job until it has ended, or until a signal stops it. Returns the job, None if it stopped before it was open, and
     how many records of the file no entity reads."""
-    from processor.job.run.feed import read_feed
-    from processor.job.run.open_job import RunRequest, prepare_plan
-    from processor.job.run.run_job import noted_end, run_to_end
-    from processor.job.run.source import session_jars
-
     with StopSignals(log).handled() as signals, shown_status(settings, signals):
         try:
+            if not options.take_over:
+                _refuse_next_to_living_run(settings, signals)
+            from processor.job.run.feed import read_feed
+            from processor.job.run.open_job import RunRequest, prepare_plan
+            from processor.job.run.run_job import noted_end, run_to_end
+            from processor.job.run.source import session_jars
+
             with noted_end(settings, owner_name(), signals.stopping, log):
                 plan = prepare_plan(settings, definitions)
                 feed = read_feed(settings, plan, options.source) if options.source else None
@@ -198,6 +200,14 @@ def _run_until_stopped(
         except Stopped:
             log(JobEvent(what="stopped", text="stopped"))
             return None, 0
+
+
+def _refuse_next_to_living_run(settings: Settings, signals: StopSignals) -> None:
+    """Raises LeaseHeld where the job runs already: before the import of Spark, and before the definitions change the registry."""
+    from processor.job.run.lease import LOOK_SECONDS, refuse_living_run
+
+    with suppress(RegistryMissing, UnknownRevision), open_registry(settings) as registry:
+        refuse_living_run(registry.jobs, settings.job, owner_name(), signals.stopping, LOOK_SECONDS)
 
 
 def _report_end(job: "Job", others: int, log: JobLog) -> int:

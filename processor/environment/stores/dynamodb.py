@@ -245,6 +245,7 @@ DYNAMODB: StoreKind[DynamoSettings] = StoreKind(
         settings=_embedded_settings,
         environment={"AWS_ACCESS_KEY_ID": "embedded", "AWS_SECRET_ACCESS_KEY": "embedded"},
     ),
+    slot="GSI_",
     expiry="DynamoDB removes it within days",
     load=_load,
 )

@@ -173,6 +173,8 @@ class StoreKind(Generic[Own]):
     checks: StoreChecks
     addresses: StoreAddresses[Own]
     embedded: EmbeddedStore
+    slot: str = "slot "
+    """What people call a slot of this store, before its number."""
     expiry: str
     """How an expired row is deleted, and when."""
     load: Callable[[Own, FencingToken], Loader] | None = None

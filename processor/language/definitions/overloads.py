@@ -366,8 +366,24 @@ _EXAMPLES: Final = {
 
 def _no_such_overload(name: str, args: Sequence[TypedNode]) -> WrongDefinition:
     what = f"`{name}` cannot take {_list_types(args)}" if args else f"`{name}` has no arguments"
+    types = [arg.type for arg in args]
+    for names, first, rest, cure in _MEANT:
+        if name in names and types[:1] == [first] and (not rest or types[1:] == [rest]):
+            return WrongDefinition(what, cure)
     takes = sorted({_signature(function) for function in OVERLOADS[name]})
     return WrongDefinition(what, f"it takes {' or '.join(takes)}")
+
+
+_SPAN: Final = "write the time between as one, `at + interval '7 days'`"
+_MEANT: Final = (
+    (("->", "->>", "#>", "#>>"), "string", "", "give the column the type `json` in entities.yaml"),
+    (("-",), "timestamp", "timestamp", "write `extract(epoch from a - b)` for seconds, or subtract dates for days"),
+    (("+", "-"), "timestamp", "int", _SPAN),
+    (("+", "-"), "timestamp", "string", _SPAN),
+    (("+ interval", "- interval"), "string", "", "give the column the type `timestamp` in entities.yaml"),
+)
+"""Mistakes of beginners, and what they meant: the names of the call, the types of its first argument and of the other one ("":
+any type), and the cure."""
 
 
 def _signature(function: Function) -> str:
