@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from processor.engine.plan.plan import Plan, check_dead_letter_topic, check_secrets
+from processor.engine.plan.plan import Plan, check_dead_letter_topic, check_needs
 from processor.engine.plan.planning import check_after, plan_of, requirements_of
 from processor.engine.protocol.ledger import Run
 from processor.engine.rounds.driver import Driver, make_driver
@@ -103,7 +103,7 @@ def prepare_job(request: RunRequest) -> Job:
         Stopped: an operator stopped the job before it was open.
     """
     check_dead_letter_topic(request.plan, request.settings.dead_letter_topic)
-    check_secrets(request.plan, dict(request.settings.secrets))
+    check_needs(request.plan, dict(request.settings.secrets))
     request = replace(request, settings=resolve_tables(request.settings))
     settings, registry, report = request.settings, request.registry, request.report
     open_schemas(settings.schema_registry)
@@ -177,7 +177,7 @@ def _make_job(
         registry=registry,
         lease=lease,
         prepare=partial(_prepare, settings, admin, preparation),
-        check=partial(check_secrets, given=dict(settings.secrets)),
+        check=partial(check_needs, secrets=dict(settings.secrets)),
         fit=moves.fit,
         keep_progress=partial(_keep_progress, registry, driver),
     )

@@ -527,6 +527,7 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems, leve
         level=level if recursive else 0,
         reads=above.reads,
         clock=above.clock,
+        tzdata=above.tzdata,
     )
     on = read_on(body.get("on"), written.name, child, above, problems)
     if array_of(tuple(parent for _, parent in on)) is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from processor.engine.plan.plan import check_dead_letter_topic, check_secrets
+from processor.engine.plan.plan import check_dead_letter_topic, check_needs
 from processor.engine.protocol.ticks import CLOCK, clock_in
 from processor.environment.stores.kind import INDEX_READS, StoreKind, existing_table
 from processor.environment.stores.kinds import kind_of
@@ -113,7 +113,7 @@ def check_definitions(around: CheckContext) -> Iterator[Finding]:
     existing_registry(around)
     plan = around.plan
     check_dead_letter_topic(plan, around.settings.dead_letter_topic)
-    check_secrets(plan, dict(around.settings.secrets))
+    check_needs(plan, dict(around.settings.secrets))
     yield ok(f"version {plan.version}: {len(plan.entities)} entities, {len(plan.products)} products")
 
 
