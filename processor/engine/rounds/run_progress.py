@@ -166,9 +166,9 @@ class RunProgress:
 
     def keep(self, requests: Iterable[Request]) -> None:
         """Makes work durable, and lets products begin whose entities are proven."""
-        waiting = self.plan.products.keys() - self.active.products.keys()
         self._keep(requests)
-        if waiting != self.walks.held:
+        waiting = () if self.active is self.plan else self.plan.products.keys() - self.active.products.keys()
+        if self.walks.held.symmetric_difference(waiting):
             self._activate()
 
     def forget(self, requests: Iterable[Request]) -> None:
