@@ -26,6 +26,7 @@ from processor.engine.protocol.pending import FanOut, ResumedFanOut
 from processor.engine.protocol.replays import ReplayReport
 from processor.engine.protocol.segments import DueSegment, IndexObservation, Segment
 from processor.engine.protocol.walks import TruncateGoal, WalkedPage
+from processor.engine.rounds.root_costs import RootCosts
 from processor.engine.rounds.round_counts import AbsentCounts, RootTimes, UpdateCounts
 from processor.engine.rounds.step_runner import StepRunner
 from processor.values.dead_letters import LetterGroup, RefusedBy
@@ -224,6 +225,8 @@ class LaneResult:
     """Of open rows in index answers."""
     due: tuple[int, ...] = ()
     """The first tick at which a root of the lane is due; empty where none is."""
+    costs: RootCosts = field(default_factory=dict)
+    """What the roots of the lane read that read the most."""
 
 
 def hold_back(result: StageResult, round_: Round, store: Store) -> StageResult:
