@@ -25,9 +25,9 @@ from processor.engine.protocol.erasures import erasure_key
 
 MOST: Final = 100
 SHOWN: Final = 10
-PART_SECONDS: Final = 600.0
-PARTS: Final = 6
-"""Parts of an hour."""
+SPAN_SECONDS: Final = 600.0
+SPANS: Final = 6
+"""Spans of an hour."""
 LONG: Final = 100
 """Rows of a list from which on the driver notes them."""
 Name = TypeVar("Name", bound=Hashable)
@@ -95,33 +95,33 @@ def heaviest(costs: Mapping[Name, RootCost]) -> dict[Name, RootCost]:
 class CostlyRoots:
     """The roots of the last hour of a run. Only the thread of the rounds adds; other threads may read."""
 
-    parts: deque[tuple[float, dict[RootName, RootCost]]] = field(default_factory=lambda: deque(maxlen=PARTS))
-    """When each part began, on the job's clock, and its sketch."""
+    spans: deque[tuple[float, dict[RootName, RootCost]]] = field(default_factory=lambda: deque(maxlen=SPANS))
+    """When each span of ten minutes began, on the job's clock, and its sketch."""
     lists: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     """Entity of the root and entity of the rows -> the most rows of a list in this run, and the half units of that root."""
 
     def add(self, lanes: Iterable[RootCosts], now: float) -> None:
         """Adds the costs of the lanes of a round."""
         for name, cost in (one for costs in lanes for one in costs.items()):
-            if not self.parts or now - self.parts[-1][0] >= PART_SECONDS:
-                self.parts.append((now, {}))
-            began, part = self.parts[-1]
-            part[name] = part[name].plus(cost) if name in part else cost
-            if len(part) > 2 * MOST:
-                self.parts[-1] = began, heaviest(part)
+            if not self.spans or now - self.spans[-1][0] >= SPAN_SECONDS:
+                self.spans.append((now, {}))
+            began, span = self.spans[-1]
+            span[name] = span[name].plus(cost) if name in span else cost
+            if len(span) > 2 * MOST:
+                self.spans[-1] = began, heaviest(span)
             if cost.list_rows >= LONG and cost.list_rows > self.lists.get((name.entity, cost.of), (0, 0))[0]:
                 self.lists[name.entity, cost.of] = cost.list_rows, cost.most
 
     def forget(self) -> None:
         """Forgets all roots: an operator erased one."""
-        self.parts.clear()
+        self.spans.clear()
 
     def report(self, now: float) -> dict[str, Any]:
         """The most expensive roots of the last hour, and the longest lists of the run, as JSON values."""
         costs: dict[RootName, RootCost] = {}
-        for began, part in list(self.parts):
-            if began > now - PARTS * PART_SECONDS:
-                for name, cost in dict(part).items():
+        for began, span in list(self.spans):
+            if began > now - SPANS * SPAN_SECONDS:
+                for name, cost in dict(span).items():
                     costs[name] = costs[name].plus(cost) if name in costs else cost
         first = nlargest(SHOWN, costs.items(), key=lambda one: one[1].half_units)
         return {

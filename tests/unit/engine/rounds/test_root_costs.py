@@ -58,7 +58,7 @@ def test_a_root_with_more_than_its_share_of_all_reads_is_never_lost() -> None:
     (first, *_) = roots.report(now=0.0)["costly_roots"]
     assert first["key"] == "busy"
     assert first["read_units"] == 500 * 300
-    assert all(len(part) <= 2 * MOST for _, part in roots.parts)
+    assert all(len(span) <= 2 * MOST for _, span in roots.spans)
 
 
 def test_the_last_hour_counts() -> None:
@@ -77,7 +77,7 @@ def run(*, log_values: bool, stars: int = 300) -> Trial:
     users = [record("user", n, {"email": f"{n}@e", "name": f"u{n}"}, "email") for n in range(5)]
     repos = [record("repo", n, {"name": f"r{n}", "text": "x"}, "name") for n in range(stars + 1)]
     trial.batch([*users, *repos, *(star(n) for n in range(stars))])
-    trial.driver.progress.costs.parts.clear()
+    trial.driver.progress.costs.spans.clear()
     trial.batch([star(stars)])
     return trial
 
@@ -118,7 +118,7 @@ def test_the_estimate_of_the_read_units_is_near_what_the_store_charges() -> None
     store = trial.store
     assert isinstance(store, MeteredStore)
     trial.finish()
-    trial.driver.progress.costs.parts.clear()
+    trial.driver.progress.costs.spans.clear()
     before = store.read_units
     trial.batch([record("user", 9, {"email": "3@e", "name": "u3"}, "email"), star(301)])
     (root,) = report(trial)["costly_roots"]
