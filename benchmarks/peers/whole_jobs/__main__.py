@@ -1,4 +1,4 @@
-"""`python -m benchmarks.peers.whole_jobs`: statestore on Postgres, Flink SQL and Kafka Streams; their table of docs/benchmarks.md.
+"""`python -m benchmarks.peers.whole_jobs`: statestore over Postgres, Flink SQL, Kafka Streams; the table of docs/benchmarks.md.
 
     python -m benchmarks.peers.whole_jobs [statestore] [flink] [kafka-streams] [--products 1 10 100] [--events 40000]
                                           [--users 3000] [--write]

@@ -135,21 +135,14 @@ def _assemble_below(
 
 def _find_rows(plan: Plan, asks: list[Ask], tally: Counter[str] | None, reads: RootReads | None) -> Step[list[Above]]:
     """Puts the rows that were asked for below the rows above them. Returns those that have joins below."""
-    first = {n: _FirstRows(plan, node, key, tally) for n, (_, node, key) in enumerate(asks) if node.ordered}
     requests = [plan.request(node.join.join.entity, node.join.down, key) for _, node, key in asks]
-    for n, reading in first.items():
-        requests[n] = reading.request()
-    answers = yield tuple(requests)
+    first = {n: _FirstRows(plan, node, key, tally) for n, (_, node, key) in enumerate(asks) if node.ordered}
+    if first:
+        answers = yield from _read_first(first, requests, reads)
+    else:
+        answers = yield tuple(requests)
     if reads is not None:
         reads.take([node for _, node, _ in asks], answers)
-    for n, reading in first.items():
-        reading.take(answers[n])
-    while waiting := [reading for reading in first.values() if not reading.done]:
-        pages = yield tuple([one.request() for one in waiting])
-        if reads is not None:
-            reads.take([one.node for one in waiting], pages)
-        for reading, page in zip(waiting, pages, strict=True):
-            reading.take(page)
     level: list[Above] = []
     for n, ((row, node, key), answer) in enumerate(zip(asks, answers, strict=True)):
         join = node.join
@@ -160,6 +153,23 @@ def _find_rows(plan: Plan, asks: list[Ask], tally: Counter[str] | None, reads: R
         if join.below:
             level += [(one, join.below) for one in found]
     return level
+
+
+def _read_first(first: Mapping[int, "_FirstRows"], requests: list[Any], reads: RootReads | None) -> Step[Any]:
+    """The answers to the requests. Those of ordered joins are asked page by page, in place of all rows of their keys. Counts the
+    pages after the first ones."""
+    for n, reading in first.items():
+        requests[n] = reading.request()
+    answers = yield tuple(requests)
+    for n, reading in first.items():
+        reading.take(answers[n])
+    while waiting := [reading for reading in first.values() if not reading.done]:
+        pages = yield tuple([one.request() for one in waiting])
+        if reads is not None:
+            reads.take([one.node for one in waiting], pages)
+        for reading, page in zip(waiting, pages, strict=True):
+            reading.take(page)
+    return answers
 
 
 class _FirstRows:
