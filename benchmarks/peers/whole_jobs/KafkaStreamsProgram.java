@@ -128,8 +128,7 @@ public final class KafkaStreamsProgram {
             found = found.leftJoin(
                 grouped(embed, child),
                 row -> text(row.get("row").get(parent)),
-                (row, group) -> with(row, name, listed(group, embed)),
-                Materialized.with(KEY, NODE));
+                (row, group) -> with(row, name, listed(group, embed)));
         }
         return found;
     }

@@ -91,10 +91,11 @@ class KafkaStreamsSystem:
         self._processes.close()
 
     def state_bytes(self) -> int:
-        """The bytes of RocksDB's files. Their copies in the changelog topics come on top."""
+        """The bytes of the changelog topics, which hold the state: RocksDB has a copy of it, most of that in memory. Shows what
+        the topology has."""
         counted = [line for line in self._log.read_text(encoding="utf-8").splitlines() if line.startswith("topology:")]
         print_progress(counted[-1] if counted else "no topology is counted")
-        return sum(file.stat().st_size for file in (self._directory / "state").glob("**/*") if file.is_file())
+        return sum(file.stat().st_size for file in self._directory.glob("kafka/data/of-*-changelog-*/*.log"))
 
     def check(self) -> None:
         check_alive(self._run.poll() if self._run else None, self._log)

@@ -45,7 +45,7 @@ def figures(grows: str, sizes: tuple[int, ...]) -> tuple[Mapping[str, tuple[floa
     ],
 )
 def test_an_event_costs_the_same_units_whatever_it_does_not_touch(grows: str) -> None:
-    sizes = (60, 300) if "newest" in grows else (3, 30)
+    sizes = (60, 300) if "newest" in grows else (2, 12)
     costs, faults = figures(grows, sizes)
     assert faults == []
     assert costs["read units"][0] > 0 < costs["write units"][0]
