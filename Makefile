@@ -134,8 +134,8 @@ soak-outages: setup ## cut and restart registry, store, broker and schema regist
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES)
 	@$(PY) -m tests.outages.soak --outages $(OUTAGES) --store dynamodb
 
-night: setup ## cause the events of a night on a real job, read status, health, console, Prometheus and log at each moment, and write docs/night.md (half an hour; needs prometheus and chromium)
-	@$(PY) -m tests.night.scene --page docs/night.md
+night: setup ## cause the events of a night on a real job, read status, health, console, Prometheus and log at each moment, and write tests/night/seen.md (half an hour; needs prometheus and chromium)
+	@$(PY) -m tests.night.scene --page tests/night/seen.md
 
 mutants: setup ## put small faults into the protocol, one at a time, and print those that no unit test notices (MODULES="processor/engine/protocol/settle.py" for some of it; an hour and more)
 	@$(PY) -m tests.mutation.run $(MODULES)
@@ -147,11 +147,11 @@ check: setup ## run ruff, mypy --strict (tests too) and import-linter
 	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	$(PY) -m pytest -q tests/architecture/test_words.py
 
-bench: setup ## measure the steps alone, what grows, and the Spark job, and print the tables of docs/benchmarks.md
+bench: setup ## measure the steps alone, what grows, and the Spark job, and print the tables of benchmarks/results.md
 	@$(PY) -m benchmarks.growth
 	@$(PY) -m benchmarks.run
 
-bench-peers: setup ## run histories through statestore, other systems and older designs, and print their tables of docs/benchmarks.md
+bench-peers: setup ## run histories through statestore, other systems and older designs, and print their tables of benchmarks/results.md
 	@$(PY) -m benchmarks.peers
 	@$(PY) -m benchmarks.peers.old_ways
 	@$(PY) -m benchmarks.peers.whole_jobs

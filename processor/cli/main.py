@@ -41,6 +41,7 @@ VERBS = {
     "undo": "edit",
     "doctor": "status",
     "run": "run",
+    "load": "run",
     "status": "status",
     "backfill": "run",
     "verify": "verify",

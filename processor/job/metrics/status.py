@@ -314,7 +314,7 @@ def gate_lines(report: Mapping[str, Any]) -> Iterator[str]:
             "whose clock was ahead ran the job"
         )
     if count := report.get("counts", {}).get(Count.RELEASED_INCOMPLETE):
-        yield f"gates: {count:,} documents went out at `at_most`, perhaps with a part of a transaction (docs/gates.md)"
+        yield f"gates: {count:,} documents went out at `at_most`, perhaps with a part of a transaction (docs/formats.md#gates)"
 
 
 LEAST_UNITS = 100

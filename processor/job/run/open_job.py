@@ -24,7 +24,7 @@ from processor.engine.rounds.round_counts import LIMIT
 from processor.environment.settings.resolve import open_registry, resolve_tables
 from processor.environment.settings.settings import Settings, owner_name, statestore_version
 from processor.environment.stores.kind import RetryBudget
-from processor.environment.stores.kinds import open_store
+from processor.environment.stores.kinds import open_loader, open_store
 from processor.job.kafka.admin import Admin, product_partitions
 from processor.job.kafka.client import check_access
 from processor.job.kafka.schemas import SchemaRegistration, open_schemas
@@ -59,6 +59,8 @@ class RunRequest:
     """Takes the lease of a run that still holds it."""
     adopt: bool = False
     """The operator means to rename the job, to build the state again in an empty table, or to go on with a restored one."""
+    load: bool = False
+    """Loads the records that the topics have now into an empty table, in bulk."""
     jars: Sequence[Path] = ()
     """Of a Spark session on this machine."""
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -188,6 +190,7 @@ def _make_job(
         renewal=renewal,
         follower=follower,
         moves=moves,
+        loader=open_loader(settings, fence) if request.load else None,
         stopping=request.stopping,
         troubles=request.troubles or Troubles(report),
     )

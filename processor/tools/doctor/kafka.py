@@ -255,7 +255,7 @@ def _shown(days: float) -> str:
 
 
 FORMATS = Checks()
-SCHEMAS = "correct [schema_registry] in the settings file (docs/schema-registry.md), or start the registry"
+SCHEMAS = "correct [schema_registry] in the settings file (docs/kafka.md#a-schema-registry), or start the registry"
 
 
 @FORMATS.check("schemas", "the registry of Avro and Protobuf", cure=SCHEMAS)
@@ -290,5 +290,5 @@ def check_avro_products(around: CheckContext) -> Iterator[Finding]:
     else:
         yield failure(
             f"the documents of {names} are Avro, and the settings name no schema registry: the job stops these products",
-            "give [schema_registry] in the settings file (docs/schema-registry.md)",
+            "give [schema_registry] in the settings file (docs/kafka.md#a-schema-registry)",
         )

@@ -250,7 +250,7 @@ def check_items(around: CheckContext) -> Iterator[Finding]:
 
 @USE.check("product clock", "the clock of the products", cure=OF_KIND, needs=("permissions", "definitions"))
 def check_product_clock(around: CheckContext) -> Iterator[Finding]:
-    """The clock of products, compared with that of this machine. It never goes back."""
+    """The clock with which documents are made again, compared with that of this machine. It never goes back."""
     existing_table(around)
     existing_registry(around)
     products = sorted(name for name, one in around.plan.products.items() if one.product.clock)

@@ -321,7 +321,7 @@ def test_documents_that_wait_at_gates_are_counted_by_product() -> None:
         "  gate of bill: 12 documents wait, the oldest for 8 s; "
         "it waits for transaction 760 of topic app.transaction, its end is unknown",
         "  gate of order: 1,000 documents wait, the oldest for 1 min 1 s",
-        "  gates: 3 documents went out at `at_most`, perhaps with a part of a transaction (docs/gates.md)",
+        "  gates: 3 documents went out at `at_most`, perhaps with a part of a transaction (docs/formats.md#gates)",
     ]
 
 
