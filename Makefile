@@ -144,7 +144,8 @@ check: setup ## run ruff, mypy --strict (tests too) and import-linter
 	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	$(PY) -m pytest -q tests/architecture/test_words.py
 
-bench: setup ## measure the steps alone and the Spark job, and print the tables of benchmarks/results.md
+bench: setup ## measure the steps alone, what grows, and the Spark job, and print the tables of benchmarks/results.md
+	@$(PY) -m benchmarks.growth
 	@$(PY) -m benchmarks.run
 
 bench-peers: setup ## run histories through statestore, other systems and older designs, and print their tables of benchmarks/results.md

@@ -31,6 +31,7 @@ from processor.environment.stores.kinds import kind_and_table, kind_of
 from processor.errors import KafkaError, PartError, SettingError, StatestoreError
 from processor.job.metrics.status import (
     amber_lines,
+    costly_lines,
     failed_text,
     filling_topics,
     gate_lines,
@@ -174,6 +175,7 @@ def _job_lines(snapshot: Snapshot, job: JobStatus) -> Iterator[str]:
             f"{batch['documents']:,} documents"
         )
     yield from _open_lines(state)
+    yield from (f"  {line}" for line in costly_lines(state))
     if counts := state.get("counts"):
         yield f"  {spending_line(counts)}"
         if throttled(counts):

@@ -400,6 +400,8 @@ class Plan:
     """Root entity, or its groups (`Product.tree`) -> the tree of its products."""
     places: Places = field(init=False)
     """Entity -> its places in these trees, as (name of the tree, node)."""
+    gated: Mapping[str, ProductPlan] = field(init=False)
+    """The products whose documents wait at a gate. Every round asks for them."""
 
     def __post_init__(self) -> None:
         products = {
@@ -413,6 +415,8 @@ class Plan:
             for name, tree in trees.items()
         }
         object.__setattr__(self, "places", _places_of(joins))
+        gated = {name: plan for name, plan in self.products.items() if plan.gate != OPEN}
+        object.__setattr__(self, "gated", gated)
 
     @property
     def declared_entities(self) -> dict[str, Entity]:
