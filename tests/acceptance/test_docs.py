@@ -31,6 +31,7 @@ from tests.acceptance.pages import (
     run_page,
     stop_parts,
 )
+from tests.screenshots.terminal import MOST_BYTES, SESSIONS, Session, draw
 
 DOCS = ROOT / "docs"
 SLOW = {DOCS / "troubleshooting.md", DOCS / "changes.md", DOCS / "stores.md"}
@@ -226,3 +227,17 @@ def _defined(module: Path) -> Iterator[str]:
             yield node.target.id
         elif isinstance(node, ast.Assign):
             yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize("session", SESSIONS, ids=lambda one: one.file)
+def test_a_screen_of_a_page_is_what_its_commands_print(session: Session) -> None:
+    kept = (ROOT / session.file).read_text(encoding="utf-8")
+    assert screen_text(draw(session)) == screen_text(kept), "`make screens` writes it again"
+    assert len(kept) <= MOST_BYTES
+    assert "http" not in kept.replace("http://www.w3.org/2000/svg", "")
+
+
+def screen_text(svg: str) -> list[str]:
+    """The texts of a screen, whatever rich writes around them."""
+    return re.findall(r"<text [^>]*>([^<]*)</text>", svg)

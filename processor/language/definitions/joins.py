@@ -353,6 +353,18 @@ def _places(body: Map) -> dict[str, int]:
     return {name: place for place, name in enumerate(shown.entries)} if isinstance(shown, Map) else {}
 
 
+def _lacking(through: Map) -> str:
+    """What the row between two joins must have, and lacks."""
+    words = through.entries.keys()
+    return (
+        ""
+        if "on" in words and words & {"one", "many"}
+        else "no `on`"
+        if "on" not in words
+        else "neither `one` nor `many`"
+    )
+
+
 @dataclass(slots=True, kw_only=True)
 class _JoinsReader:
     """Reads the joins of a level. A join to the rows of another one is read after that one. `joins`: those right below the level;
@@ -373,14 +385,19 @@ class _JoinsReader:
             self.written[name] = written
             return
         between = f"{name}_through"
-        cure = "write `through: {many: entity, on: {child column: parent column}}`"
-        body = as_map(node, f"`through` of `{name}`", cure, self.problems)
+        subject, above = f"`through` of `{name}`", self.above.entity
+        entity = node.text if isinstance(node, Scalar) and parse_path(node.text) else "entity"
+        cure = f"write `through: {{many: {entity}, on: {{column of {entity}: column of {above}}}}}`"
+        body = as_map(node, subject, cure, self.problems)
         if between in self.written:
             what = f"`through` of `{name}` is a join `{between}`, and the level has a join of this name"
             self.problems.add(node, what, "rename that one")
         key = replace(written.name, value=between, text=between)
-        if body is not None:
-            check_keys(body, f"`through` of `{name}`", THROUGH, self.problems)
+        if body is not None and (lacks := _lacking(body)):
+            self.problems.add(node, f"{subject} has {lacks}", cure)
+            body = None
+        elif body is not None:
+            check_keys(body, subject, THROUGH, self.problems)
         self.add(between, _WrittenJoin(name=key, body=body, shown=False) if body else None)
         entries = {word: entry for word, entry in written.body.entries.items() if word != "through"}
         if isinstance(on := written.body.get("on"), Map):
@@ -535,6 +552,7 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems, leve
         level=level if recursive else 0,
         reads=above.reads,
         clock=above.clock,
+        tzdata=above.tzdata,
     )
     on = read_on(body.get("on"), written.name, child, above, problems)
     if array_of(tuple(parent for _, parent in on)) is not None:

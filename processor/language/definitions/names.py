@@ -27,7 +27,7 @@ class NameScope:
     `above`. A join with problems has None. `many`: the level has many rows, so aggregates can read them. `rows`: at the root,
     the join that finds the rows of a group, which aggregates read that name no `many`. `level`: of a recursive join, else 0.
     `reads`: collects the computed columns that the product reads, each with its entity. `clock`: the step of the product's clock,
-    0 without one."""
+    0 without one. `tzdata`: the release of its time zones; empty: the installed one."""
 
     entities: Mapping[str, Entity | None]
     entity: str
@@ -38,6 +38,7 @@ class NameScope:
     level: int = 0
     reads: set[tuple[str, str]] = field(default_factory=set)
     clock: int = 0
+    tzdata: str = ""
 
     @property
     def columns(self) -> Mapping[str, ColumnType] | None:
@@ -87,6 +88,7 @@ class NameScope:
             many=join.many,
             reads=self.reads,
             clock=self.clock,
+            tzdata=self.tzdata,
         )
 
 

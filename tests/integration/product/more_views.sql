@@ -16,6 +16,14 @@ select o.status, count(*) as n, min(o.total) as least from orders o group by o.s
 select status, user_id, at, lower(status) as low, date_trunc('month', at)::date as month, count(*) from orders group by status,
 user_id, at, lower(status), date_trunc('month', at)::date
 
+-- a group of local days
+select (at at time zone 'Asia/Tokyo')::date as day, count(*) as n, min(at at time zone 'America/New_York') as first from orders
+group by 1
+
+-- a local day by its moment, and local times in a list
+select date_trunc('day', o.at, 'Europe/Zurich')::text as day, json_agg(timezone('Asia/Tokyo', o.at) order by o.id) as times,
+max(o.at at time zone 'Asia/Tokyo')::text as last from orders o group by date_trunc('day', o.at, 'Europe/Zurich')
+
 -- distinct values and null
 select distinct u.plan, u.city from users u
 

@@ -18,7 +18,7 @@ from datetime import date
 from functools import partial
 from typing import Final, Literal, get_args
 
-from processor.language.product.expressions import functions, json_values, regular_expressions
+from processor.language.product.expressions import functions, json_values, regular_expressions, zones
 from processor.values.entity import Compare, TypeName
 from processor.values.record import Value
 from processor.values.values import to_microseconds
@@ -228,7 +228,7 @@ def _numbers() -> None:
     define("abs", "decimal", "decimal", functions.magnitude, "abs({0})", scale="same")
     define("abs", "float", "float", abs, "abs({0})")
     for t in ("int", "decimal", "float"):
-        define("sign", t, "int", functions.sign, "sign({0})")
+        define("sign", t, "int", functions.sign, "sign({0})::integer" if t == "float" else "sign({0})")
 
 
 def _logarithms() -> None:
@@ -488,6 +488,18 @@ def _times() -> None:
     define("to_char", "date string", "string", functions.to_char, "to_char({0}::timestamp, {1})", constant=pattern)
     in_utc = "to_char({0} AT TIME ZONE 'UTC', {1})"
     define("to_char", "timestamp string", "string", functions.to_char, in_utc, constant=pattern)
+    _zones()
+
+
+def _zones() -> None:
+    """A local time is a timestamp whose UTC it is. The last argument is the release of the rules: PostgreSQL has its own."""
+    takes, constant = "timestamp string string", frozenset({1, 2})
+    local = within(YEARS, "{0} AT TIME ZONE {1} AT TIME ZONE 'UTC'")
+    define("local time", takes, "timestamp", zones.local_time, local, constant=constant)
+    moment = within(YEARS, "{0} AT TIME ZONE 'UTC' AT TIME ZONE {1}")
+    define("moment of", takes, "timestamp", zones.moment_of, moment, constant=constant)
+    text = """rtrim(rtrim(to_char({0} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '0'), '.')"""
+    define("text of local", "timestamp", "string", lambda value: value, text)
 
 
 def _of_utc(field: str) -> str:
@@ -507,7 +519,7 @@ def _casts() -> None:
     """`to T`: the `cast` to a type. `as letter`: a bool as an argument of `concat`, which writes `t` for the `true` of a cast.
     `as stored`: from a stored value to its form during evaluation. `of scale`: the same for a decimal whose scale an expression
     reads; the source has these zeros. `without zeros`: for one of unknown scale. `without zone`: a cast to PostgreSQL's
-    `timestamp`, whose text alone differs."""
+    `timestamp`, whose text alone differs; `with zone`: back from a local time in UTC."""
     define("to decimal", "int", "decimal", int, "{0}::numeric", scale="same")
     for t in ("int", "decimal"):
         sql = within(RANGE, "{0}::numeric", "::double precision")
@@ -531,6 +543,7 @@ def _casts() -> None:
     define("to string", "timestamp", "string", functions.timestamp_text, "(({0} AT TIME ZONE 'UTC')::text || '+00')")
     define("text without zone", "timestamp", "string", functions.clock_text, "({0} AT TIME ZONE 'UTC')::text")
     define("without zone", "timestamp", "timestamp", lambda value: value, "{0}")
+    define("with zone", "timestamp", "timestamp", lambda value: value, "{0}")
     for t in SCALARS:
         define(f"to {t}", t, t, lambda value: value, "{0}", scale="same" if t == "decimal" else None)
     define("as stored", "float", "float", float, "{0}")
