@@ -43,7 +43,7 @@ def main(kind: str) -> int:
             return 1  # the module `venv` has said why
     for stamp in STAMPS["full"]:
         stamp.unlink(missing_ok=True)
-    sizes = "470 MB to download, 300 of them PySpark: 1 to 4 minutes" if full else "30 MB to download: 10 to 50 s"
+    sizes = "470 MB to download, 300 of them PySpark: 1 to 4 minutes" if full else "40 MB to download: 10 to 80 s"
     print(f"step 2 of {steps}: installing statestore and its packages ({sizes})", flush=True)
     if not _install(".[dev]" if full else "."):
         return 1
