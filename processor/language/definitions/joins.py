@@ -5,7 +5,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from processor.language.definitions.expressions import read_row_expression
-from processor.language.definitions.names import NameScope, expression_type, parse_path, scope_at_path, write_path
+from processor.language.definitions.names import (
+    NameScope,
+    expression_type,
+    of_each_row,
+    parse_path,
+    scope_at_path,
+    write_path,
+)
 from processor.language.definitions.problems import AlreadyReported, Problems, suggest
 from processor.language.definitions.selections import check_members, read_key, read_order, read_selection, read_where
 from processor.language.definitions.shape import (
@@ -59,7 +66,8 @@ def read_on(node: YamlNode | None, join: Scalar, child: NameScope, above: NameSc
             problems.add(key, what, f"write `{parent}: {key.text}`: first the column of the joined `{child.entity}`")
             continue
         # A list, not a generator: it checks both sides, also where the first one fails.
-        sides = [_read_side(key.text, key, child, problems), _read_side(parent, value, above, problems)]
+        mine, other = of_each_row(key.text, child), of_each_row(parent, above)
+        sides = [_read_side(mine, key, child, problems), _read_side(other, value, above, problems)]
         if None not in sides:
             on[-1] = (str(sides[0]), str(sides[1]))
             _check_pair(key, (key.text, parent), on[-1], child, above, problems)

@@ -17,7 +17,7 @@ from typing import Final, get_args
 from processor.language.definitions.entities import read_column, read_compare, with_computed
 from processor.language.definitions.expressions import computed_node, read_row_expression
 from processor.language.definitions.joins import read_joins
-from processor.language.definitions.names import NameScope, parse_path
+from processor.language.definitions.names import NameScope, of_each_row, parse_path
 from processor.language.definitions.problems import Problems, suggest
 from processor.language.definitions.selections import check_members, read_selection, read_value, read_where
 from processor.language.definitions.shape import (
@@ -511,7 +511,7 @@ def _group_field(text: str, node: YamlNode, scope: NameScope, problems: Problems
         what = f"entity `{scope.entity}` has no column `{text}`"
         problems.add(node, what, suggest(text, scope.names) if not path[1:] else "group by columns of the row itself")
         return None
-    made = read_row_expression(text, node, scope, problems)
+    made = read_row_expression(of_each_row(text, scope), node, scope, problems)
     return None if made is None else write_computed(made.node, made.compare)
 
 

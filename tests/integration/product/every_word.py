@@ -56,6 +56,8 @@ FORMS: Final[dict[str, list[str]]] = {
     ],
     "float": [
         "({float} * 2)", "(-({float}))", "abs({float})", "sqrt(abs({float}))", "ln(abs({float}))", "log(abs({float}))",
+        "sin({float})", "cos({float})", "tan({float})", "asin({float})", "acos(sin({float}))", "atan({float})",
+        "atan2({float}, {float})", "radians({float})", "degrees({float})",
         "exp(least({float}, 9))", "power({float}, 2)", "floor({float})", "ceil({float})", "round({float})",
         "trunc({float})", "({int})::float", "({decimal})::float", "({float} / {float})", "least({float}, {float})",
     ],

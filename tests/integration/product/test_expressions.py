@@ -107,6 +107,8 @@ extract(month from m) | extract(year from x) | p::bool | x::date | a::int | m::t
 not a = b | not s like 'a%' | a + b < 3 | a % 2 = 1 and d > 0 or p | s || t like '%b%' | a - b - 1 | a - (b - 1) | d / (e / d) | -a + b | - (a + b)
 sqrt(a) | sqrt(d) | sqrt(e) | sqrt(f) | sqrt(2) | sqrt(2.0) | ln(a) | ln(d) | ln(e) | ln(f) | log(d) | log(f) | log(a) | log10(e) | log(d, e) | log(2.0, e)
 exp(a) | exp(d) | exp(e) | exp(f) | exp(1.0) | power(a, b) | power(d, e) | power(e, d) | power(f, g) | power(e, 2) | pow(a, 0.5) | e ^ 2 * 3 | -e ^ 2 | a ^ 2 ^ 0.5 | power(2, 10) | power(d, -1)
+sin(f) | cos(f) | tan(f) | asin(f) | acos(f) | atan(f) | atan2(f, g) | radians(f) | degrees(f) | sin(a) | cos(d) | asin(e / 100) | acos(2) | asin(-1) | atan2(0, 0)
+acos(sin(radians(f)) * sin(radians(g)) + cos(radians(f)) * cos(radians(g)) * cos(radians(g - f))) * 6371
 sqrt(e)::text | ln(e)::text | exp(e)::text | power(e, 2.5)::text | log(e)::text | log(e, 2.0)::text | sqrt(e) / 3 | round(power(e, 0.5), 2) | sqrt(-1) | ln(0) | power(0, -1)
 (round(d, 3) + e)::text | (round(d, 3) - e)::text | (round(d, 3) % e)::text | mod(round(d, 3), e)::text | (-e)::text | abs(e)::text | (round(d, 3) / e)::text | coalesce(round(d, 3), e)::text | nullif(round(d, 3), e)::text | greatest(round(d, 3), e)::text | least(round(d, 3), e)::text | (case when p then round(d, 3) else e end)::text
 round(e)::text | trunc(e, 1)::text | floor(e)::text | ceil(e)::text | a::decimal::text | e::decimal::text | f::decimal::text | s::decimal::text | (data -> 'a')::numeric::text | cast(d as decimal(10,1))::text | (e + 0.5 + a)::text

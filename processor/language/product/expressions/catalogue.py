@@ -9,6 +9,7 @@ microseconds without its `Z`, so that text order is time order; json as in `json
 (1/0) is None.
 """
 
+import math
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -243,20 +244,32 @@ def _logarithms() -> None:
     base = "CASE WHEN b > 0 AND v > 0 AND b <> 1 THEN log(b, v) END"
     sql = f"(SELECT {base} FROM (SELECT {{0}}, {{1}}) AS r(b, v))"
     define("log", "decimal decimal", "decimal", functions.log, sql, scale="quotient")
-    define("power", "float float", "float", functions.power_floats, within(RANGE, _POWER))
+    define("power", "float float", "float", functions.power_floats, within(RANGE, f"{_POWER} OFFSET 0"))
     define("power", "decimal decimal", "decimal", functions.power, _POWER, scale="quotient")
+
+
+def _angles() -> None:
+    """Functions of angles, in double precision: a decimal becomes a float, as in PostgreSQL. Most have no result out of range."""
+    for name in ("sin", "cos", "tan", "atan"):
+        define(name, "float", "float", functions.angle(getattr(math, name)), f"{name}({{0}})")
+    for name in ("asin", "acos"):
+        inverse = functions.angle(getattr(math, name), most=1)
+        define(name, "float", "float", inverse, _where(f"{name}(v)", "v BETWEEN -1 AND 1"))
+    define("atan2", "float float", "float", functions.angle(math.atan2), within_range("atan2({0}, {1}) OFFSET 0"))
+    define("radians", "float", "float", functions.radians, within_range("radians({0}) OFFSET 0"))
+    define("degrees", "float", "float", functions.degrees, within_range("degrees({0}) OFFSET 0"))
 
 
 _POWER = (
     "(SELECT CASE WHEN b = 0 THEN CASE WHEN e >= 0 THEN power(b, e) END WHEN (b > 0 OR e = trunc(e)) "
-    "AND abs(e * ln(abs(b))) <= 290 THEN power(b, e) END FROM (SELECT {0}, {1}) AS r(b, e))"
+    "AND abs(e * ln(abs(b))) <= 290 THEN power(b, e) END FROM (SELECT {0}, {1} OFFSET 0) AS r(b, e))"
 )
 
 
 def _where(sql: str, condition: str) -> str:
     """The value of `sql` over `v`, the argument, or null where the condition does not hold. PostgreSQL evaluates no other branch
-    of a CASE, not even of constants."""
-    return f"(SELECT CASE WHEN {condition} THEN {sql} END FROM (SELECT {{0}}) AS r(v))"
+    of a CASE, not even of constants. OFFSET keeps its planner from a copy of the argument at each `v`: a distance nests seven."""
+    return f"(SELECT CASE WHEN {condition} THEN {sql} END FROM (SELECT {{0}} OFFSET 0) AS r(v))"
 
 
 def _whole(name: str, exact: Callable[..., Value], double: Callable[..., Value]) -> None:
@@ -563,7 +576,8 @@ def _fit(args: Sequence[str]) -> str:
 
 
 _GROUPS = (
-    _operators, _comparisons, _logic, _numbers, _logarithms, _texts, _hashes, _folds, _times, _casts, _arrays, _json,
+    _operators, _comparisons, _logic, _numbers, _logarithms, _angles, _texts, _hashes, _folds, _times, _casts, _arrays,
+    _json,
 )  # fmt: skip
 for _group in _GROUPS:
     _group()
