@@ -358,20 +358,31 @@ def clock_breaks(node: ExpressionNode, low: int, high: int, step: int) -> list[i
     return sorted(more)
 
 
-def first_change_in_zones(
-    node: ExpressionNode, changed: Callable[[int], bool], tick: int, step: int, last: int = _LAST_TICK
-) -> int | None:
-    """The first later tick, up to `last`, at which `changed` is true: it depends on a node of the clock with time zones."""
-    low, last = tick, last // step * step
-    while low < last:
-        high = min(low + _WINDOW, last)
-        for begin, end in pairwise([low, *clock_breaks(node, low, high, step), high + step]):
-            if begin > low and changed(begin):
-                return begin
-            if (found := first_change(changed, begin, step, end - step)) is not None:
-                return found
-        low = high
-    return None
+def search_in_zones(node: ExpressionNode) -> Callable[..., int | None]:
+    """The search for the first later tick at which something changes that depends on a node of the clock with time zones: between
+    two breaks the value rises."""
+
+    @lru_cache(maxsize=64)
+    def breaks(window: int, step: int) -> list[int]:
+        return clock_breaks(node, window, min(window + _WINDOW, _LAST_TICK // step * step), step)
+
+    def first(
+        changed: Callable[[int], bool], tick: int, step: int, over: Callable[[int], bool] = lambda _: False
+    ) -> int | None:
+        low, last = tick, _LAST_TICK // step * step
+        while low < last and not (low > tick and over(low)):
+            window = low // _WINDOW * _WINDOW
+            high = min(window + _WINDOW, last)
+            inner = [at for at in breaks(window, step) if low < at <= high]
+            for begin, end in pairwise([low, *inner, high + step]):
+                if begin > low and changed(begin):
+                    return begin
+                if (found := first_change(changed, begin, step, end - step)) is not None:
+                    return found
+            low = high
+        return None
+
+    return first
 
 
 @dataclass(slots=True)
@@ -559,7 +570,7 @@ def _compile_unit(node: ExpressionNode, level: RowLevel) -> Evaluate:
     """A value of the clock that stays for a while: notes the tick of the next one."""
     clock, step, value_at = level.clock, _step_of(node), lru_cache(maxsize=64)(_value_at(node))
 
-    search = partial(first_change_in_zones, node) if has_zone(node) else first_change
+    search = search_in_zones(node) if has_zone(node) else first_change
 
     @lru_cache(maxsize=2)
     def next_tick(tick: int) -> int | None:
@@ -578,7 +589,8 @@ def _compile_ordered(call: Call, level: RowLevel) -> Evaluate:
     """A comparison with a value that rises with the clock: notes the tick at which its result changes, if it still does."""
     function, is_left = FUNCTIONS[call.function], reads_clock(call.args[0])
     rising, other = call.args if is_left else reversed(call.args)
-    clock, step, value_at = level.clock, _step_of(rising), lru_cache(maxsize=64)(_value_at(rising))
+    kept = 1024 if has_zone(rising) else 64
+    clock, step, value_at = level.clock, _step_of(rising), lru_cache(maxsize=kept)(_value_at(rising))
     evaluate, run = _compile_node(other, level), function.run
     ends = (function.name in (">", ">=")) is not is_left  # `at > clock` is true first, `at < clock` is false first
 
@@ -622,7 +634,7 @@ def _noted_in_zones(
 ) -> Callable[[Value, int, Value], None]:
     """Notes the tick at which a comparison changes, where its limit asks time zones. The limit falls where clocks go back, so the
     result may come back. It is between two limits that never fall: those with the largest offset before and after UTC."""
-    step = _step_of(rising)
+    step, search = _step_of(rising), search_in_zones(rising)
     early, late = (lru_cache(maxsize=64)(_value_at(rising, shift)) for shift in (functions.earlier, functions.later))
 
     def noted(value: Value, tick: int, result: Value) -> None:
@@ -636,8 +648,7 @@ def _noted_in_zones(
         if begin is None:
             return
         begin = max(tick, begin - step)
-        end = first_change(partial(passed, early), begin, step) or _LAST_TICK
-        clock.note(first_change_in_zones(rising, lambda at: compare(value, at) is not result, begin, step, end))
+        clock.note(search(lambda at: compare(value, at) is not result, begin, step, partial(passed, early)))
 
     return noted
 
