@@ -76,7 +76,7 @@ def storable(write: Write) -> dict[str, Any]:
     Raises Terminal where DynamoDB would refuse."""
     check_key(write.key)
     check_condition(write.key, write.when)
-    slots, ranges, complaint = _names(tuple(write.set), tuple(write.copy.items()), write.remove)
+    slots, ranges, complaint = _names((*write.set, *write.add), tuple(write.copy.items()), write.remove)
     if complaint:
         raise Terminal(f"{key_text(write.key)}: {complaint}")
     values = dict(write.set)
