@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from processor.engine.plan.step import Lookup
 from processor.errors import PlanError
+from processor.language.product.counted import Measure, contribution
 from processor.language.product.document import Shape, key_of_root, read_root_key
 from processor.language.product.expressions.expression import Expression
 from processor.language.product.expressions.functions import missing_secrets
@@ -29,7 +30,7 @@ from processor.values.values import to_microseconds
 from registry.fields import columns_of, shown_field
 from registry.model import EdgePath, JoinSpec, KeyPath, PlannedPath, SlotPath
 from statestore import keys
-from statestore.items import Edge, slot_name
+from statestore.items import Contributions, Edge, Numbers, slot_name
 from statestore.keys import Key
 from statestore.store import Query
 
@@ -86,6 +87,8 @@ class JoinPlan:
     above_columns: Columns = ()
     above_converted: Columns = ()
     ordered: OrderedRead | None = None
+    measures: tuple[Measure, ...] = ()
+    """What totals have of its rows; empty where the product reads the rows."""
 
     def child_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
         """The join keys of a row of the child."""
@@ -166,6 +169,11 @@ class TreeNode:
     readers: Readers = ()
     ordered: tuple[OrderedRead, ...] = ()
     """Those of all users, by one slot; empty where they read all rows."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether totals answer the join, once they are complete."""
+        return bool(self.join.measures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,7 +309,8 @@ def _identity(node: JoinPlan) -> tuple[object, ...]:
     a pinned one, too."""
     down = node.down.slot if isinstance(node.down, SlotPath) else node.down
     order = node.ordered and node.ordered.slot
-    return node.join.entity, node.child_columns, node.parent_columns, down, node.up, node.join.strong, order
+    read = order or bool(node.measures)
+    return node.join.entity, node.child_columns, node.parent_columns, down, node.up, node.join.strong, read
 
 
 def _readers(used: Iterable[tuple[frozenset[str] | None, str]]) -> Readers:
@@ -333,6 +342,12 @@ class EntityPlan:
     unread: Columns = ()
     orders: Mapping[int, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
     """Slot -> the terms of the order that its index has: each column, and whether it descends."""
+    measures: Mapping[Columns, tuple[Measure, ...]] = field(default_factory=dict)
+    """The fields of a key -> what its totals have of the rows."""
+    count: int = 0
+    """The number of the count by which rows contribute to totals; 0 for none."""
+    complete: bool = False
+    """All rows contribute."""
 
     @property
     def name(self) -> str:
@@ -371,6 +386,25 @@ class EntityPlan:
         """The key of a row with these columns in each slot; None where the row has no key."""
         columns = convert(columns, self.converted)
         return {slot: keys.encode([*map(columns.get, assigned)]) for slot, assigned in self.slots.items()}
+
+    def measured(self) -> frozenset[str]:
+        """The names of all that totals have of the rows."""
+        return frozenset(
+            f"{keys.field_names(fields)}.{measure.name}.{measure.function}"
+            for fields, measures in self.measures.items()
+            for measure in measures
+        )
+
+    def totals_of(self, columns: Mapping[str, Value] | None, version: str) -> Contributions | None:
+        """What a row with these columns (None: a deleted row) contributes to totals; None where no product counts the rows."""
+        if not self.count:
+            return None
+        found: dict[str, tuple[str, Numbers]] = {}
+        for fields, measures in self.measures.items() if columns is not None else ():
+            (key,) = join_keys(fields, columns or {}, self.converted)
+            if key is not None and (numbers := contribution(measures, columns or {})):
+                found[keys.field_names(fields)] = key, numbers
+        return Contributions(self.count, version, found)
 
     def place(self, slot: int, columns: Mapping[str, Value]) -> str:
         """The place of a row with these columns in the order of a slot."""
@@ -447,6 +481,27 @@ class Plan:
             for name, one in self.products.items()
         }
         return replace(self, products=products)
+
+    def with_counts(self, counts: Mapping[str, int], complete: Collection[str]) -> "Plan":
+        """The plan of a job whose rows contribute to totals. `counts`: entity -> the number of its count; `complete`: the
+        entities of which all rows contribute."""
+        entities = {
+            name: replace(entity, count=counts[name], complete=name in complete) if name in counts else entity
+            for name, entity in self.entities.items()
+        }
+        return self if entities == self.entities else replace(self, entities=entities)
+
+    def over_empty_table(self) -> "Plan":
+        """The plan of a job without a registry, whose table is empty: each row contributes from its first write on."""
+        return self.with_counts({name: 1 for name, entity in self.entities.items() if entity.measures}, self.entities)
+
+    def totals(self, join: JoinPlan, key: str) -> Lookup | None:
+        """The request for the totals of the rows of a join that hold `key`; None where not all rows contribute."""
+        entity = self.entities[join.join.entity]
+        if not (join.measures and entity.complete):
+            return None
+        fields = keys.field_names(join.child_columns)
+        return Lookup(keys.total_partition(entity.count, entity.name, fields, key), totals=True)
 
     def with_topics(self, topics: Mapping[str, str]) -> "Plan":
         """The plan of a job that reads these entities from other topics than theirs. `topics`: entity -> topic."""

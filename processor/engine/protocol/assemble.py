@@ -14,6 +14,7 @@ from typing import Any, Final
 from processor.engine.plan.plan import EntityPlan, JoinPlan, OrderedRead, Plan, ProductPlan, RootTree, TreeNode, merge
 from processor.engine.plan.row_image import declared_columns, undeclared_columns
 from processor.engine.plan.step import Lookup, OrderedPage, Step
+from processor.language.product.counted import Totals, is_exact, sum_up
 from processor.language.product.document import Match, Shape
 from processor.language.product.expressions.expression import Evaluate, Expression, compile_expression
 from processor.language.product.product import GroupEntity
@@ -100,7 +101,18 @@ def _find_rows(
     requests = [plan.request(node.join.join.entity, node.join.down, key) for _, node, key in asks]
     for n, reading in first.items():
         requests[n] = reading.request()
-    answers = yield tuple(requests)
+    counted = {
+        n: totals for n, (_, node, key) in enumerate(asks) if node.counted and (totals := plan.totals(node.join, key))
+    }
+    answers = yield tuple([counted.get(n, request) for n, request in enumerate(requests)])
+    for n in counted:
+        asks[n][0].found[asks[n][1].number] = Totals(sum_up(answers[n].items))
+    if unfit := [n for n in counted if not is_exact(asks[n][0].found[asks[n][1].number].numbers)]:
+        read = dict(zip(unfit, (yield tuple([requests[n] for n in unfit])), strict=True))
+        answers = tuple([read.get(n, answer) for n, answer in enumerate(answers)])
+        for n in unfit:
+            asks[n][0].found[asks[n][1].number] = []
+            del counted[n]
     for n, reading in first.items():
         reading.take(answers[n])
     while waiting := [reading for reading in first.values() if not reading.done]:
@@ -110,6 +122,8 @@ def _find_rows(
             reading.take(page)
     level: list[Above] = []
     for n, ((row, node, key), answer) in enumerate(zip(asks, answers, strict=True)):
+        if n in counted:
+            continue
         join = node.join
         found = first[n].rows() if n in first else _rows(join, plan.entities[join.join.entity], key, answer, tally)
         row.found[node.number] += found
@@ -178,7 +192,10 @@ def _condition(where: Expression) -> Evaluate:
 
 def shown_rows(row: Match, shape: Shape) -> Match:
     """The row as one product sees it: with the rows of its own joins, by their names."""
-    found = {name: [shown_rows(one, below) for one in row.found[number]] for name, number, below in shape}
+    found = {
+        name: rows if isinstance(rows := row.found[number], Totals) else [shown_rows(one, below) for one in rows]
+        for name, number, below in shape
+    }
     return Match(row.columns, row.more, found)
 
 

@@ -74,15 +74,18 @@ UnseenRow = tuple[str, str, str]
 
 
 class FillGoal(NamedTuple):
-    """The goal of a fill. `indexed`: the columns that the indexes show of each row, None for whole rows."""
+    """The goal of a fill. `indexed`: the columns that the indexes show of each row, None for whole rows. `measured`: what totals
+    have of each row, by the count with this number."""
 
     layout: int
     indexed: frozenset[str] | None
+    measured: frozenset[str] = frozenset()
+    count: int = 0
 
     def covers(self, other: "FillGoal") -> bool:
         """Whether each row that has reached this goal has reached the other one."""
         shows = self.indexed is None or (other.indexed is not None and other.indexed <= self.indexed)
-        return shows and other.layout <= self.layout
+        return shows and other.layout <= self.layout and other.measured <= self.measured
 
 
 class PublishGoal(NamedTuple):
@@ -155,6 +158,9 @@ def write_walk(name: WalkName, walk: Walk, run: int) -> Write:
     goal: dict[str, Any] = walk.goal._asdict()
     if goal.get("indexed") is not None:
         goal["indexed"] = sorted(goal["indexed"])
+    if "measured" in goal:
+        goal["measured"] = sorted(goal["measured"])
+        goal = {name: value for name, value in goal.items() if value or name not in ("measured", "count")}
     values = {_STORED.get(field, field): getattr(walk, field) for field in Walk.__slots__ if field != "goal"}
     return write_note(
         walk_key(name), {"run": run, "walk": json.dumps({"goal": goal, **values})}, when=AbsentOrBelow("run", run + 1)
@@ -173,7 +179,8 @@ def read_walk(item: Item) -> tuple[WalkName, Walk]:
     if kind == "truncate":
         return ("truncate", name), Walk(goal=TruncateGoal(**goal), unseen=unseen, **values)
     indexed = None if goal["indexed"] is None else frozenset(goal["indexed"])
-    return ("fill", name), Walk(goal=FillGoal(goal["layout"], indexed), unseen=unseen, **values)
+    measured, count = frozenset(goal.get("measured", ())), goal.get("count", 0)
+    return ("fill", name), Walk(goal=FillGoal(goal["layout"], indexed, measured, count), unseen=unseen, **values)
 
 
 PAGES_PER_ROUND = 4
@@ -239,8 +246,9 @@ class Walks:
 
         for entity in plan.entities.values():
             if entity.slots or entity.edges:
-                goal, walk = FillGoal(entity.layout, entity.indexed), before.get(("fill", entity.name))
+                walk = before.get(("fill", entity.name))
                 known = walk.goal if walk is not None else None
+                goal = _fill_goal(entity, known, date)
                 if walk is None or not isinstance(known, FillGoal) or not known.covers(goal):
                     walk = new(goal, entity.partitions())
                 self.walks["fill", entity.name] = replace(walk, goal=goal)
@@ -364,6 +372,11 @@ class Walks:
             self.walks[name] = replace(self.walks[name], done=True)
         return [self._write(name) for name in [*ended, *self._begin(plan)]] if ended else []
 
+    def counts(self) -> dict[str, int]:
+        """The numbers of the counts, by entity."""
+        goals = ((name, walk.goal) for (_, name), walk in self.walks.items())
+        return {name: goal.count for name, goal in goals if isinstance(goal, FillGoal) and goal.measured}
+
     def proven(self, plan: Plan) -> frozenset[str]:
         """The entities whose rows all follow their layouts, and are shown by the indexes or open."""
         return frozenset(name for name in plan.entities if self._is_done("fill", name))
@@ -432,6 +445,14 @@ class Walks:
 
     def _write(self, name: WalkName) -> Write:
         return write_walk(name, self.walks[name], self.run)
+
+
+def _fill_goal(entity: EntityPlan, known: object, date: float) -> FillGoal:
+    """The goal of a fill. `known`: that of the fill before. Another count begins where rows may have changed without the one
+    before. Its number is above all earlier ones, also those of progress that a restored table has lost: the moment."""
+    measured, before = entity.measured(), known if isinstance(known, FillGoal) else FillGoal(0, None)
+    count = before.count if measured <= before.measured else max(before.count + 1, int(date * 1000))
+    return FillGoal(entity.layout, entity.indexed, measured, count)
 
 
 def _published_partitions(plan: Plan, product: ProductPlan) -> list[str]:
@@ -512,11 +533,12 @@ def truncate_row(item: Item, plan: EntityPlan, goal: TruncateGoal, *, expires_at
             touched = Touch(plan.name, row, pending, None, "replayed")
             return touched if row.version >= goal.since else None
         image = deleted_image(plan, row.key, goal.version, expires_at)
-        write = write_image(image, below=goal.version)._replace(when=Equals("_v", row.version))
         former_keys = row.keys()
-        if row.replayed:  # its former keys may be unpublished
+        if row.replayed or image.totals is not None:  # of a replay, its former keys may be unpublished
             write = merge_image(image, row)
             former_keys |= {(p.slot, p.key) for p in row.pending}
+        else:
+            write = write_image(image, below=goal.version)._replace(when=Equals("_v", row.version))
         (answer,) = yield (write,)
         match answer:
             case Done():

@@ -12,6 +12,7 @@ the other readers see an ordinary tree, and aggregates without the name of a `ma
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final, get_args
 
 from processor.language.definitions.entities import read_column, read_compare, with_computed
@@ -35,6 +36,7 @@ from processor.language.definitions.shape import (
     write_duration,
 )
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
+from processor.language.product import counted, ordered
 from processor.language.product.expressions.expression import (
     Column,
     Computed,
@@ -48,7 +50,6 @@ from processor.language.product.expressions.expression import (
     references,
 )
 from processor.language.product.join_fields import type_of, write_computed
-from processor.language.product.ordered import obstacles
 from processor.language.product.product import (
     AT_MOST,
     OPEN,
@@ -141,7 +142,7 @@ def read_product(
         clock=clock,
     )
     product = replace(product, compare=_compares(product, entities), computed=_computed(reads, entities))
-    for what, cure in obstacles(product, entities):
+    for what, cure in chain(ordered.obstacles(product, entities), counted.obstacles(product)):
         problems.add(body.key_node("product"), what, cure)
     if gate.whole:
         _check_transactions(body, product, entities, problems)

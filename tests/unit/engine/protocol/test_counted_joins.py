@@ -1,0 +1,144 @@
+"""Aggregates of joins whose rows are counted as they change: the documents are those of the rows, and no row is read."""
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import pytest
+
+from processor.engine.plan.planning import plan_alone
+from processor.engine.rounds.trial import Trial
+from processor.environment.settings.settings import Settings
+from processor.language.definitions.load import load
+from processor.language.product.product import Definitions
+from processor.values.record import Record
+from statestore.keys import TOTAL_SHARDS
+from statestore.memory import MeteredStore
+from statestore.store import Item
+
+ENTITIES = """
+user: {key: [email], columns: {email: string, name: string, least: int}}
+star: {key: [id], columns: {id: int, who: string, at: int, good: bool, price: decimal, cost: "decimal(10,2)"}}
+"""
+FIELDS = """
+  stars: count(stars)
+  priced: count(stars.price)
+  dear: count(stars) filter (where stars.price > 3)
+  spent: sum(stars.price)
+  mean: avg(stars.price)
+  late: sum(stars.at + 1)
+  good: bool_or(stars.good)
+  best: bool_and(stars.good)
+"""
+NEXT = "\n    "
+
+
+def definitions(counted: str, *, where: str = "") -> Definitions:
+    join = f"many: star, on: {{who: name}}, where: at > 0{counted}"
+    named = FIELDS.replace("stars.", "").replace("count(stars)", "count(*)").replace("\n  ", "\n      ")
+    profile = f"product: profile\nroot: user\n{where}fields:\n  email: email{FIELDS}join:\n  stars: {{{join}}}\n"
+    profile = profile.replace("\njoin", "\n  text: sum(stars.cost)::text\njoin")
+    block = join.replace(", ", NEXT, 2).replace(", counted", NEXT + "counted")
+    sums = f"product: sums\nroot: user\nembed:\n  stars:\n    {block}\n    fields:{named}"
+    return load({"entities.yaml": ENTITIES, "profile.yaml": profile, "sums.yaml": sums})
+
+
+def a_trial(counted: str, *, lag: float = 0.0, where: str = "") -> Trial:
+    store = MeteredStore(20) if not lag else None
+    plan = plan_alone(definitions(counted, where=where), 20)
+    trial = Trial(plan=plan, settings=Settings(), lag=lag, other_store=store)
+    users = [{"email": name, "name": name, "least": 2} for name in "ab"]
+    trial.batch([record("user", n, {"email": one["email"]}, one) for n, one in enumerate(users, 1)])
+    return trial
+
+
+def record(topic: str, offset: int, key: dict[str, Any], row: dict[str, Any] | None) -> Record:
+    value = None if row is None else json.dumps(row, default=str).encode()
+    return Record(topic=topic, partition=0, offset=offset, key=json.dumps(key).encode(), value=value)
+
+
+def star(rng: Random, offset: int) -> Record:
+    number = rng.randrange(6)
+    row = {
+        "id": number,
+        "who": rng.choice(("a", "a", "b", None)),
+        "at": rng.choice((None, 0, 1, 2, 3)),
+        "good": rng.choice((None, True, True, False)),
+        "price": rng.choice((None, "1.5", "2.25", "4", "-0.125", "1.50", "3e2")),
+        "cost": rng.choice((None, "1.50", "2", "0.25")),
+    }
+    return record("star", offset, {"id": number}, None if rng.random() < 0.2 else row)
+
+
+def documents(trial: Trial) -> dict[tuple[str, bytes], bytes | None]:
+    return {(one.topic, one.key or b""): one.value for one in trial.published.messages}
+
+
+def totals(trial: Trial) -> list[Item]:
+    return [item for item in trial.store.scan(None, 10_000).items if item["PK"].startswith("TOTAL#")]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_documents_of_totals_are_those_of_rows(seed: int) -> None:
+    rng, trials = Random(seed), [a_trial(counted) for counted in ("", ", counted: true")]
+    offset = 0
+    for _ in range(25):
+        batch = [star(rng, offset := offset + 1) for _ in range(rng.randrange(1, 5))]
+        for trial in trials:
+            trial.batch(batch)
+        of_rows, of_totals = map(documents, trials)
+        assert of_totals == of_rows
+    assert not totals(trials[0])
+    assert totals(trials[1])
+
+
+def test_a_condition_on_a_root_may_be_an_aggregate_of_totals() -> None:
+    trial = a_trial(", counted: true", where="where: count(stars) > least\n")
+    for n in range(1, 4):
+        trial.batch([record("star", n, {"id": n}, {"id": n, "who": "a", "at": 1})])
+        document = documents(trial).get(("profile", b'{"email":"a"}'))
+        assert (document is not None) == (n > 2)
+
+
+def test_one_more_row_of_many_costs_what_one_of_few_costs() -> None:
+    spent = {}
+    for many in (10, 400):
+        trial = a_trial(", counted: true")
+        rows = [{"id": n, "who": "a", "at": 1, "good": True, "price": "1.5"} for n in range(many + 1)]
+        records = [record("star", n, {"id": n}, row) for n, row in enumerate(rows, 1)]
+        trial.batch(records[:-1])
+        trial.finish()
+        store: Any = trial.store
+        before = store.read_units, store.written
+        trial.batch(records[-1:])
+        spent[many] = store.read_units - before[0], store.written - before[1]
+        assert json.loads(documents(trial)["profile", b'{"email":"a"}'] or b"")["stars"] == many + 1
+    assert spent[10] == spent[400]
+
+
+def test_a_number_without_an_exact_sum_is_read_from_its_row() -> None:
+    trial = a_trial(", counted: true")
+    wide = "0.0000000000000001"
+    trial.batch([record("star", 1, {"id": 1}, {"id": 1, "who": "a", "at": 1, "price": wide})])
+    trial.batch([record("star", 2, {"id": 2}, {"id": 2, "who": "a", "at": 1, "price": 10**30})])
+    assert b'"spent":1000000000000000000000000000000.0000000000000001' in (
+        documents(trial)["profile", b'{"email":"a"}'] or b""
+    )
+    trial.batch([record("star", 3, {"id": 1}, None), record("star", 4, {"id": 2}, None)])
+    assert all(not number for item in totals(trial) for name, number in item.items() if name not in ("PK", "SK", "_f"))
+
+
+def test_the_rows_of_a_key_are_spread_over_several_totals() -> None:
+    trial = a_trial(", counted: true")
+    trial.batch([record("star", n, {"id": n}, {"id": n, "who": "a", "at": 1, "price": 1}) for n in range(1, 60)])
+    assert len(totals(trial)) == TOTAL_SHARDS
+    assert sum(Decimal(item["n"]) for item in totals(trial)) == 59
+
+
+def test_no_row_contributes_where_no_product_counts() -> None:
+    trial = a_trial("")
+    trial.batch([record("star", 1, {"id": 1}, {"id": 1, "who": "a", "at": 1})])
+    assert not any("_totals" in item for item in trial.store.scan(None, 100).items)
+    assert replace(trial.plan) == trial.plan
