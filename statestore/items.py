@@ -118,7 +118,8 @@ Numbers = Mapping[str, int | Decimal]
 
 
 class Contributions(NamedTuple):
-    """What the totals of its keys have of a row. `count`: the number of the count; `version`: that of the row then; `of`: the fields of a key, in the form of `keys.field_names` -> the key and the numbers."""
+    """What the totals of its keys have of a row. `count`: the number of the count; `version`: that of the row then. `of`: the
+    fields of a key, in the form of `keys.field_names` -> the key and the numbers."""
 
     count: int
     version: str

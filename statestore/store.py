@@ -214,8 +214,8 @@ class Store(Protocol):
 
     `requests` counts the requests by their names in DynamoDB's API (UpdateItem, TransactWriteItems, DeleteItem, BatchGetItem,
     Query, Scan); each page and each retry counts. `spent` counts, by the same names, retries, throttles and half units of
-    capacity (`retries Query`); empty for a store that does not know them. All methods raise `statestore.store.Transient` after their own retries, else
-    `Terminal`.
+    capacity (`retries Query`); empty for a store that does not know them. All methods raise `statestore.store.Transient` after
+    their own retries, else `Terminal`.
 
     `read`, `get` and `write_all` take the requests of a turn as a whole. The store decides how to send them.
     """

@@ -302,7 +302,7 @@ def write_note(
 def write_bare_marker(marker: Image, item: Item) -> Write:
     """The write of a delete marker over `item` as seen, which keeps nothing else of it: no column of any plan, no former key, no
     slot that the entity has given up."""
-    write = merge_image(marker, None)
+    write = merge_image(marker._replace(totals=None), None)
     names = {range_name(name) for name in write.set if is_slot(name)}
     gone = item.keys() - {"PK", "SK", ROW, *names, *write.set}
     held = read_totals(item) if TOTALS in item else None

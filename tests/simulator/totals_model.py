@@ -6,7 +6,7 @@ every interleaving, and looks at each end: the total of a value must be the numb
 
     python -m tests.simulator.totals_model      prints each weakening with its states and its wrong ends
 
-`Weakened` names the protections that a run may lack. Not in it: several rows and shards (a total is a sum, so rows are independent),
+`Weakened` names the protections that a run may lack. Not in it: several rows and shards (a total is a sum: rows are independent),
 and documents: docs/correctness.md has that argument.
 """
 
@@ -36,7 +36,7 @@ class Weakened(NamedTuple):
 
 
 class Actor(NamedTuple):
-    """A run, or the walk (`fills`). `at`: the version that it writes next; `seen`: the row that it read; `later`: the values to add
+    """A run, or the walk (`fills`). `at`: the version that it writes next; `seen`: the row that it read; `later`: values to add
     in a second request."""
 
     at: int
@@ -123,7 +123,10 @@ def _crashes(state: State, n: int) -> Iterator[State]:
         yield state._replace(actors=(*state.actors, again), crashes=state.crashes - 1)
 
 
-def wrong_ends(weak: Weakened = Weakened(), crashes: int = 2) -> tuple[int, int, int]:
+AS_IT_IS: Final = Weakened()
+
+
+def wrong_ends(weak: Weakened = AS_IT_IS, crashes: int = 2) -> tuple[int, int, int]:
     """The states, the ends, and how many of them are wrong. The row is there before, and not counted."""
     start = State(Row(0, None), (), (), (Actor(at=1), Actor(at=0, fills=True)), crashes)
     known, waiting, ends, wrong = {start}, deque([start]), 0, 0
