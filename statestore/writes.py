@@ -67,6 +67,8 @@ from statestore.store import (
 from statestore.table import ROW, TTL, range_name
 from statestore.values import attribute, dumps, fits, pack_values, store_value
 
+ROWS = "n"
+"""The number of totals that says how many rows they have."""
 IsPublished = Callable[[str], bool]
 """Whether a batch has committed the record of this version."""
 
@@ -270,6 +272,18 @@ def _removed(
         own += [INDEXED_VERSION] if deleted else [INDEXED, INDEXED_VERSION]
     columns = sorted(gone) if isinstance(gone, frozenset) else gone
     return (*own, *map(attribute, (*columns, *dropped)))
+
+
+def empty_totals(item: Item) -> tuple[Delete, ...]:
+    """The deletes of the totals that had the row of an item: they name its keys. The store refuses them where a row is left."""
+    held = read_totals(item) if TOTALS in item else None
+    if held is None:
+        return ()
+    row = Key(item["PK"], item["SK"])
+    totals = (
+        keys.total_key(held.count, keys.entity_of(row.pk), fields, key, row.sk) for fields, (key, _) in held.of.items()
+    )
+    return tuple(Delete(key=total, when=Equals(ROWS, 0)) for total in totals)
 
 
 def put_edge(row: Key, edge: Edge, version: str) -> Write:

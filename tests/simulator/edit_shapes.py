@@ -145,14 +145,16 @@ def _counted_contents(rng: Random) -> dict[str, list[dict[str, Any]]]:
 
 
 def _counted_content(rng: Random, root: str) -> dict[str, Any]:
-    own, rows = (("email", "username"), STARS_OF_USER) if root == "user" else (("owner", "name"), STARS_OF_REPO)
+    of_user = root == "user"
+    own = {"email": "email", "username": "username"} if of_user else {"of": "owner", "name": "name"}
+    rows = STARS_OF_USER if of_user else STARS_OF_REPO
     join: dict[str, Any] = {"many": "star", "on": rows["on"]}
     if rng.random() < 0.4:
         join["where"] = rng.choice(("note = '1'", "at > 0"))
     if rng.random() < 0.75:
         join["counted"] = True
     chosen = rng.sample(sorted(_MEASURES), rng.randint(1, 3))
-    fields = {**{name: name for name in own}, **{name: _MEASURES[name] for name in chosen}}
+    fields = {**own, **{name: _MEASURES[name] for name in chosen}}
     listed = {"embed": {"list": rows}} if rng.random() < 0.3 else {}
     return {"product": "p", "root": root, "fields": fields, "join": {"stars": join}, **listed}
 

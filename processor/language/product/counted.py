@@ -32,9 +32,8 @@ from processor.language.product.expressions.expression import (
 from processor.language.product.product import Join, Product, expressions
 from processor.values.record import Value
 from statestore.items import Numbers
+from statestore.writes import ROWS
 
-ROWS: Final = "n"
-"""The number of rows that contribute to a key."""
 _FUNCTIONS: Final = ("count", "sum", "bool_and", "bool_or")
 _OWN: Final = ("PK", "SK", "_f")
 _EXACT: Final = Context(prec=100)

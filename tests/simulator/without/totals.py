@@ -64,4 +64,3 @@ read_early = replacing(
     (Plan, "with_counts", lambda counted: lambda self, counts, complete: counted(self, counts, self.entities)),
 )
 """Products read totals before all rows contribute."""
-

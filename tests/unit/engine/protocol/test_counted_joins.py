@@ -1,7 +1,6 @@
 """Aggregates of joins whose rows are counted as they change: the documents are those of the rows, and no row is read."""
 
 import json
-from dataclasses import replace
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -9,14 +8,17 @@ from typing import Any
 import pytest
 
 from processor.engine.plan.planning import plan_alone
+from processor.engine.plan.row_image import deleted_image
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions
 from processor.values.record import Record
-from statestore.keys import TOTAL_SHARDS
+from statestore.items import next_fill
+from statestore.keys import TOTAL_SHARDS, Key
 from statestore.memory import MeteredStore
 from statestore.store import Item
+from statestore.writes import empty_totals, write_bare_marker
 
 ENTITIES = """
 user: {key: [email], columns: {email: string, name: string, least: int}}
@@ -142,4 +144,77 @@ def test_no_row_contributes_where_no_product_counts() -> None:
     trial = a_trial("")
     trial.batch([record("star", 1, {"id": 1}, {"id": 1, "who": "a", "at": 1})])
     assert not any("_totals" in item for item in trial.store.scan(None, 100).items)
-    assert replace(trial.plan) == trial.plan
+
+
+def stars_of(trial: Trial, user: str = "a") -> Any:
+    return json.loads(documents(trial)["profile", b'{"email":"%s"}' % user.encode()] or b"")["stars"]
+
+
+def a_star(offset: int, number: int, who: str | None = "a") -> Record:
+    return record("star", offset, {"id": number}, {"id": number, "who": who, "at": 1, "price": 2})
+
+
+def is_sum_of_rows(trial: Trial) -> bool:
+    """Whether the totals of the present count have just the rows."""
+    count = trial.driver.plan.entities["star"].count
+    rows = [
+        item for item in trial.store.scan(None, 10_000).items if item["PK"] == "TABLE#star" and "_deleted" not in item
+    ]
+    held = [item for item in totals(trial) if item["PK"].startswith(f"TOTAL#{count}#")]
+    return sum(item["n"] for item in held) == sum(row.get("GSI_1", "!")[0] != "!" for row in rows)
+
+
+def test_a_product_that_begins_to_count_reads_rows_until_each_is_in_a_total() -> None:
+    trial = a_trial("")
+    trial.batch([a_star(n, n) for n in range(1, 8)])
+    trial.driver.adopt(plan_alone(definitions(", counted: true"), 20))
+    assert not trial.driver.plan.entities["star"].complete
+    trial.batch([a_star(8, 8), a_star(9, 3, "b")])
+    trial.finish()
+
+    assert trial.driver.plan.entities["star"].complete
+    assert is_sum_of_rows(trial)
+    trial.batch([a_star(10, 10)])
+    assert (stars_of(trial), stars_of(trial, "b")) == (8, 1)
+
+
+def test_a_product_that_counts_again_has_another_count() -> None:
+    trial = a_trial(", counted: true")
+    trial.batch([a_star(n, n) for n in range(1, 5)])
+    counts = [trial.driver.plan.entities["star"].count]
+    for counted in (", counted: true", "", ", counted: true"):
+        trial.advance(1)
+        trial.driver.adopt(plan_alone(definitions(counted), 20))
+        trial.finish()
+        counts.append(trial.driver.plan.entities["star"].count)
+        trial.batch([record("star", 10 + len(counts), {"id": len(counts)}, None)])
+    assert len({*counts}) == 4
+    assert counts[2] == 0
+    assert is_sum_of_rows(trial)
+    assert stars_of(trial) == 1
+
+
+def test_a_row_that_a_task_of_an_older_plan_wrote_is_counted_when_its_record_comes_again() -> None:
+    trial, plan = a_trial(", counted: true"), plan_alone(definitions(""), 20)
+    trial.batch([a_star(1, 1), a_star(2, 2)])
+    later = [a_star(3, 1, "b"), record("star", 4, {"id": 2}, None)]
+    older = Trial(plan=plan.without(plan.products), settings=Settings(), other_store=trial.store)
+    older.committed = trial.committed
+    older.batch(later)
+    assert not is_sum_of_rows(trial)
+    trial.batch(later)
+
+    assert (stars_of(trial), stars_of(trial, "b")) == (0, 1)
+    assert is_sum_of_rows(trial)
+
+
+def test_an_erased_row_takes_its_totals_along() -> None:
+    trial = a_trial(", counted: true")
+    trial.batch([a_star(1, 1)])
+    plan, key = trial.driver.plan.entities["star"], Key("TABLE#star", "1")
+    (item,) = trial.store.get([key]).values()
+    marker = deleted_image(plan, key, next_fill(item["_v"]), 0)
+    trial.store.write(write_bare_marker(marker, item))
+    trial.store.write_all(empty_totals(item))
+    assert totals(trial) == []
+    assert "_totals" not in trial.store.get([key])[key]
