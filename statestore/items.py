@@ -118,10 +118,10 @@ Numbers = Mapping[str, int | Decimal]
 
 
 class Contributions(NamedTuple):
-    """What the totals of its keys have of a row. `count`: the number of the count; `version`: that of the row then. `of`: the
+    """What the totals of its keys have of a row. `number`: of the count; `version`: that of the row then. `of`: the
     fields of a key, in the form of `keys.field_names` -> the key and the numbers."""
 
-    count: int
+    number: int
     version: str
     of: Mapping[str, tuple[str, Numbers]]
 
@@ -240,7 +240,7 @@ def read_totals(item: Item) -> Contributions:
 def store_totals(totals: Contributions) -> dict[str, Any]:
     """The attribute of a row with its contributions."""
     of = {fields: [key, dict(numbers)] for fields, (key, numbers) in totals.of.items()}
-    return {"count": totals.count, "v": totals.version, "of": of}
+    return {"count": totals.number, "v": totals.version, "of": of}
 
 
 def read_columns(item: Item) -> dict[str, Any] | None:

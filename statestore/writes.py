@@ -104,7 +104,7 @@ def merge_image(image: Image, seen: Row | None, *, published: IsPublished = neve
     """The write of a change over a row `seen`. The store refuses it when the row is no longer `seen`. The former keys of `seen`
     stay pending, unless the write that replaced them is published. Of a row that a replay wrote last, all former keys become
     pending at the version of this write. An image with an `indexed_version` leaves alone all that the indexes show."""
-    if image.totals and seen is not None and seen.totals and seen.totals.count > image.totals.count:
+    if image.totals and seen is not None and seen.totals and seen.totals.number > image.totals.number:
         image = image._replace(totals=None)  # a task of an older plan: the next write counts the row
     if image.indexed_version and seen is not None:
         return _write_unshown(image, seen)
@@ -172,8 +172,8 @@ def _counted(image: Image, seen: Row | None) -> tuple[Write, ...]:
     """The writes of totals that go with the write of a row over `seen`."""
     if image.totals is None:
         return ()
-    before = seen.totals.of if seen is not None and seen.totals and seen.totals.count == image.totals.count else {}
-    return count_again(image.key, image.totals.count, before, image.totals.of)
+    before = seen.totals.of if seen is not None and seen.totals and seen.totals.number == image.totals.number else {}
+    return count_again(image.key, image.totals.number, before, image.totals.of)
 
 
 def count_again(
@@ -281,7 +281,7 @@ def empty_totals(item: Item) -> tuple[Delete, ...]:
         return ()
     row = Key(item["PK"], item["SK"])
     totals = (
-        keys.total_key(held.count, keys.entity_of(row.pk), fields, key, row.sk) for fields, (key, _) in held.of.items()
+        keys.total_key(held.number, keys.entity_of(row.pk), fields, key, row.sk) for fields, (key, _) in held.of.items()
     )
     return tuple(Delete(key=total, when=Equals(ROWS, 0)) for total in totals)
 
@@ -320,7 +320,7 @@ def write_bare_marker(marker: Image, item: Item) -> Write:
     names = {range_name(name) for name in write.set if is_slot(name)}
     gone = item.keys() - {"PK", "SK", ROW, *names, *write.set}
     held = read_totals(item) if TOTALS in item else None
-    also = count_again(marker.key, held.count, held.of, {}) if held else ()
+    also = count_again(marker.key, held.number, held.of, {}) if held else ()
     return write._replace(remove=tuple(sorted(gone)), when=Equals("_v", item["_v"]), also=also)
 
 

@@ -141,7 +141,7 @@ def _check_totals(run: "Simulation") -> str | None:
     for item in (item for item in items if TOTALS in item):
         held = read_totals(item)
         for fields, (key, numbers) in held.of.items():
-            place = keys.total_key(held.count, keys.entity_of(item["PK"]), fields, key, item["SK"])
+            place = keys.total_key(held.number, keys.entity_of(item["PK"]), fields, key, item["SK"])
             found.subtract({(*place, name): number for name, number in numbers.items()})
     counts = (
         {f"TOTAL#{entity.count}#{name}#" for name, entity in run.job.driver.plan.entities.items()} if run.job else ()

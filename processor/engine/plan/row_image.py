@@ -245,13 +245,13 @@ def is_counted(plan: EntityPlan, seen: Row) -> bool:
     if not plan.count:
         return True
     held = seen.totals
-    return held is not None and (held.count > plan.count or (held.count, held.version) == (plan.count, seen.version))
+    return held is not None and (held.number > plan.count or (held.number, held.version) == (plan.count, seen.version))
 
 
 def _uncounted(plan: EntityPlan, seen: Row) -> Image | None:
     """The image of a delete marker that no total has any more; None where that is so already."""
     held = seen.totals
-    if held is None or held.count != plan.count or not held.of:
+    if held is None or held.number != plan.count or not held.of:
         return None
     return deleted_image(plan, seen.key, next_fill(seen.version), seen.forget)._replace(replayed=seen.replayed)
 

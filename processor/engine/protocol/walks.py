@@ -80,7 +80,7 @@ class FillGoal(NamedTuple):
     layout: int
     indexed: frozenset[str] | None
     measured: frozenset[str] = frozenset()
-    count: int = 0
+    number: int = 0
 
     def covers(self, other: "FillGoal") -> bool:
         """Whether each row that has reached this goal has reached the other one."""
@@ -160,7 +160,7 @@ def write_walk(name: WalkName, walk: Walk, run: int) -> Write:
         goal["indexed"] = sorted(goal["indexed"])
     if "measured" in goal:
         goal["measured"] = sorted(goal["measured"])
-        goal = {name: value for name, value in goal.items() if value or name not in ("measured", "count")}
+        goal = {name: value for name, value in goal.items() if value or name not in ("measured", "number")}
     values = {_STORED.get(field, field): getattr(walk, field) for field in Walk.__slots__ if field != "goal"}
     return write_note(
         walk_key(name), {"run": run, "walk": json.dumps({"goal": goal, **values})}, when=AbsentOrBelow("run", run + 1)
@@ -179,8 +179,8 @@ def read_walk(item: Item) -> tuple[WalkName, Walk]:
     if kind == "truncate":
         return ("truncate", name), Walk(goal=TruncateGoal(**goal), unseen=unseen, **values)
     indexed = None if goal["indexed"] is None else frozenset(goal["indexed"])
-    measured, count = frozenset(goal.get("measured", ())), goal.get("count", 0)
-    return ("fill", name), Walk(goal=FillGoal(goal["layout"], indexed, measured, count), unseen=unseen, **values)
+    measured, number = frozenset(goal.get("measured", ())), goal.get("number", 0)
+    return ("fill", name), Walk(goal=FillGoal(goal["layout"], indexed, measured, number), unseen=unseen, **values)
 
 
 PAGES_PER_ROUND = 4
@@ -375,7 +375,7 @@ class Walks:
     def counts(self) -> dict[str, int]:
         """The numbers of the counts, by entity."""
         goals = ((name, walk.goal) for (_, name), walk in self.walks.items())
-        return {name: goal.count for name, goal in goals if isinstance(goal, FillGoal) and goal.measured}
+        return {name: goal.number for name, goal in goals if isinstance(goal, FillGoal) and goal.measured}
 
     def proven(self, plan: Plan) -> frozenset[str]:
         """The entities whose rows all follow their layouts, and are shown by the indexes or open."""
@@ -451,7 +451,7 @@ def _fill_goal(entity: EntityPlan, known: object, date: float) -> FillGoal:
     """The goal of a fill. `known`: that of the fill before. Another count begins where rows may have changed without the one
     before. Its number is above all earlier ones, also those of progress that a restored table has lost: the moment."""
     measured, before = entity.measured(), known if isinstance(known, FillGoal) else FillGoal(0, None)
-    count = before.count if measured <= before.measured else max(before.count + 1, int(date * 1000))
+    count = before.number if measured <= before.measured else max(before.number + 1, int(date * 1000))
     return FillGoal(entity.layout, entity.indexed, measured, count)
 
 

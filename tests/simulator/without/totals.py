@@ -5,7 +5,6 @@ from typing import Any
 import processor.engine.plan.row_image as row_image
 import processor.engine.protocol.walks as walks
 import statestore.writes as writes
-from processor.engine.plan.plan import Plan
 from statestore.store import Done, Refused, Write
 from tests.simulator.actor import TableClient
 from tests.simulator.without.switch import always, replacing
@@ -52,15 +51,11 @@ fill_leaves_rows = replacing((row_image, "is_counted", always(True)))
 
 
 def _any_version(is_counted: Any) -> Any:
-    return lambda plan, seen: bool(seen.totals and seen.totals.count == plan.count) or is_counted(plan, seen)
+    return lambda plan, seen: bool(seen.totals and seen.totals.number == plan.count) or is_counted(plan, seen)
 
 
 any_version = replacing((row_image, "is_counted", _any_version))
 one_count = replacing(
-    (walks, "_fill_goal", lambda goal: lambda *args: goal(*args)._replace(count=1 if args[0].measures else 0)),
+    (walks, "_fill_goal", lambda goal: lambda *args: goal(*args)._replace(number=1 if args[0].measures else 0)),
 )
 """A count goes on where it was, also over rows that changed without it."""
-read_early = replacing(
-    (Plan, "with_counts", lambda counted: lambda self, counts, complete: counted(self, counts, self.entities)),
-)
-"""Products read totals before all rows contribute."""

@@ -1,6 +1,7 @@
 """Aggregates of joins whose rows are counted as they change: the documents are those of the rows, and no row is read."""
 
 import json
+from contextlib import nullcontext
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -19,6 +20,7 @@ from statestore.keys import TOTAL_SHARDS, Key
 from statestore.memory import MeteredStore
 from statestore.store import Item
 from statestore.writes import empty_totals, write_bare_marker
+from tests.simulator.without import totals as without
 
 ENTITIES = """
 user: {key: [email], columns: {email: string, name: string, least: int}}
@@ -161,24 +163,32 @@ def is_sum_of_rows(trial: Trial) -> bool:
         item for item in trial.store.scan(None, 10_000).items if item["PK"] == "TABLE#star" and "_deleted" not in item
     ]
     held = [item for item in totals(trial) if item["PK"].startswith(f"TOTAL#{count}#")]
-    return sum(item["n"] for item in held) == sum(row.get("GSI_1", "!")[0] != "!" for row in rows)
+    return int(sum(item["n"] for item in held)) == len([row for row in rows if row.get("GSI_1", "!")[0] != "!"])
 
 
 def test_a_product_that_begins_to_count_reads_rows_until_each_is_in_a_total() -> None:
     trial = a_trial("")
     trial.batch([a_star(n, n) for n in range(1, 8)])
     trial.driver.adopt(plan_alone(definitions(", counted: true"), 20))
-    assert not trial.driver.plan.entities["star"].complete
+    is_complete = [trial.driver.plan.entities["star"].complete]
     trial.batch([a_star(8, 8), a_star(9, 3, "b")])
     trial.finish()
 
-    assert trial.driver.plan.entities["star"].complete
+    is_complete.append(trial.driver.plan.entities["star"].complete)
+    assert is_complete == [False, True]
     assert is_sum_of_rows(trial)
     trial.batch([a_star(10, 10)])
     assert (stars_of(trial), stars_of(trial, "b")) == (8, 1)
 
 
-def test_a_product_that_counts_again_has_another_count() -> None:
+@pytest.mark.parametrize("right", [True, False])
+def test_a_product_that_counts_again_has_another_count(right: bool) -> None:
+    """Also without this protection: then a row that changed meanwhile is in its former totals."""
+    with nullcontext() if right else without.one_count():
+        assert _counts_again() is right
+
+
+def _counts_again() -> bool:
     trial = a_trial(", counted: true")
     trial.batch([a_star(n, n) for n in range(1, 5)])
     counts = [trial.driver.plan.entities["star"].count]
@@ -188,13 +198,17 @@ def test_a_product_that_counts_again_has_another_count() -> None:
         trial.finish()
         counts.append(trial.driver.plan.entities["star"].count)
         trial.batch([record("star", 10 + len(counts), {"id": len(counts)}, None)])
-    assert len({*counts}) == 4
-    assert counts[2] == 0
-    assert is_sum_of_rows(trial)
-    assert stars_of(trial) == 1
+    return len({*counts}) == 4 and is_sum_of_rows(trial) and stars_of(trial) == 1
 
 
-def test_a_row_that_a_task_of_an_older_plan_wrote_is_counted_when_its_record_comes_again() -> None:
+@pytest.mark.parametrize("right", [True, False])
+def test_a_row_that_a_task_of_an_older_plan_wrote_is_counted_when_its_record_comes_again(right: bool) -> None:
+    """Also where a row does not know at which version totals have it."""
+    with nullcontext() if right else without.any_version():
+        assert _counts_after_an_older_plan() is right
+
+
+def _counts_after_an_older_plan() -> bool:
     trial, plan = a_trial(", counted: true"), plan_alone(definitions(""), 20)
     trial.batch([a_star(1, 1), a_star(2, 2)])
     later = [a_star(3, 1, "b"), record("star", 4, {"id": 2}, None)]
@@ -204,8 +218,7 @@ def test_a_row_that_a_task_of_an_older_plan_wrote_is_counted_when_its_record_com
     assert not is_sum_of_rows(trial)
     trial.batch(later)
 
-    assert (stars_of(trial), stars_of(trial, "b")) == (0, 1)
-    assert is_sum_of_rows(trial)
+    return (stars_of(trial), stars_of(trial, "b")) == (0, 1) and is_sum_of_rows(trial)
 
 
 def test_an_erased_row_takes_its_totals_along() -> None:
