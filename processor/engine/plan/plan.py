@@ -170,6 +170,9 @@ class TreeNode:
     ordered: tuple[OrderedRead, ...] = ()
     """Those of all users, by one slot; empty where they read all rows."""
 
+    special: bool = False
+    """Not all rows of a key are read: `ordered`, or `counted`."""
+
     @property
     def counted(self) -> bool:
         """Whether totals answer the join, once they are complete."""
@@ -291,6 +294,7 @@ class _Building:
                 number=number,
                 readers=_readers(used[place]),
                 ordered=tuple(reads[place]),
+                special=bool(reads[place] or join.measures),
             )
 
     def shape(self, product: ProductPlan, level: Sequence[int], nodes: Sequence[TreeNode]) -> Shape:

@@ -97,22 +97,35 @@ def _find_rows(
     if asked is not None:
         for _, node, _ in asks:
             asked[node.number] += 1
-    first = {n: _FirstRows(plan, node, key, tally) for n, (_, node, key) in enumerate(asks) if node.ordered}
     requests = [plan.request(node.join.join.entity, node.join.down, key) for _, node, key in asks]
+    first = {n: _reading(plan, ask, tally) for n, ask in enumerate(asks) if ask[1].special}
+    if first:
+        answers = yield from _read_first(first, requests, asked)
+    else:
+        answers = yield tuple(requests)
+    level: list[Above] = []
+    for n, ((row, node, key), answer) in enumerate(zip(asks, answers, strict=True)):
+        join = node.join
+        found = first[n].rows() if n in first else _rows(join, plan.entities[join.join.entity], key, answer, tally)
+        row.found[node.number] += found
+        if join.below:
+            level += [(one, join.below) for one in found]
+    return level
+
+
+def _reading(plan: Plan, ask: Ask, tally: Counter[str] | None) -> "_FirstRows | _TotalsOrRows":
+    row, node, key = ask
+    return _TotalsOrRows(plan, row, node, key, tally) if node.counted else _FirstRows(plan, node, key, tally)
+
+
+def _read_first(
+    first: "Mapping[int, _FirstRows | _TotalsOrRows]", requests: list[Any], asked: Counter[int] | None
+) -> Step[Any]:
+    """The answers to the requests. Those of ordered joins are asked page by page, and those of counted joins for totals, in place
+    of all rows of their keys."""
     for n, reading in first.items():
         requests[n] = reading.request()
-    counted = {
-        n: totals for n, (_, node, key) in enumerate(asks) if node.counted and (totals := plan.totals(node.join, key))
-    }
-    answers = yield tuple([counted.get(n, request) for n, request in enumerate(requests)])
-    for n in counted:
-        asks[n][0].found[asks[n][1].number] = Totals(sum_up(answers[n].items))
-    if unfit := [n for n in counted if not is_exact(asks[n][0].found[asks[n][1].number].numbers)]:
-        read = dict(zip(unfit, (yield tuple([requests[n] for n in unfit])), strict=True))
-        answers = tuple([read.get(n, answer) for n, answer in enumerate(answers)])
-        for n in unfit:
-            asks[n][0].found[asks[n][1].number] = []
-            del counted[n]
+    answers = yield tuple(requests)
     for n, reading in first.items():
         reading.take(answers[n])
     while waiting := [reading for reading in first.values() if not reading.done]:
@@ -120,16 +133,41 @@ def _find_rows(
             asked.update(reading.node.number for reading in waiting)
         for reading, page in zip(waiting, (yield tuple([one.request() for one in waiting])), strict=True):
             reading.take(page)
-    level: list[Above] = []
-    for n, ((row, node, key), answer) in enumerate(zip(asks, answers, strict=True)):
-        if n in counted:
-            continue
-        join = node.join
-        found = first[n].rows() if n in first else _rows(join, plan.entities[join.join.entity], key, answer, tally)
-        row.found[node.number] += found
-        if join.below:
-            level += [(one, join.below) for one in found]
-    return level
+    return answers
+
+
+class _TotalsOrRows:
+    """The totals of a key, which take the place of the rows that a join finds below `row`. Its rows instead, where some of them are
+    in no total yet, or where a total is not exact."""
+
+    __slots__ = ("_key", "_page", "_plan", "_row", "_tally", "_totals", "done", "node")
+
+    def __init__(self, plan: Plan, row: Match, node: TreeNode, key: str, tally: Counter[str] | None) -> None:
+        self._plan, self._row, self.node, self._key, self._tally = plan, row, node, key, tally
+        self._totals = plan.totals(node.join, key)
+        self._page: Any = None
+        self.done = False
+
+    def request(self) -> Any:
+        """The request for the totals, or for the rows."""
+        return self._totals or self._plan.request(self.node.join.join.entity, self.node.join.down, self._key)
+
+    def take(self, page: Any) -> None:
+        """Takes the answer."""
+        if self._totals is None:
+            self._page, self.done = page, True
+            return
+        numbers = sum_up(page.items)
+        if is_exact(numbers):
+            self._row.found[self.node.number] = Totals(numbers)
+            self.done = True
+        self._totals = None
+
+    def rows(self) -> list[Match]:
+        """The rows, where totals are not in their place."""
+        join = self.node.join
+        entity = self._plan.entities[join.join.entity]
+        return [] if self._page is None else _rows(join, entity, self._key, self._page, self._tally)
 
 
 class _FirstRows:
