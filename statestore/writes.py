@@ -154,7 +154,8 @@ def _write_unshown(image: Image, seen: Row) -> Write:
     """The write of the columns that no index shows."""
     sets = {"_f": FORMAT, "_v": image.version, **_attributes(image)[0], **_packed(image)}
     gone = () if MORE in sets or image.indexed is None else (MORE,)
-    sets |= _contributed(image)
+    if image.totals is not None:
+        sets[TOTALS] = store_totals(image.totals)
     return Write(
         image.key,
         sets,
@@ -162,10 +163,6 @@ def _write_unshown(image: Image, seen: Row) -> Write:
         when=Equals("_v", seen.version),
         also=_counted(image, seen),
     )
-
-
-def _contributed(image: Image) -> dict[str, Any]:
-    return {} if image.totals is None else {TOTALS: store_totals(image.totals)}
 
 
 def _counted(image: Image, seen: Row | None) -> tuple[Write, ...]:
@@ -203,7 +200,8 @@ def _sets(image: Image) -> dict[str, Any]:
             sets[range_name(slot_name(slot))] = image.names[slot]
     if image.replayed:
         sets[REPLAYED] = True
-    sets |= _contributed(image)
+    if image.totals is not None:
+        sets[TOTALS] = store_totals(image.totals)
     if image.slots or image.emptied:
         sets[INDEXED_VERSION] = image.version
         if image.columns is not None:

@@ -137,8 +137,8 @@ def _read_first(
 
 
 class _TotalsOrRows:
-    """The totals of a key, which take the place of the rows that a join finds below `row`. Its rows instead, where some of them are
-    in no total yet, or where a total is not exact."""
+    """The totals of a key, in the place of the rows that a join finds below a row. The rows instead, where some of them are in no
+    total yet, or where a total is not exact."""
 
     __slots__ = ("_key", "_page", "_plan", "_row", "_tally", "_totals", "done", "node")
 
