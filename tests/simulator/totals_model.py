@@ -1,7 +1,7 @@
 """An exhaustive model of totals: one row, whose versions move it between values, and the totals of these values.
 
 A run writes the versions in batches. It may crash before or after each request, and a run that crashed may go on as a zombie
-beside the next one. A walk fills the row meanwhile. Each write reads the row first, and this read may be old. The model visits
+during the next one. A walk fills the row meanwhile. Each write reads the row first, and this read may be old. The model visits
 every interleaving, and looks at each end: the total of a value must be the number of rows that have it.
 
     python -m tests.simulator.totals_model      prints each weakening with its states and its wrong ends

@@ -349,7 +349,7 @@ class EntityPlan:
     measures: Mapping[Columns, tuple[Measure, ...]] = field(default_factory=dict)
     """The fields of a key -> what its totals have of the rows."""
     count: int = 0
-    """The number of the count by which rows contribute to totals; 0 for none."""
+    """The number of the count in which rows contribute to totals; 0 for none."""
     complete: bool = False
     """All rows contribute."""
 

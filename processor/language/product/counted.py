@@ -191,7 +191,7 @@ def _obstacle_of(node: Aggregate) -> tuple[str, str] | None:
 
 def _obstacle_in(node: ExpressionNode) -> tuple[str, str] | None:
     if reads_clock(node):
-        return "it reads the clock, by which rows change without a write", "remove `counted`"
+        return "it reads the clock, and rows then change without a write", "remove `counted`"
     if not all(isinstance(one, Column) and not one.path and not one.up for one in references(node)):
         return "it reads columns of other rows", "read columns of its own rows"
     return None
