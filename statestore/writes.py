@@ -40,6 +40,7 @@ from statestore.items import (
     MORE,
     REPLAYED,
     TOTALS,
+    Contributions,
     Edge,
     Image,
     Numbers,
@@ -275,13 +276,21 @@ def _removed(
 def empty_totals(item: Item) -> tuple[Delete, ...]:
     """The deletes of the totals that had the row of an item: they name its keys. The store refuses them where a row is left."""
     held = read_totals(item) if TOTALS in item else None
-    if held is None:
-        return ()
-    row = Key(item["PK"], item["SK"])
-    totals = (
-        keys.total_key(held.number, keys.entity_of(row.pk), fields, key, row.sk) for fields, (key, _) in held.of.items()
-    )
+    totals = _totals_of(Key(item["PK"], item["SK"]), held) if held else ()
     return tuple(Delete(key=total, when=Equals(ROWS, 0)) for total in totals)
+
+
+def former_totals(image: Image, seen: Row | None) -> tuple[Delete, ...]:
+    """The deletes of the totals of an earlier count that had the row `seen`, once `image` is written. Nobody reads them."""
+    if image.totals is None or seen is None or seen.totals is None or seen.totals.number >= image.totals.number:
+        return ()
+    return tuple(Delete(key=total) for total in _totals_of(image.key, seen.totals))
+
+
+def _totals_of(row: Key, held: Contributions) -> Iterable[Key]:
+    """The keys of the totals that have a row."""
+    entity = keys.entity_of(row.pk)
+    return (keys.total_key(held.number, entity, fields, key, row.sk) for fields, (key, _) in held.of.items())
 
 
 def put_edge(row: Key, edge: Edge, version: str) -> Write:

@@ -58,6 +58,12 @@ def test_the_transactions_of_a_turn_may_add_to_one_item(store: Store) -> None:
     assert read(store, TOTAL) == item(TOTAL, _f=1, n=110)
 
 
+def test_only_the_first_write_of_a_transaction_has_a_condition(store: Store) -> None:
+    (total,) = adding({TOTAL: 1}).also
+    with pytest.raises(Terminal, match="has a condition"):
+        store.write(Write(KEY, {"v": "1"}, also=(total._replace(when=Absent()),)))
+
+
 @pytest.mark.moto_lies("it fails with HTTP 500 for a number with an exponent")
 def test_a_sum_beyond_38_digits_is_terminal(store: Store) -> None:
     store.write(Write(TOTAL, {}, add={"n": 1}))

@@ -60,7 +60,7 @@ from statestore import keys
 from statestore.items import JoinKey, Row, key_of_item, shows, slot_name, written_row
 from statestore.keys import Key
 from statestore.store import AbsentOrBelow, Delete, Done, Equals, Item, Query, Refused, Terminal, TooLarge, Write
-from statestore.writes import leaves_room, merge_image, write_image, write_note
+from statestore.writes import former_totals, leaves_room, merge_image, write_image, write_note
 
 PARTITION = keys.progress_partition("WALKS")
 
@@ -495,6 +495,8 @@ def fill(item: Item | None, plan: EntityPlan, *, probe: bool, version: str = "")
             case Refused(current):
                 row = declared_row(current, plan) if current is not None else None
             case _:
+                if former := former_totals(image, row):
+                    yield former
                 row, written = written_row(image, row), True
     former_keys = before.keys() - row.keys() if before is not None and row is not None else frozenset()
     if not probe or row is None:

@@ -58,6 +58,7 @@ from statestore.store import Done, Item, Refused, TooLarge, Write
 from statestore.writes import (
     drop_edge,
     edges_in,
+    former_totals,
     keep_indexed,
     leaves_room,
     merge_image,
@@ -168,6 +169,8 @@ class _Writing(NamedTuple):
             if isinstance(planned, _Merge):
                 (answer,) = yield (planned.write,)
                 if isinstance(answer, Done):
+                    if former := former_totals(planned.image, seen):
+                        yield former
                     return self._merged(planned, seen)
                 if isinstance(answer, Refused):
                     seen, sure = _row(answer.current, self.plan), True
