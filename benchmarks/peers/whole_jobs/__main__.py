@@ -1,9 +1,9 @@
-"""`python -m benchmarks.peers.whole_jobs`: statestore on Postgres and Flink SQL, and their table of docs/benchmarks.md.
+"""`python -m benchmarks.peers.whole_jobs`: statestore on Postgres and Flink SQL, and their table of benchmarks/results.md.
 
     python -m benchmarks.peers.whole_jobs [statestore] [flink] [--products 1 10 100] [--events 40000] [--users 3000] [--write]
 
 Each run has a broker and a state of its own. Above ten products, events and users are fewer in proportion. Progress goes to
-standard error. `--write` writes the table into docs/benchmarks.md, between its markers.
+standard error. `--write` writes the table into benchmarks/results.md, between its markers.
 """
 
 import argparse

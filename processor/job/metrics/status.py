@@ -157,15 +157,23 @@ def topic_text(report: Mapping[str, Any], topic: str) -> str:
 AT_END = "0 records"
 SHOWN_TOPICS = 3
 """A line of the log names this many topics that are behind; `status` names up to this many that are at their end."""
+MOST_TOPICS = 6
+"""`status` names this many of the topics that are behind, those with the most records."""
 
 
 def topic_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """The lag of each topic, a line each. Many that are at their end, and of which nothing else is to say, share a line."""
+    """The lag of each topic, a line each. Of many, those at their end share a line, and so do those that are behind by least,
+    where nothing else is to say of them."""
     texts = {topic: topic_text(report, topic) for topic in report["topics"]}
     ended = [topic for topic, text in texts.items() if text == AT_END]
     if len(ended) <= SHOWN_TOPICS:
         ended = []
-    yield from (f"topic {topic}: behind {text}" for topic, text in texts.items() if topic not in ended)
+    lags = {topic: report["topics"][topic]["records"] for topic in texts}
+    plain = [topic for topic, text in texts.items() if lags[topic] and text == lag_text(report, topic)]
+    least = sorted(plain, key=lambda topic: -lags[topic])[MOST_TOPICS:]
+    yield from (f"topic {topic}: behind {text}" for topic, text in texts.items() if topic not in (*ended, *least))
+    if least:
+        yield f"{len(least)} other topics: behind {sum(lags[topic] for topic in least):,} records"
     if ended:
         yield f"{len(ended)}{' other' if len(ended) < len(texts) else ''} topics: behind {AT_END}"
 
@@ -313,7 +321,7 @@ def gate_lines(report: Mapping[str, Any]) -> Iterator[str]:
             "whose clock was ahead ran the job"
         )
     if count := report.get("counts", {}).get(Count.RELEASED_INCOMPLETE):
-        yield f"gates: {count:,} documents went out at `at_most`, perhaps with a part of a transaction (docs/gates.md)"
+        yield f"gates: {count:,} documents went out at `at_most`, perhaps with a part of a transaction (docs/formats.md#gates)"
 
 
 def _awaited_text(transaction: Mapping[str, Any]) -> str:

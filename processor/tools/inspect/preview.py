@@ -17,7 +17,7 @@ from decimal import Decimal
 from math import ceil
 from typing import NamedTuple
 
-from processor.engine.plan.plan import JoinPlan, Plan, ProductPlan, shared_tree_lines
+from processor.engine.plan.plan import JoinPlan, Plan, ProductPlan, check_time_zones, shared_tree_lines
 from processor.engine.plan.planning import check_dropped, check_message_keys, plan_after, plan_of, requirements_of
 from processor.environment.settings.settings import Settings
 from processor.errors import PlanError
@@ -376,8 +376,10 @@ def planned_state(definitions: Definitions, stored: Snapshot, has_run: frozenset
     check_dropped(stored, after)
     check_message_keys(stored, after)
     if after.waiting:
-        plan_after(after, definitions)  # raises, if the live versions do not fit meanwhile
-    return PlannedState(wanted, change, after, plan_after(completed(after), definitions))
+        check_time_zones(plan_after(after, definitions))  # raises, if the live versions do not fit meanwhile
+    plan = plan_after(completed(after), definitions)
+    check_time_zones(plan)
+    return PlannedState(wanted, change, after, plan)
 
 
 def _unnamed(stored: Snapshot, definitions: Definitions) -> Iterator[str]:

@@ -59,7 +59,7 @@ def test_a_running_job_shows_its_versions_its_lag_and_what_is_open() -> None:
         "  topic repo: behind 0 records",
         "  topic star: behind 1,234 records, 17 s",
         "  120.5 events/s, 30 documents/s",
-        "  7 open changes, 1 fan-outs, 0 roots in the backlog",
+        "  7 open changes, 1 fan-outs",
         "  walks: fill star",
         "  0 records became dead letters in this run",
     ):
@@ -281,7 +281,7 @@ def test_documents_that_wait_at_gates_are_counted_by_product() -> None:
         "  gate of bill: 12 documents wait, the oldest for 8 s; "
         "it waits for transaction 760 of topic app.transaction, its end is unknown",
         "  gate of order: 1,000 documents wait, the oldest for 1 min 1 s",
-        "  gates: 3 documents went out at `at_most`, perhaps with a part of a transaction (docs/gates.md)",
+        "  gates: 3 documents went out at `at_most`, perhaps with a part of a transaction (docs/formats.md#gates)",
     ]
 
 
@@ -344,3 +344,16 @@ def test_a_clock_of_products_that_is_ahead_of_the_machine_is_named() -> None:
     ]
     for clock in (None, at - 60, at + 1):
         assert not [line for line in shown(replace(JOB, report=REPORT | {"clock": clock})) if "clock" in line]
+
+
+def test_of_eleven_topics_behind_the_status_names_those_with_the_most_records() -> None:
+    topics = {f"t{n}": {"records": n, "seconds": None} for n in range(1, 12)}
+    lines = [
+        line.strip()
+        for line in shown(replace(JOB, report={**(JOB.report or {}), "topics": topics}))
+        if " topic" in line
+    ]
+    assert [line for line in lines if line.startswith("topic t")] == [
+        f"topic t{n}: behind {n} records" for n in range(6, 12)
+    ]
+    assert "5 other topics: behind 15 records" in lines
