@@ -582,6 +582,17 @@ def check_dead_letter_topic(plan: Plan, dead_letter_topic: str) -> None:
             )
 
 
+def check_load(plan: Plan) -> None:
+    """Raises PlanError for a plan whose rows a load cannot write: its tasks make rows without each other, and totals are of the
+    rows of all tasks."""
+    counted = [name for name, product in plan.products.items() if any(node.measures for node in product.nodes)]
+    if counted:
+        raise PlanError(
+            f"`load` writes no totals, and {product_names(counted)} has a `counted` join: load without the word, and apply the "
+            "product with it afterwards; or start `statestore run`"
+        )
+
+
 def secrets_of(plan: Plan) -> set[str]:
     """The names of the secrets that documents and stored rows need."""
     return set(secrets_in((plan.products, plan.entities)))

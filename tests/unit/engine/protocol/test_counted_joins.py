@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from processor.engine.plan.plan import check_load
 from processor.engine.plan.planning import plan_alone
 from processor.engine.plan.row_image import deleted_image
 from processor.engine.rounds.trial import Trial
 from processor.environment.settings.settings import Settings
+from processor.errors import PlanError
 from processor.language.definitions.load import load
 from processor.language.product.product import Definitions
 from processor.values.record import Record
@@ -232,3 +234,9 @@ def test_an_erased_row_takes_its_totals_along() -> None:
     trial.store.write_all(empty_totals(item))
     assert totals(trial) == []
     assert "_totals" not in trial.store.get([key])[key]
+
+
+def test_a_load_refuses_a_product_that_counts() -> None:
+    check_load(plan_alone(definitions(""), 20))
+    with pytest.raises(PlanError, match="profile, sums has a `counted` join: load without the word"):
+        check_load(plan_alone(definitions(", counted: true"), 20))
