@@ -15,6 +15,7 @@
     prev_k              the content of GSI_k before the last write; that write itself sets it
     _edges              the keys under which edges name the row, where the entity has edges: JSON of [fields, key] pairs
     _edges_before       the content of `_edges` before the last write; that write itself sets it
+    _totals             what the totals have of the row (`statestore.writes`), where products count its rows
     _pending            former keys, left by writes of batches without a commit: [slot or fields, key, version] each
     _replayed           a replay of a dead letter wrote the row, and no write has merged over it since
     _deleted, ttl       a delete marker, and the time after which DynamoDB may remove it (seconds since 1970)
@@ -29,6 +30,7 @@ another format. The memory store needs no check: it keeps nothing that another r
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -36,7 +38,7 @@ from statestore import keys
 from statestore.keys import Key
 from statestore.limits import is_slot
 from statestore.store import Item, NewerFormat, Page, Query
-from statestore.table import ROW, shown
+from statestore.table import ROW, TTL, shown
 from statestore.values import (
     item_size,
     load_value,
@@ -94,6 +96,7 @@ def check_format(item: Mapping[str, Any]) -> None:
 DELETED = "_deleted"
 """The attribute that makes an item a delete marker."""
 INDEXED, INDEXED_VERSION, MORE, REPLAYED = "_indexed", "_indexed_v", "_more", "_replayed"
+TOTALS = "_totals"
 
 
 Edge = tuple[str, str]
@@ -108,6 +111,19 @@ class PendingKey(NamedTuple):
     slot: int | str
     key: str
     version: str
+
+
+Numbers = Mapping[str, int | Decimal]
+"""What a row adds to totals, by the name of the number."""
+
+
+class Contributions(NamedTuple):
+    """What the totals of its keys have of a row. `number`: of the count; `version`: that of the row then. `of`: the
+    fields of a key, in the form of `keys.field_names` -> the key and the numbers."""
+
+    number: int
+    version: str
+    of: Mapping[str, tuple[str, Numbers]]
 
 
 class Image(NamedTuple):
@@ -142,6 +158,8 @@ class Image(NamedTuple):
     """A replay of a dead letter writes it, or a fill of a row that a replay wrote."""
     names: Mapping[int, str] = {}
     """Slot with an order -> the row's name there."""
+    totals: Contributions | None = None
+    """None where no product counts rows of the entity."""
 
 
 class Row(NamedTuple):
@@ -164,6 +182,8 @@ class Row(NamedTuple):
     those of its former keys may be unpublished, whatever its version."""
     names: Mapping[int, str] = {}
     """Slot with a range key of its own -> the row's name there, of a row that was read."""
+    totals: Contributions | None = None
+    forget: int = 0
 
     def version_in_indexes(self) -> str:
         """The version at which the indexes show the row in the end."""
@@ -206,7 +226,21 @@ def read_row(item: Item) -> Row:
         indexed_version="" if indexed_version == version else indexed_version,
         replayed=REPLAYED in item,
         names={slot: item[name] for name, slot in named.names} if named.names else {},
+        totals=read_totals(item) if TOTALS in item else None,
+        forget=item.get(TTL, 0),
     )
+
+
+def read_totals(item: Item) -> Contributions:
+    """What the totals have of the row that an item holds."""
+    held = item[TOTALS]
+    return Contributions(held["count"], held["v"], {fields: (key, n) for fields, (key, n) in held["of"].items()})
+
+
+def store_totals(totals: Contributions) -> dict[str, Any]:
+    """The attribute of a row with its contributions."""
+    of = {fields: [key, dict(numbers)] for fields, (key, numbers) in totals.of.items()}
+    return {"count": totals.number, "v": totals.version, "of": of}
 
 
 def read_columns(item: Item) -> dict[str, Any] | None:
@@ -252,6 +286,8 @@ def written_row(image: Image, old: Row | None) -> Row:
         indexed=image.indexed,
         indexed_version=image.indexed_version,
         replayed=image.replayed,
+        totals=image.totals,
+        forget=image.forget,
     )
 
 

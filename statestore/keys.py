@@ -12,6 +12,7 @@ compare byte for byte.
     index   = entity "#" SK                             the order of rows in an index, and the name of one row there
             | entity "#" order SK                       the same in an index with an order (`order_text`)
     edges   = "EDGE#" entity "#" fields "=" key                 the partition that names the rows which hold a key
+    totals  = "TOTAL#" count "#" entity "#" fields "=" key      the partition with the totals of these rows
     others  = kind, or kind "#" name                            the job's progress: `LEDGER#user#0`, `RUNS`
 
 Slots and sort keys have one encoding. So a reader can use the slot value of one row as the sort key of another.
@@ -136,6 +137,21 @@ def stored_bytes(text: str) -> int:
     """The size of a key in the store that needs most: bytes of UTF-8, and U+0000 and U+0001 twice, as Postgres doubles them.
     Raises UnicodeEncodeError for half a surrogate pair."""
     return len(text.encode()) + text.count("\x00") + text.count("\x01")
+
+
+TOTAL_SHARDS = 8
+"""The items over which the totals of a key are spread: as many transactions at a time need not wait for each other."""
+
+
+def total_key(count: int, entity: str, fields: str, key: str, sk: str) -> Key:
+    """The key of the totals to which the row with sort key `sk` contributes."""
+    return Key(total_partition(count, entity, fields, key), str(crc32(sk.encode()) % TOTAL_SHARDS))
+
+
+def total_partition(count: int, entity: str, fields: str, key: str) -> str:
+    """The partition of the totals of the rows of `entity` whose `fields` (see `field_names`) hold `key`. `count`: the number
+    of the count, which begins again where rows may have changed without it."""
+    return _cut(f"TOTAL#{count}#{entity}#{fields}={key}")
 
 
 _ORDERED_BYTES, _ORDERED_DIGITS, _MOST_EXPONENT = 48, 40, 4998

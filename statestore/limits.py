@@ -76,7 +76,11 @@ def storable(write: Write) -> dict[str, Any]:
     Raises Terminal where DynamoDB would refuse."""
     check_key(write.key)
     check_condition(write.key, write.when)
-    slots, ranges, complaint = _names(tuple(write.set), tuple(write.copy.items()), write.remove)
+    if any(one.when or one.also for one in write.also):
+        raise Terminal(
+            f"{key_text(write.key)}: a write of a transaction has a condition: only the first one may have it"
+        )
+    slots, ranges, complaint = _names((*write.set, *write.add), tuple(write.copy.items()), write.remove)
     if complaint:
         raise Terminal(f"{key_text(write.key)}: {complaint}")
     values = dict(write.set)

@@ -10,6 +10,7 @@ items by their TTL.
             what it shows: twice where the key there changes, and nothing where that stays the same; a refused write: 1 unit per
             KB of the larger item, the stored one or the one that it would make
     key     1 unit per 4 KB of each item (strongly consistent); 1 unit for a key without an item; half of it for a weak read
+    both    a write with others in one transaction: 2 units in place of 1 for each item, but not for indexes
     query   half a unit per 4 KB of the whole answer of an index (eventually consistent); 1 unit where the table itself answers,
             strongly consistent; half a unit where a walk reads the table
 
@@ -143,13 +144,17 @@ class MemoryStore:
     def write(self, write: Write) -> WriteOutcome:
         """Does one conditional update and returns the former item."""
         values = storable(write)
+        others = [(one, storable(one)) for one in write.also]
         with self._lock:
             self._check_created()
             old = self._items.get(write.key)
             outcome, new = evaluate_write(old, write, values)
             if isinstance(outcome, Done):
+                made = [(one.key, updated(self._items.get(one.key), one, sets)) for one, sets in others]
                 self._replace(write.key, old, new)
-            self.requests["UpdateItem"] += 1
+                for key, item in made:
+                    self._replace(key, self._items.get(key), item)
+            self.requests["TransactWriteItems" if write.also else "UpdateItem"] += 1
             return outcome
 
     def delete(self, delete: Delete) -> Done | Refused:
@@ -345,9 +350,11 @@ class MeteredStore(MemoryStore):
 
     def write(self, write: Write) -> WriteOutcome:
         """Does one conditional update and returns the former item."""
+        before = {key: self._items.get(key) for key in (write.key, *(one.key for one in write.also))}
         outcome = super().write(write)
         attempted = updated(outcome.current, write, storable(write)) if isinstance(outcome, Refused) else None
-        self._charge(write.key, outcome, attempted)
+        for key, old in before.items():
+            self._charge(key, Done(old) if isinstance(outcome, Done) else outcome, attempted, 2 if write.also else 1)
         return outcome
 
     def delete(self, delete: Delete) -> Done | Refused:
@@ -395,17 +402,17 @@ class MeteredStore(MemoryStore):
             self.read_units -= (self.read_units - before) * HALF
         return found
 
-    def _charge(self, key: Key, outcome: WriteOutcome, attempted: Item | None = None) -> None:
-        """Charges a write. `attempted`: the item that a refused write would make."""
+    def _charge(self, key: Key, outcome: WriteOutcome, attempted: Item | None = None, each: int = 1) -> None:
+        """Charges a write. `attempted`: the item that a refused write would make; `each`: the price of a unit of the item."""
         match outcome:
             case Done(old):
                 before, new = old or {}, self._items.get(key, {})
                 slots = [name for name in self._indexes if name in before or name in new]
                 copied = sum(_copies(name, shown(before, name), shown(new, name)) for name in slots)
-                self.written += _units(max(_bytes(before), _bytes(new)), WRITE_BYTES) + copied
+                self.written += each * _units(max(_bytes(before), _bytes(new)), WRITE_BYTES) + copied
                 self.copied += copied
             case Refused(current):
-                self.written += _units(max(_bytes(current), _bytes(attempted)), WRITE_BYTES)
+                self.written += each * _units(max(_bytes(current), _bytes(attempted)), WRITE_BYTES)
 
 
 def _copies(name: str, old: Item, new: Item) -> int:

@@ -10,6 +10,7 @@ implementations keep one contract (tests/contract): `statestore.memory`, the pla
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Context, Decimal
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -46,6 +47,7 @@ class NewerFormat(Terminal):
 
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_NO_NUMBERS: Final[Mapping[str, int | Decimal]] = MappingProxyType({})
 
 ReportIndex = Callable[[str], object]
 """Gets a line of progress about an index."""
@@ -60,6 +62,8 @@ HALF_UNITS = "half units "
 THROTTLES = "throttles "
 RETRIES = "retries "
 """What `Store.spent` counts; the name of a request follows."""
+
+_EXACT: Final = Context(prec=400)
 
 MAX_ITEM_BYTES = 400 * 1024
 """DynamoDB's limit for an item, attribute names included."""
@@ -105,6 +109,9 @@ class Write(NamedTuple):
 
     set: attributes to set. copy: target attribute -> source attribute; where the source is missing, the write removes the target.
     remove: attributes to remove. when: the store refuses the write unless it holds (None: the store always writes).
+    add: attribute -> the number that the write adds to it; an attribute that is missing counts as 0.
+    also: writes of other items, without conditions, in one transaction with this one: the store does all of them or none. The
+    answer then leaves out the former item.
     """
 
     key: Key
@@ -112,6 +119,8 @@ class Write(NamedTuple):
     copy: Mapping[str, str] = _NOTHING
     remove: tuple[str, ...] = ()
     when: Condition | None = None
+    add: Mapping[str, int | Decimal] = _NO_NUMBERS
+    also: "tuple[Write, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +177,7 @@ class FencingToken(NamedTuple):
 
 
 class Done(NamedTuple):
-    """The store did the write; `old` is the former item."""
+    """The store did the write; `old` is the former item, None after a write with `also`."""
 
     old: Item | None
 
@@ -203,10 +212,10 @@ class TableDescription:
 class Store(Protocol):
     """A table with its indexes.
 
-    `requests` counts the requests by their names in DynamoDB's API (UpdateItem, DeleteItem, BatchGetItem, Query, Scan); each page
-    and each retry counts. `spent` counts, by the same names, retries, throttles and half units of capacity (`retries Query`);
-    empty for a store that does not know them. All methods raise `statestore.store.Transient` after their own retries, else
-    `Terminal`.
+    `requests` counts the requests by their names in DynamoDB's API (UpdateItem, TransactWriteItems, DeleteItem, BatchGetItem,
+    Query, Scan); each page and each retry counts. `spent` counts, by the same names, retries, throttles and half units of
+    capacity (`retries Query`); empty for a store that does not know them. All methods raise `statestore.store.Transient` after
+    their own retries, else `Terminal`.
 
     `read`, `get` and `write_all` take the requests of a turn as a whole. The store decides how to send them.
     """
@@ -302,7 +311,9 @@ def evaluate_write(old: Item | None, write: Write, values: dict[str, Any]) -> tu
     if not holds(write.when, old):
         return (Refused(old) if fits(values, MAX_ITEM_BYTES) else TooLarge()), old
     new = updated(old, write, values)
-    return (Done(old), new) if fits(new, MAX_ITEM_BYTES) else (TooLarge(), old)
+    if not fits(new, MAX_ITEM_BYTES):
+        return TooLarge(), old
+    return Done(None if write.also else old), new
 
 
 def evaluate_delete(old: Item | None, delete: Delete) -> tuple[Done | Refused, Item | None]:
@@ -311,7 +322,9 @@ def evaluate_delete(old: Item | None, delete: Delete) -> tuple[Done | Refused, I
 
 
 def updated(old: Item | None, write: Write, values: dict[str, Any]) -> Item:
-    """The item after the write. Copies read the item before the write."""
+    """The item after the write. Copies read the item before the write. Raises Terminal for a sum that no store holds exactly."""
+    if write.add:
+        values = {**values, **_sums(old or {}, write)}
     if not old:
         return {"PK": write.key.pk, "SK": write.key.sk, **values}
     new = {**old, **values}
@@ -323,6 +336,13 @@ def updated(old: Item | None, write: Write, values: dict[str, Any]) -> Item:
     for name in write.remove:
         new.pop(name, None)
     return new
+
+
+def _sums(old: Item, write: Write) -> dict[str, Any]:
+    try:
+        return {name: canonical(_EXACT.add(old.get(name, 0), number)) for name, number in write.add.items()}
+    except ValueError as error:
+        raise Terminal(f"{write.key.pk} / {write.key.sk}: adding: {error}") from None
 
 
 def holds(when: Condition | None, item: Item | None) -> bool:

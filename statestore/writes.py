@@ -3,6 +3,15 @@ that are no rows (`statestore.items` has the attributes).
 
 Promises: one request writes a row and keeps its previous keys (rule 3 of docs/architecture.md). Does not send anything.
 
+Totals are items of the table with the numbers of all rows that hold a key. The write of a row changes them in its own
+transaction, by what the row contributes now less what `_totals` says that it has contributed. So each row counts once, whatever
+repeats or overtakes the write: the condition of the row decides.
+
+    PK      `TOTAL#<count>#<entity>#<fields>=<key>`: `TOTAL#7#star#username=octocat`
+    SK      a shard of the key, `0` to `7`, by the sort key of the row
+    <name>  a sum over the rows of the shard, as the plan names it
+    _f      the format version
+
 Edges are items of the table that name the rows which hold a join key. Reads of them are strongly consistent, and a row may hold
 many keys.
 
@@ -17,6 +26,7 @@ The writer removes an edge only for a version of the row that does not name its 
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from decimal import Decimal
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -29,12 +39,17 @@ from statestore.items import (
     INDEXED_VERSION,
     MORE,
     REPLAYED,
+    TOTALS,
+    Contributions,
     Edge,
     Image,
+    Numbers,
     PendingKey,
     Row,
     read_edges,
+    read_totals,
     slot_name,
+    store_totals,
     version_prefixes,
 )
 from statestore.keys import Key
@@ -53,6 +68,8 @@ from statestore.store import (
 from statestore.table import ROW, TTL, range_name
 from statestore.values import attribute, dumps, fits, pack_values, store_value
 
+ROWS = "n"
+"""The number of totals that says how many rows they have."""
 IsPublished = Callable[[str], bool]
 """Whether a batch has committed the record of this version."""
 
@@ -66,6 +83,7 @@ def write_image(image: Image, *, below: str, since: str = "") -> Write:
     """The one write of a change. The store refuses it unless the version of the stored row is from `since` on, and below
     `below`: the versions of one epoch and partition that batches have committed. It also refuses it over a row that a replay
     wrote last. `since`: empty for all of them below `below`."""
+    assert image.totals is None, "the write of a counted row names the row that it replaces"
     copy = _copied((*image.slots, *image.emptied), image.edges is not None)
     unset = (*_unset(image), "_pending", *_emptied(image.emptied))
     return Write(image.key, _sets(image), copy, unset, _committed(since, below))
@@ -87,6 +105,8 @@ def merge_image(image: Image, seen: Row | None, *, published: IsPublished = neve
     """The write of a change over a row `seen`. The store refuses it when the row is no longer `seen`. The former keys of `seen`
     stay pending, unless the write that replaced them is published. Of a row that a replay wrote last, all former keys become
     pending at the version of this write. An image with an `indexed_version` leaves alone all that the indexes show."""
+    if image.totals and seen is not None and seen.totals and seen.totals.number > image.totals.number:
+        image = image._replace(totals=None)  # a task of an older plan: the next write counts the row
     if image.indexed_version and seen is not None:
         return _write_unshown(image, seen)
     pending: list[PendingKey] = []
@@ -105,7 +125,7 @@ def merge_image(image: Image, seen: Row | None, *, published: IsPublished = neve
     ended = (REPLAYED,) if replayed and not image.replayed else ()
     gone = (*_unset(image), *ended, *(() if pending else ("_pending",)), *former)
     when: Condition = Absent() if seen is None else Equals("_v", seen.version)
-    return Write(key=image.key, set=sets, remove=gone, when=when)
+    return Write(key=image.key, set=sets, remove=gone, when=when, also=_counted(image, seen))
 
 
 def put_back(marker: Row, slots: Iterable[int]) -> Write:
@@ -135,7 +155,38 @@ def _write_unshown(image: Image, seen: Row) -> Write:
     """The write of the columns that no index shows."""
     sets = {"_f": FORMAT, "_v": image.version, **_attributes(image)[0], **_packed(image)}
     gone = () if MORE in sets or image.indexed is None else (MORE,)
-    return Write(image.key, sets, remove=(*map(attribute, image.dropped), *gone), when=Equals("_v", seen.version))
+    if image.totals is not None:
+        sets[TOTALS] = store_totals(image.totals)
+    return Write(
+        image.key,
+        sets,
+        remove=(*map(attribute, image.dropped), *gone),
+        when=Equals("_v", seen.version),
+        also=_counted(image, seen),
+    )
+
+
+def _counted(image: Image, seen: Row | None) -> tuple[Write, ...]:
+    """The writes of totals that go with the write of a row over `seen`."""
+    if image.totals is None:
+        return ()
+    before = seen.totals.of if seen is not None and seen.totals and seen.totals.number == image.totals.number else {}
+    return count_again(image.key, image.totals.number, before, image.totals.of)
+
+
+def count_again(
+    row: Key, count: int, before: Mapping[str, tuple[str, Numbers]], now: Mapping[str, tuple[str, Numbers]]
+) -> tuple[Write, ...]:
+    """The writes of totals that take back what a row has contributed before, and add what it contributes now."""
+    deltas: dict[Key, dict[str, int | Decimal]] = {}
+    for held, sign in ((before, -1), (now, 1)):
+        for fields, (key, numbers) in held.items():
+            total = keys.total_key(count, keys.entity_of(row.pk), fields, key, row.sk)
+            delta = deltas.setdefault(total, {})
+            for name, number in numbers.items():
+                delta[name] = delta.get(name, 0) + sign * number
+    changed = ((total, {n: v for n, v in delta.items() if v}) for total, delta in sorted(deltas.items()))
+    return tuple(write_note(total, {})._replace(add=numbers) for total, numbers in changed if numbers)
 
 
 def _sets(image: Image) -> dict[str, Any]:
@@ -150,6 +201,8 @@ def _sets(image: Image) -> dict[str, Any]:
             sets[range_name(slot_name(slot))] = image.names[slot]
     if image.replayed:
         sets[REPLAYED] = True
+    if image.totals is not None:
+        sets[TOTALS] = store_totals(image.totals)
     if image.slots or image.emptied:
         sets[INDEXED_VERSION] = image.version
         if image.columns is not None:
@@ -220,6 +273,26 @@ def _removed(
     return (*own, *map(attribute, (*columns, *dropped)))
 
 
+def empty_totals(item: Item) -> tuple[Delete, ...]:
+    """The deletes of the totals that had the row of an item: they name its keys. The store refuses them where a row is left."""
+    held = read_totals(item) if TOTALS in item else None
+    totals = _totals_of(Key(item["PK"], item["SK"]), held) if held else ()
+    return tuple(Delete(key=total, when=Equals(ROWS, 0)) for total in totals)
+
+
+def former_totals(image: Image, seen: Row | None) -> tuple[Delete, ...]:
+    """The deletes of the totals of an earlier count that had the row `seen`, once `image` is written. Nobody reads them."""
+    if image.totals is None or seen is None or seen.totals is None or seen.totals.number >= image.totals.number:
+        return ()
+    return tuple(Delete(key=total) for total in _totals_of(image.key, seen.totals))
+
+
+def _totals_of(row: Key, held: Contributions) -> Iterable[Key]:
+    """The keys of the totals that have a row."""
+    entity = keys.entity_of(row.pk)
+    return (keys.total_key(held.number, entity, fields, key, row.sk) for fields, (key, _) in held.of.items())
+
+
 def put_edge(row: Key, edge: Edge, version: str) -> Write:
     """Records that `version` of the row names the edge's key. The store refuses it where an edge as new or newer is there."""
     return write_note(_edge_key(row, edge), {"_v": version, "row": row.pk}, when=AbsentOrBelow("_v", version))
@@ -250,10 +323,12 @@ def write_note(
 def write_bare_marker(marker: Image, item: Item) -> Write:
     """The write of a delete marker over `item` as seen, which keeps nothing else of it: no column of any plan, no former key, no
     slot that the entity has given up."""
-    write = merge_image(marker, None)
+    write = merge_image(marker._replace(totals=None), None)
     names = {range_name(name) for name in write.set if is_slot(name)}
     gone = item.keys() - {"PK", "SK", ROW, *names, *write.set}
-    return write._replace(remove=tuple(sorted(gone)), when=Equals("_v", item["_v"]))
+    held = read_totals(item) if TOTALS in item else None
+    also = count_again(marker.key, held.number, held.of, {}) if held else ()
+    return write._replace(remove=tuple(sorted(gone)), when=Equals("_v", item["_v"]), also=also)
 
 
 def version_in(write: Write) -> str:

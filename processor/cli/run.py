@@ -122,6 +122,7 @@ def load(options: argparse.Namespace) -> int:
 
 def _price_load(options: argparse.Namespace) -> int:
     """Prints the price of a first load of recorded topics over DynamoDB, both ways."""
+    from processor.engine.plan.plan import check_load
     from processor.engine.plan.planning import plan_alone, plan_of
     from processor.tools.inspect.price import price_load
     from processor.tools.inspect.prices import DEFAULT
@@ -133,6 +134,7 @@ def _price_load(options: argparse.Namespace) -> int:
         else:
             with open_registry(settings) as registry:
                 plan = plan_of(registry.snapshot())
+    check_load(plan)
     print("\n".join(load_lines(price_load(plan, replace(settings, max_reject_share=1.0), records), DEFAULT)))
     return 0
 

@@ -1,4 +1,4 @@
-"""The lean client: sends UpdateItem, DeleteItem, BatchGetItem, Query and Scan itself, for less than a tenth of boto3's CPU.
+"""The lean client: sends the requests of live work itself, for less than a tenth of boto3's CPU.
 
 Promises: a request is tried as often as `Patience` says. Three failures have a cure. After the cure the client repeats the
 request without a pause, and does not count this attempt: a connection that the server closed between two requests, and, once
@@ -65,6 +65,7 @@ class BotoClient:
         self.endpoint = Endpoint(url=url, proxy=_proxy(url), certificates=get_cert_path(certificates))
         self._methods = {
             "UpdateItem": self.api.update_item,
+            "TransactWriteItems": self.api.transact_write_items,
             "DeleteItem": self.api.delete_item,
             "BatchGetItem": self.api.batch_get_item,
             "Query": self.api.query,

@@ -68,10 +68,19 @@ _RETURN = {"ReturnValues": "ALL_OLD", "ReturnValuesOnConditionCheckFailure": "AL
 def update_item(table: str, write: Write) -> ClientCall:
     """The conditional update. Raises Terminal for a write that DynamoDB refuses over any item."""
     values, when = storable(write), write.when
-    template = _update(tuple(write.copy.items()), tuple(values), write.remove, _comparison(when))
+    template = _update(tuple(write.copy.items()), tuple(values), write.remove, tuple(write.add), _comparison(when))
     wire = [_MISSING] * len(write.copy)
     wire += [{"S": value} if type(value) is str else encode(value) for value in values.values()]
+    wire += [encode(canonical(number)) for number in write.add.values()]
     return template.request(table, write.key, wire + _compared(when))
+
+
+def transact_write_items(table: str, write: Write) -> ClientCall:
+    """The transaction of a write and of those that go with it. A refusal returns the item of the first."""
+    updates = [update_item(table, one) for one in (write, *write.also)]
+    for update in updates:
+        del update["ReturnValues"]
+    return {"TransactItems": [{"Update": update} for update in updates]}
 
 
 def delete_item(table: str, delete: Delete) -> ClientCall:
@@ -213,6 +222,7 @@ def _update(
     copies: tuple[tuple[str, str], ...],
     sets: tuple[str, ...],
     removes: tuple[str, ...],
+    adds: tuple[str, ...],
     when: _Comparison,
 ) -> _Template:
     """The updates of one shape: the writes of an entity have few different ones."""
@@ -223,6 +233,7 @@ def _update(
     clauses = [
         *(["SET " + ",".join(changes)] if changes else []),
         *(["REMOVE " + ",".join(map(name, removes))] if removes else []),
+        *(["ADD " + ",".join(f"{name(attribute)} {value()}" for attribute in adds)] if adds else []),
     ]
     update = {"UpdateExpression": " ".join(clauses)} if clauses else {}
     return expression.template({**update, **expression.condition(*when)})

@@ -45,7 +45,10 @@ from statestore.store import (
 THROTTLED = {"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"}
 BROKEN = (HTTPClientError, ConnectionError, IncompleteReadError, ChecksumError)
 """The errors of a request without a usable answer."""
-_PASSING = {"ReplicatedWriteConflictException", "RequestTimeout", "RequestTimeoutException", "PriorRequestNotComplete"}
+_PASSING = {
+    *("TransactionConflictException", "TransactionInProgressException", "ReplicatedWriteConflictException"),
+    *("RequestTimeout", "RequestTimeoutException", "PriorRequestNotComplete"),
+}
 _RETRY_AFTER = "x-amz-retry-after"
 _LONGEST_WISH = 5.0
 """The most seconds that the server's own wish (`x-amz-retry-after`) adds to a pause."""
@@ -161,6 +164,9 @@ class RequestCounts:
             self._spent[HALF_UNITS + operation] += round(2 * units)
 
 
+_CANCELED, _CONDITION = "TransactionCanceledException", "ConditionalCheckFailed"
+_CONFLICTS = {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
+"""Reasons of a cancelled transaction that pass, as the API reference of TransactWriteItems lists them (read, 2026-11-27)."""
 _REFUSED = "ConditionalCheckFailedException"
 _TOO_LARGE = "Item size"
 _NO_TABLE = "ResourceNotFoundException"
@@ -209,6 +215,28 @@ def unwritten(error: ClientError) -> Refused | TooLarge:
     if error_code(error) == "ValidationException" and _TOO_LARGE in _message(error):
         return TooLarge()
     raise error
+
+
+def is_conflict(error: ClientError) -> bool:
+    """Whether DynamoDB did not do a transaction because another request has one of its items, and its condition did not fail."""
+    codes = _reason_codes(error)
+    return error_code(error) == _CANCELED and _CONDITION not in codes and bool(codes & _CONFLICTS)
+
+
+def untransacted(error: ClientError) -> Refused | TooLarge:
+    """The outcome of a transaction that DynamoDB did not do for this reason. Raises any other error."""
+    if error_code(error) != _CANCELED:
+        return unwritten(error)
+    reasons = error.response.get("CancellationReasons", [])
+    if reasons and reasons[0].get("Code") == _CONDITION:
+        return Refused(stored_item(reasons[0].get("Item")))
+    if any(one.get("Code") == "ValidationError" and _TOO_LARGE in str(one.get("Message")) for one in reasons):
+        return TooLarge()
+    raise error
+
+
+def _reason_codes(error: ClientError) -> set[str]:
+    return {str(one.get("Code")) for one in error.response.get("CancellationReasons", [])}
 
 
 def stored_item(wire: Mapping[str, Any] | None) -> Item | None:

@@ -21,7 +21,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 from statestore import table as definition
 from statestore.dynamodb import requests
 from statestore.dynamodb.client import BotoClient, LeanClient
-from statestore.dynamodb.retries import Patience, RequestCounts, failure, is_refusal, stored_item, unwritten
+from statestore.dynamodb.retries import (
+    Patience,
+    RequestCounts,
+    failure,
+    is_conflict,
+    is_refusal,
+    stored_item,
+    untransacted,
+    unwritten,
+)
 from statestore.dynamodb.table import TableProbe, add_slots, create_table, describe_table, enable_ttl
 from statestore.items import key_of_item
 from statestore.keys import Key
@@ -47,6 +56,9 @@ from statestore.store import (
     write_alone,
 )
 from statestore.values import fits
+
+MOST_CONFLICTS = 50
+"""So often a transaction goes out again because another one has one of its items: each of them takes some milliseconds."""
 
 
 class DynamoStore:
@@ -135,6 +147,8 @@ class DynamoStore:
 
     def write(self, write: Write) -> WriteOutcome:
         """Sends one conditional update and returns the former item."""
+        if write.also:
+            return self._transact(write)
         request = requests.update_item(self.table, write)
         if not fits(write.set, MAX_ITEM_BYTES):
             return TooLarge()
@@ -144,6 +158,24 @@ class DynamoStore:
             except ClientError as error:
                 return unwritten(error)
             return Done(stored_item(answer.get("Attributes")))
+
+    def _transact(self, write: Write) -> WriteOutcome:
+        """Sends a write with those that go with it. Where another transaction has one of the items, it goes out again after a
+        pause."""
+        request, conflicts = requests.transact_write_items(self.table, write), 0
+        if not fits(write.set, MAX_ITEM_BYTES):
+            return TooLarge()
+        with self._failures("writing", write.key):
+            while True:
+                try:
+                    self._send("TransactWriteItems", request)
+                except ClientError as error:
+                    if not is_conflict(error) or conflicts == MOST_CONFLICTS:
+                        return untransacted(error)
+                    conflicts += 1
+                    time.sleep(self._patience.pause(min(conflicts, 6), self._random))
+                else:
+                    return Done(None)
 
     def delete(self, delete: Delete) -> Done | Refused:
         """Sends one conditional delete and returns the former item."""

@@ -66,6 +66,7 @@ from statestore.store import (
     WriteOutcome,
     evaluate_delete,
     evaluate_write,
+    updated,
 )
 from statestore.table import MAX_SLOTS, ROW, TTL, TableState, TableUsage, range_name, slot_names
 
@@ -123,6 +124,11 @@ def settable(request: Write | Delete) -> dict[str, Any]:
     return {}
 
 
+def keys_written(request: Write | Delete) -> tuple[Key, ...]:
+    """The keys of the items that a request may change."""
+    return (request.key, *(one.key for one in request.also)) if isinstance(request, Write) else (request.key,)
+
+
 def evaluate(
     requests: Sequence[Write | Delete], values: Sequence[dict[str, Any]], stored: Mapping[Key, Item]
 ) -> tuple[list[WriteOutcome], Changes]:
@@ -140,6 +146,10 @@ def evaluate(
         outcomes.append(outcome)
         if new is not old:
             changes[key] = new
+        if isinstance(request, Write) and isinstance(outcome, Done):
+            for one in request.also:
+                before = changes[one.key] if one.key in changes else stored.get(one.key)
+                changes[one.key] = updated(before, one, settable(one))
     return outcomes, changes
 
 
@@ -364,7 +374,7 @@ class PostgresStore:
     def _write_some(self, requests: Sequence[Write | Delete]) -> list[WriteOutcome]:
         """The outcomes of one transaction."""
         values = [settable(request) for request in requests]
-        locks = key_columns(sorted({request.key for request in requests}))
+        locks = key_columns(sorted({key for request in requests for key in keys_written(request)}))
         now = self._clock()
 
         def send(connection: _Connection) -> list[WriteOutcome]:

@@ -265,3 +265,11 @@ def test_a_read_that_finds_nothing_takes_the_units_of_the_smallest_answer(
     ask: Callable[[Store], object], units: float
 ) -> None:
     assert charged(OwnMeter(), ask) == (0, 0, units)
+
+
+def test_a_transaction_takes_two_units_in_place_of_one() -> None:
+    """`transaction-apis.html`, "Capacity management". DynamoDB Local doubles that once more, and the units of indexes, too."""
+    total = Write(Key(KEY.pk, "total"), {}, add={"n": 1})
+    row = Write(KEY, {"GSI_1": "octocat", "body": "x" * 3_000}, when=Absent(), also=(total,))
+
+    assert charged(OwnMeter(), lambda store: store.write(row)) == (2 * 3 + 2 * 1, 1, 0)

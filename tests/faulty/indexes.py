@@ -13,7 +13,7 @@ from typing import Any
 
 from statestore.limits import is_slot
 from statestore.table import ROW, range_name
-from tests.faulty.proxy import WRITES, Answer, Dice, Relay, Request
+from tests.faulty.proxy import WRITES, Answer, Dice, Relay, Request, row_write
 
 ApiItem = Mapping[str, Any]
 """An item as the API encodes it."""
@@ -81,12 +81,13 @@ class LateIndexes:
         return relay(request)
 
     def _write(self, request: Request, relay: Relay) -> Answer:
-        before = _read_item(request, relay)
+        row = row_write(request)
+        before = _read_item(row, relay)
         answer = relay(request)
-        after = _read_item(request, relay)
+        after = _read_item(row, relay)
         if before != after:
             for slot in {name for name in (*before, *after) if is_slot(name)}:
-                self._hide(request.body["TableName"], slot, _key(request.body["Key"]), before)
+                self._hide(row.body["TableName"], slot, _key(row.body["Key"]), before)
         return answer
 
     def _hide(self, table: str, slot: str, key: ItemKey, before: ApiItem) -> None:

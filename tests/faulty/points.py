@@ -4,7 +4,7 @@ tests."""
 from collections.abc import Callable
 from threading import Event, Lock
 
-from tests.faulty.proxy import WRITES, Answer, Dropped, Relay, Request
+from tests.faulty.proxy import WRITES, Answer, Dropped, Relay, Request, row_write
 
 POINTS = {
     "after the first write": ("after", "write TABLE", None),
@@ -62,7 +62,7 @@ def _what(request: Request) -> str:
         (asked,) = request.body["RequestItems"].values()
         return f"read {_kind(asked['Keys'][0])}"
     if request.operation in WRITES:
-        return f"{'delete' if request.operation == 'DeleteItem' else 'write'} {_kind(request.body['Key'])}"
+        return f"{'delete' if request.operation == 'DeleteItem' else 'write'} {_kind(row_write(request).body['Key'])}"
     return request.operation
 
 

@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
@@ -19,7 +19,7 @@ from zlib import crc32
 
 import urllib3
 
-WRITES = ("UpdateItem", "DeleteItem", "PutItem")
+WRITES = ("UpdateItem", "DeleteItem", "PutItem", "TransactWriteItems")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,13 @@ class Answer:
     body: Mapping[str, Any]
     corrupt: bool = False
     last: bool = False
+
+
+def row_write(request: Request) -> Request:
+    """The write of a row: the first of a transaction, or the request itself."""
+    if request.operation != "TransactWriteItems":
+        return request
+    return replace(request, body=request.body["TransactItems"][0]["Update"])
 
 
 class Dropped(Exception):

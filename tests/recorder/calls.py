@@ -46,6 +46,8 @@ def actions(headers: Mapping[str, str], body: bytes) -> set[str]:
 
 def dynamodb_actions(operation: str, body: Mapping[str, Any]) -> set[str]:
     """The actions that a request to DynamoDB needs. An index is a resource of its own."""
+    if operation == "TransactWriteItems":
+        return {f"{kind}Item" for one in body["TransactItems"] for kind in one}
     return {f"{operation} index" if "IndexName" in body else operation}
 
 

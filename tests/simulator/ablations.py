@@ -71,6 +71,7 @@ KINDS: Mapping[str, type[Simulation]] = {
     "mixed": MixedSimulation,
     "mixed edits": MixedEditSimulation,
     "drawn edits": MixedEditSimulation,
+    "counted edits": MixedEditSimulation,
 }
 RECORDED = Path(__file__).with_name("ablations.json")
 PAGE = Path(__file__).with_name("protections.md")

@@ -1,6 +1,7 @@
 """The checks at the end of a run."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from processor.values import canonical_json
 from processor.values.dead_letters import rejected_record
 from processor.values.record import HEADERS, Message
 from statestore import keys
+from statestore.items import TOTALS, read_totals
 from tests.simulator.oracle import documents
 from tests.simulator.shapes import STAMP
 
@@ -30,6 +32,7 @@ def find_problem(run: "Simulation") -> str | None:
         _check_order,
         _check_repeats,
         _check_one_publisher,
+        _check_totals,
     )
     for check in checks:
         if problem := check(run):
@@ -126,6 +129,25 @@ def _check_repeats(run: "Simulation") -> str | None:
 def _check_one_publisher(run: "Simulation") -> str | None:
     """After the start of a run, the broker decides no commit of an earlier run."""
     return run.world.broker.violation
+
+
+def _check_totals(run: "Simulation") -> str | None:
+    """The totals are the sums of what the rows say that they have contributed."""
+    items = run.world.table.scan(None, 1_000_000).items
+    found: Counter[tuple[Any, ...]] = Counter()
+    for item in items:
+        if item["PK"].startswith("TOTAL#"):
+            found.update({(item["PK"], item["SK"], n): v for n, v in item.items() if n not in ("PK", "SK", "_f")})
+    for item in (item for item in items if TOTALS in item):
+        held = read_totals(item)
+        for fields, (key, numbers) in held.of.items():
+            place = keys.total_key(held.number, keys.entity_of(item["PK"]), fields, key, item["SK"])
+            found.subtract({(*place, name): number for name, number in numbers.items()})
+    counts = (
+        {f"TOTAL#{entity.count}#{name}#" for name, entity in run.job.driver.plan.entities.items()} if run.job else ()
+    )
+    wrong = {at: n for at, n in found.items() if n and any(at[0].startswith(prefix) for prefix in counts)}
+    return f"totals that no row has: {wrong}" if wrong else None
 
 
 def _check_order(run: "Simulation") -> str | None:

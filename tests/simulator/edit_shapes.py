@@ -104,6 +104,8 @@ def drawn_contents(name: str) -> dict[str, list[dict[str, Any]]]:
     """Random products by their numbers, over the tables of random products: each with some contents that have its root, and with
     every feature that a product can have; by the name `drawn computed N` with expressions in joins, by `drawn grouped N` some of
     groups, by `drawn routed N` with headers and `partition_by`, by `drawn every N` with all words of the language."""
+    if "counted" in name:
+        return _counted_contents(Random(name))
     if "grouped" in name:
         return _grouped_contents(Random(name))
     if "every" in name:
@@ -121,6 +123,40 @@ def drawn_contents(name: str) -> dict[str, list[dict[str, Any]]]:
             alike = [one | _drawn_route(rng, ENTITIES[one["root"]]["columns"]) for one in alike]
         found[f"p{number}"] = found[f"q{number}"] = alike
     return found
+
+
+_MEASURES: Mapping[str, str] = {
+    "rows": "count(stars)",
+    "sum": "sum(stars.at)",
+    "mean": "avg(stars.at)",
+    "noted": "count(stars) filter (where stars.note = '1')",
+    "any": "bool_or(stars.at > 1)",
+    "all": "bool_and(stars.at > 1)",
+}
+
+
+def _counted_contents(rng: Random) -> dict[str, list[dict[str, Any]]]:
+    """Aggregates of the stars of users and of repositories, by totals and by rows, next to lists."""
+    found = {}
+    for number in range(rng.choice((1, 2, 3))):
+        root = rng.choice(("user", "user", "repo"))
+        found[f"p{number}"] = found[f"q{number}"] = [_counted_content(rng, root) for _ in range(4)]
+    return found
+
+
+def _counted_content(rng: Random, root: str) -> dict[str, Any]:
+    of_user = root == "user"
+    own = {"email": "email", "username": "username"} if of_user else {"of": "owner", "name": "name"}
+    rows = STARS_OF_USER if of_user else STARS_OF_REPO
+    join: dict[str, Any] = {"many": "star", "on": rows["on"]}
+    if rng.random() < 0.4:
+        join["where"] = rng.choice(("note = '1'", "at > 0"))
+    if rng.random() < 0.75:
+        join["counted"] = True
+    chosen = rng.sample(sorted(_MEASURES), rng.randint(1, 3))
+    fields = {**own, **{name: _MEASURES[name] for name in chosen}}
+    listed = {"embed": {"list": rows}} if rng.random() < 0.3 else {}
+    return {"product": "p", "root": root, "fields": fields, "join": {"stars": join}, **listed}
 
 
 def _drawn_route(rng: Random, columns: Mapping[str, str]) -> dict[str, Any]:
@@ -156,6 +192,8 @@ def _same_groups(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def drawn_entities(name: str) -> str:
     """The text of the entities of `drawn_contents`."""
+    if "counted" in name:
+        return STARS["entities.yaml"]
     return json.dumps(every_computed_column() if "computed" in name else ENTITIES)
 
 

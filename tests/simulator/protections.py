@@ -14,6 +14,7 @@ from tests.simulator.operator_protections import operator_protections
 from tests.simulator.other_protections import other_protections
 from tests.simulator.protection import Protection, protection
 from tests.simulator.shown_protections import delete_protections, version_protections
+from tests.simulator.total_protections import total_protections
 from tests.simulator.truncate_protections import truncate_protections
 from tests.simulator.without import edges, fan_out, publisher, store, writes
 from tests.simulator.worlds import AFTER_WRITE, BROKER, CALM, CRASHES, RESPLIT, RETRIED, ZOMBIES, scripted
@@ -238,6 +239,7 @@ PROTECTIONS = {
     for group in (
         index_protections,
         order_protections,
+        total_protections,
         version_protections,
         delete_protections,
         settle_protections,

@@ -85,6 +85,8 @@ Kind = Literal[
     "every edits",
     "chosen",
     "chosen replays",
+    "counted",
+    "counted edits",
 ]
 """Of random histories: over the products of a shape, over a random product of each seed, or with random sets of products that
 operators edit; small worlds, whose topics change; entities that share a topic, also one that changes; random products whose
@@ -104,6 +106,8 @@ CLASSES: Mapping[Kind, type[Simulation]] = {
     "computed edits": MixedEditSimulation,
     "grouped edits": MixedEditSimulation,
     "every edits": MixedEditSimulation,
+    "counted": MixedSimulation,
+    "counted edits": MixedEditSimulation,
     "chosen": ChosenMoments,
     "chosen replays": ChosenReplays,
 }
@@ -144,6 +148,10 @@ def overrides_of(seed: int, kind: Kind) -> dict[str, Any]:
         return {"shape": f"every {seed}", "truncate_chance": Random(f"{seed} truncates").choice((0, 0, 0, 0.1, 0.3))}
     if kind == "every edits":
         return wide(seed) | MIXED | {"shape": f"drawn every {seed}"}
+    if kind == "counted":
+        return wide(seed) | MIXED | {"shape": "counted"}
+    if kind == "counted edits":
+        return wide(seed) | MIXED | {"shape": f"drawn counted {seed}"}
     if kind == "mixed edits":
         return wide(seed) | MIXED | {"shape": "edits"}
     return {"truncate_chance": Random(f"{seed} truncates").choice((0, 0, 0, 0.1, 0.3))}

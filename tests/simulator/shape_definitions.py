@@ -1,4 +1,4 @@
-"""The definitions of the shapes `stars`, `pair` and `newest` (`tests.simulator.shapes`)."""
+"""The definitions of the shapes `stars`, `pair`, `newest` and `counted` (`tests.simulator.shapes`)."""
 
 import json
 
@@ -133,6 +133,25 @@ def _newest() -> dict[str, str]:
     }
 
 
+def _counted() -> dict[str, str]:
+    """The stars of each user by their totals: of all that count, and of some others with another condition."""
+    stars = {"many": "star", "on": {"username": "username"}, "counted": True}
+    fields = {"stars": "count(*)", "good": "bool_and(good)", "last": "sum(at) filter (where good)"}
+    product = {"root": "user", "fields": {"email": "email", "stars": "count(stars)", "sum": "sum(stars.at)"}}
+    return {
+        "entities.yaml": NEWEST["entities.yaml"].replace('"key"', '"truncate": "delete", "key"'),
+        "counted.yaml": json.dumps({"product": "counted", **product, "join": {"stars": stars}}),
+        "others.yaml": json.dumps(
+            {
+                "product": "others",
+                "root": "user",
+                "fields": ["email", "username", "n"],
+                "embed": {"stars": {**stars, "where": "at > 1", "fields": fields}},
+            }
+        ),
+    }
+
+
 PAIR = _pair()
 NEWEST = _newest()
 PRICES = _pair(price="decimal(12,2)")
@@ -146,3 +165,4 @@ TOTALS = {
         }
     ),
 }
+COUNTED = _counted()

@@ -4,6 +4,7 @@
     tiny     `pair`, with two stars
     totals   a document for each group of the stars of `pair`
     newest   lists that end at their limit, and a `one`, by slots that have the rows in their order
+    counted  aggregates of the stars by their totals
     prices   `pair`, whose stars have a decimal (`tests.simulator.settled_forms`)
     stars    two products over four tables, two and three levels, joined by slots both ways; a column that no product reads
     github   the example of the README: one slot shared by siblings, a `one` join by a slot, key reads
@@ -11,7 +12,7 @@
     edits    the tables of `stars`; operators edit the products during the run (`tests.simulator.registry_edits`)
     drawn N  some random products, by their number, which operators edit (`tests.simulator.mixed`); `drawn computed N` with
              expressions in joins and computed columns, `drawn grouped N` with documents of groups, `drawn every N` with all
-             words of the language
+             words of the language, `drawn counted N` with aggregates by totals
     any N    a random product, by its number, with every feature that a product can have (`tests.integration.product.products`)
     flat N   the same with the words of lists: lists of several joins, each element once, by a key, nested fields
     tree N   the same with recursive joins
@@ -53,7 +54,7 @@ from tests.integration.product.products import (
 )
 from tests.simulator.edge_shapes import LIST_ROWS, LISTS, strong
 from tests.simulator.edit_shapes import all_texts, drawn_contents, drawn_entities
-from tests.simulator.shape_definitions import NEWEST, PAIR, PRICES, STARS, TOTALS
+from tests.simulator.shape_definitions import COUNTED, NEWEST, PAIR, PRICES, STARS, TOTALS
 
 Row = dict[str, Any]
 MOST_SLOTS = 20
@@ -79,7 +80,7 @@ class Shape:
         definitions = self.definitions
         entities = {name: replace(entity, truncate="delete") for name, entity in definitions.entities.items()}
         object.__setattr__(self, "definitions", replace(definitions, entities=entities))
-        object.__setattr__(self, "plan", plan_alone(self.definitions, 20))
+        object.__setattr__(self, "plan", plan_alone(self.definitions, 20).over_empty_table())
 
     @property
     def slots(self) -> int:
@@ -150,6 +151,12 @@ def _newest() -> Shape:
         unused_columns={"user": "bio"},
         join_columns={"user": ("username",), "star": ("username", "at", "at")},
     )
+
+
+def _counted() -> Shape:
+    newest = _newest()
+    definitions = load(COUNTED)
+    return replace(newest, name="counted", definitions=definitions, moving=("star", "star", "user"), stamped=False)
 
 
 def _prices() -> Shape:
@@ -342,6 +349,8 @@ def _computed_rows() -> dict[str, Callable[[Random], Row]]:
 
 def _drawn(name: str) -> Shape:
     texts = {"entities.yaml": drawn_entities(name), **all_texts(drawn_contents(name))}
+    if "counted" in name:
+        return replace(_stars(), name=name, definitions=load(texts), stamped=False)
     shape = replace(_any(name), name=name, definitions=load(texts))
     return replace(shape, draw_row=_computed_rows()) if "computed" in name or "every" in name else shape
 
@@ -349,7 +358,19 @@ def _drawn(name: str) -> Shape:
 SHAPES = {
     shape.name: shape
     for shape in (
-        *(_pair(), _tiny(), _totals(), _few(), _newest(), _prices(), _stars(), _github(), _lists(), _strong()),
+        *(
+            _pair(),
+            _tiny(),
+            _totals(),
+            _few(),
+            _newest(),
+            _counted(),
+            _prices(),
+            _stars(),
+            _github(),
+            _lists(),
+            _strong(),
+        ),
         _edits(),
     )
 }

@@ -18,7 +18,16 @@ from tests.simulator.seeds import overrides_of, simulation_of
 from tests.simulator.shapes import shape_of
 from tests.simulator.simulate import simulate
 
-SHAPES = {"every": 60, "drawn every": 2, "drawn routed": 3, "computed": 5, "grouped": 5, "clocked": 10, "ordered": 2}
+SHAPES = {
+    "every": 60,
+    "drawn every": 2,
+    "drawn routed": 3,
+    "computed": 5,
+    "grouped": 5,
+    "clocked": 10,
+    "ordered": 2,
+    "drawn counted": 2,
+}
 """The shapes of histories with random products, each with the number of its products that this test draws."""
 ELSEWHERE = {
     **dict.fromkeys(

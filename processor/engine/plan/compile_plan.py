@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from processor.engine.plan.plan import EntityPlan, JoinPlan, OrderedRead, Plan, ProductPlan
 from processor.errors import PlanError
+from processor.language.product.counted import Measure, measures_of
 from processor.language.product.join_fields import array_of, converted_of
 from processor.language.product.ordered import order_fields
 from processor.language.product.product import (
@@ -154,10 +155,14 @@ def compile_plan(
     used: dict[str, set[frozenset[str] | None]] = {}
     edges: dict[str, dict[str, Columns]] = {}
     indexed: dict[str, set[frozenset[str] | None]] = {}
+    measures: dict[str, dict[Columns, dict[Measure, None]]] = {}
     for plan in [*products.values(), *chain.from_iterable(map(compiled, waiting))]:
         used.setdefault(plan.product.root, set()).add(plan.used)
         for node in plan.nodes:
             used.setdefault(node.join.entity, set()).add(node.used)
+            if node.measures:
+                of_key = measures.setdefault(node.join.entity, {}).setdefault(node.child_columns, {})
+                of_key |= dict.fromkeys(node.measures)
             for entity, access, fields in node.sides():
                 if isinstance(access, EdgePath):
                     edges.setdefault(entity, {})[keys.field_names(fields)] = fields
@@ -179,6 +184,7 @@ def compile_plan(
             indexed=_stored(_union({frozenset(e.key), *indexed.get(e.name, ())}), e)
             if written.get(e.name)
             else frozenset(),
+            measures={fields: tuple(some) for fields, some in measures.get(e.name, {}).items()},
         )
         for e in definitions.entities.values()
     }
@@ -196,6 +202,7 @@ class _Compiler:
     kinds: Mapping[Index, Index]
     inside: frozenset[str]
     reads: Mapping[Columns, frozenset[str] | None]
+    measures: Mapping[Columns, tuple[Measure, ...]]
     nodes: list[JoinPlan]
 
     def level(self, above: Entity, parent: int | None, path: Columns, joins: Sequence[Join]) -> tuple[int, ...]:
@@ -204,13 +211,15 @@ class _Compiler:
         for join in joins:
             index, at = len(self.nodes), (*path, join.name)
             mine.append(index)
-            self.nodes.append(self._node(join, parent, above, self.reads[at]))
+            self.nodes.append(self._node(join, parent, above, self.reads[at], self.measures.get(at, ())))
             below = self.level(self.entities[join.entity], index, at, join.joins)
             self.nodes[index] = replace(self.nodes[index], below=below)
         self._share(mine, above)
         return tuple(mine)
 
-    def _node(self, join: Join, parent: int | None, over: Entity, used: frozenset[str] | None) -> JoinPlan:
+    def _node(
+        self, join: Join, parent: int | None, over: Entity, used: frozenset[str] | None, measures: tuple[Measure, ...]
+    ) -> JoinPlan:
         child = self.entities[join.entity]
         child_columns, parent_columns = align_columns(join, child, over)
         required, above = required_access(join, child, over), _stored_side(over, parent_columns)
@@ -232,6 +241,7 @@ class _Compiler:
             above_columns=above.columns if isinstance(over, GroupEntity) else (),
             above_converted=converted_of(above.columns, self.entities[above.entity]),
             ordered=self._ordered_read(join, ordered_index(join, required, child)),
+            measures=measures if isinstance(access.down, SlotPath) else (),
         )
 
     def _ordered_read(self, join: Join, index: Index | None) -> OrderedRead | None:
@@ -293,7 +303,14 @@ def _compile(
     used = used_columns(product)
     kinds = _kinds(product, entities)
     compiler = _Compiler(
-        entities=entities, slots=slots, written=written, kinds=kinds, inside=inside, reads=used, nodes=[]
+        entities=entities,
+        slots=slots,
+        written=written,
+        kinds=kinds,
+        inside=inside,
+        reads=used,
+        measures=measures_of(product),
+        nodes=[],
     )
     root = root_entity(product, entities)
     top = compiler.level(root, None, (), product.joins)

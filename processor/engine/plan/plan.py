@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from processor.engine.plan.step import Lookup
 from processor.errors import PlanError
+from processor.language.product.counted import Measure, contribution
 from processor.language.product.document import Shape, key_of_root, read_root_key
 from processor.language.product.expressions.expression import Expression
 from processor.language.product.expressions.functions import missing_secrets
@@ -30,7 +31,7 @@ from processor.values.values import to_microseconds
 from registry.fields import columns_of, shown_field
 from registry.model import EdgePath, JoinSpec, KeyPath, PlannedPath, SlotPath
 from statestore import keys
-from statestore.items import Edge, slot_name
+from statestore.items import Contributions, Edge, Numbers, slot_name
 from statestore.keys import Key
 from statestore.store import Query
 
@@ -87,6 +88,8 @@ class JoinPlan:
     above_columns: Columns = ()
     above_converted: Columns = ()
     ordered: OrderedRead | None = None
+    measures: tuple[Measure, ...] = ()
+    """What totals have of its rows; empty where the product reads the rows."""
 
     def child_keys(self, columns: Mapping[str, Value]) -> list[str | None]:
         """The join keys of a row of the child."""
@@ -167,6 +170,14 @@ class TreeNode:
     readers: Readers = ()
     ordered: tuple[OrderedRead, ...] = ()
     """Those of all users, by one slot; empty where they read all rows."""
+
+    special: bool = False
+    """Not all rows of a key are read: `ordered`, or `counted`."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether totals answer the join, once they are complete."""
+        return bool(self.join.measures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,6 +295,7 @@ class _Building:
                 number=number,
                 readers=_readers(used[place]),
                 ordered=tuple(reads[place]),
+                special=bool(reads[place] or join.measures),
             )
 
     def shape(self, product: ProductPlan, level: Sequence[int], nodes: Sequence[TreeNode]) -> Shape:
@@ -302,7 +314,8 @@ def _identity(node: JoinPlan) -> tuple[object, ...]:
     a pinned one, too."""
     down = node.down.slot if isinstance(node.down, SlotPath) else node.down
     order = node.ordered and node.ordered.slot
-    return node.join.entity, node.child_columns, node.parent_columns, down, node.up, node.join.strong, order
+    read = order or bool(node.measures)
+    return node.join.entity, node.child_columns, node.parent_columns, down, node.up, node.join.strong, read
 
 
 def _readers(used: Iterable[tuple[frozenset[str] | None, str]]) -> Readers:
@@ -334,6 +347,12 @@ class EntityPlan:
     unread: Columns = ()
     orders: Mapping[int, tuple[tuple[str, bool], ...]] = field(default_factory=dict)
     """Slot -> the terms of the order that its index has: each column, and whether it descends."""
+    measures: Mapping[Columns, tuple[Measure, ...]] = field(default_factory=dict)
+    """The fields of a key -> what its totals have of the rows."""
+    count: int = 0
+    """The number of the count in which rows contribute to totals; 0 for none."""
+    complete: bool = False
+    """All rows contribute."""
 
     @property
     def name(self) -> str:
@@ -372,6 +391,25 @@ class EntityPlan:
         """The key of a row with these columns in each slot; None where the row has no key."""
         columns = convert(columns, self.converted)
         return {slot: keys.encode([*map(columns.get, assigned)]) for slot, assigned in self.slots.items()}
+
+    def measured(self) -> frozenset[str]:
+        """The names of all that totals have of the rows."""
+        return frozenset(
+            f"{keys.field_names(fields)}.{measure.name}.{measure.function}"
+            for fields, measures in self.measures.items()
+            for measure in measures
+        )
+
+    def totals_of(self, columns: Mapping[str, Value] | None, version: str) -> Contributions | None:
+        """What a row with these columns (None: a deleted row) contributes to totals; None where no product counts the rows."""
+        if not self.count:
+            return None
+        found: dict[str, tuple[str, Numbers]] = {}
+        for fields, measures in self.measures.items() if columns is not None else ():
+            (key,) = join_keys(fields, columns or {}, self.converted)
+            if key is not None and (numbers := contribution(measures, columns or {})):
+                found[keys.field_names(fields)] = key, numbers
+        return Contributions(self.count, version, found)
 
     def place(self, slot: int, columns: Mapping[str, Value]) -> str:
         """The place of a row with these columns in the order of a slot."""
@@ -453,6 +491,27 @@ class Plan:
         }
         return replace(self, products=products)
 
+    def with_counts(self, counts: Mapping[str, int], complete: Collection[str]) -> "Plan":
+        """The plan of a job whose rows contribute to totals. `counts`: entity -> the number of its count; `complete`: the
+        entities of which all rows contribute."""
+        entities = {
+            name: replace(entity, count=counts[name], complete=name in complete) if name in counts else entity
+            for name, entity in self.entities.items()
+        }
+        return self if entities == self.entities else replace(self, entities=entities)
+
+    def over_empty_table(self) -> "Plan":
+        """The plan of a job without a registry, whose table is empty: each row contributes from its first write on."""
+        return self.with_counts({name: 1 for name, entity in self.entities.items() if entity.measures}, self.entities)
+
+    def totals(self, join: JoinPlan, key: str) -> Lookup | None:
+        """The request for the totals of the rows of a join that hold `key`; None where not all rows contribute."""
+        entity = self.entities[join.join.entity]
+        if not (join.measures and entity.complete):
+            return None
+        fields = keys.field_names(join.child_columns)
+        return Lookup(keys.total_partition(entity.count, entity.name, fields, key), totals=True)
+
     def with_topics(self, topics: Mapping[str, str]) -> "Plan":
         """The plan of a job that reads these entities from other topics than theirs. `topics`: entity -> topic."""
         moved = {
@@ -525,6 +584,17 @@ def check_dead_letter_topic(plan: Plan, dead_letter_topic: str) -> None:
             raise PlanError(
                 f"{user} the topic `{topic}`, and the job keeps its dead letters there: {DEAD_LETTER_TOPIC_CURE}"
             )
+
+
+def check_load(plan: Plan) -> None:
+    """Raises PlanError for a plan whose rows a load cannot write: its tasks make rows without each other, and totals are of the
+    rows of all tasks."""
+    counted = [name for name, product in plan.products.items() if any(node.measures for node in product.nodes)]
+    if counted:
+        raise PlanError(
+            f"`load` writes no totals, and {product_names(counted)} has a `counted` join: load without the word, and apply the "
+            "product with it afterwards; or start `statestore run`"
+        )
 
 
 def secrets_of(plan: Plan) -> set[str]:

@@ -169,6 +169,7 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expir
         more = {name: before.get(name) if value is UNAVAILABLE else value for name, value in undeclared.items()}
     slots, edges = plan.slots_of(columns), plan.edges_of(columns)
     names = plan.names_of(key, columns) if plan.orders else {}
+    totals = plan.totals_of(columns, version) if plan.count else None
     packed = _packed(columns, since, plan)
     if packed:
         columns, more = {name: value for name, value in columns.items() if name not in packed}, {**more, **packed}
@@ -185,6 +186,7 @@ def image_of(change: Change, plan: EntityPlan, key: Key, seen: Row | None, expir
         dropped=(*plan.dropped, *packed),
         indexed=plan.indexed,
         names=names,
+        totals=totals,
     )
 
 
@@ -212,6 +214,7 @@ def deleted_image(plan: EntityPlan, key: Key, version: str, expires_at: int) -> 
         layout=plan.layout,
         dropped=plan.dropped,
         indexed=plan.indexed,
+        totals=plan.totals_of(None, version),
     )
 
 
@@ -230,9 +233,27 @@ def layout_image(plan: EntityPlan, seen: Row) -> Image | None:
     """The image that fills the slots and edges of a row that follows an older layout than the plan's, or shows fewer columns in
     indexes than products read there. None for other rows, and for delete markers, which no join finds. The layout keeps a task of
     an older plan from undoing this; of one layout, the row shows the columns of both plans."""
+    if seen.columns is None:
+        return _uncounted(plan, seen)
     shows_all = seen.indexed is None or (plan.indexed is not None and plan.indexed <= seen.indexed)
-    is_filled = seen.layout > plan.layout or (seen.layout == plan.layout and shows_all)
-    return None if is_filled or seen.columns is None else _filled(plan, seen, {}, {})
+    is_filled = seen.layout > plan.layout or (seen.layout == plan.layout and shows_all and is_counted(plan, seen))
+    return None if is_filled else _filled(plan, seen, {}, {})
+
+
+def is_counted(plan: EntityPlan, seen: Row) -> bool:
+    """Whether totals have of the row what it has now. A task of a plan that counts no rows leaves alone what they had before."""
+    if not plan.count:
+        return True
+    held = seen.totals
+    return held is not None and (held.number > plan.count or (held.number, held.version) == (plan.count, seen.version))
+
+
+def _uncounted(plan: EntityPlan, seen: Row) -> Image | None:
+    """The image of a delete marker that no total has any more; None where that is so already."""
+    held = seen.totals
+    if held is None or held.number != plan.count or not held.of:
+        return None
+    return deleted_image(plan, seen.key, next_fill(seen.version), seen.forget)._replace(replayed=seen.replayed)
 
 
 def _filled(plan: EntityPlan, seen: Row, fills: Mapping[str, Any], since: Mapping[str, str]) -> Image:
@@ -256,6 +277,7 @@ def _filled(plan: EntityPlan, seen: Row, fills: Mapping[str, Any], since: Mappin
         indexed=indexed if plan.slots else frozenset(),
         replayed=seen.replayed,
         names=plan.names_of(seen.key, columns) if plan.orders else {},
+        totals=plan.totals_of(columns, next_fill(seen.version)),
     )
 
 

@@ -77,6 +77,7 @@ class Lookup(NamedTuple):
     paged: one page of the answer instead of all pages. after: the row (or edge) after which the page begins, None for
     the first page.
     most: in an index with an order, the rows of the page, from the start of the query on; 0 elsewhere.
+    totals: the items of the partition themselves, which no edges are.
     overlay: the runner lays open changes over the first page of an index answer. Edges need no overlay, since they are
     strongly consistent.
     """
@@ -86,6 +87,7 @@ class Lookup(NamedTuple):
     after: Key | None = None
     overlay: bool = True
     most: int = 0
+    totals: bool = False
 
 
 class OrderedPage(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Any, Final
 from processor.engine.plan.plan import EntityPlan, JoinPlan, OrderedRead, Plan, ProductPlan, RootTree, TreeNode, merge
 from processor.engine.plan.row_image import declared_columns, undeclared_columns
 from processor.engine.plan.step import Lookup, OrderedPage, Step
+from processor.language.product.counted import Totals, is_exact, sum_up
 from processor.language.product.document import Match, Shape
 from processor.language.product.expressions.expression import Evaluate, Expression, compile_expression
 from processor.language.product.product import GroupEntity
@@ -136,7 +137,7 @@ def _assemble_below(
 def _find_rows(plan: Plan, asks: list[Ask], tally: Counter[str] | None, reads: RootReads | None) -> Step[list[Above]]:
     """Puts the rows that were asked for below the rows above them. Returns those that have joins below."""
     requests = [plan.request(node.join.join.entity, node.join.down, key) for _, node, key in asks]
-    first = {n: _FirstRows(plan, node, key, tally) for n, (_, node, key) in enumerate(asks) if node.ordered}
+    first = {n: _reading(plan, ask, tally) for n, ask in enumerate(asks) if ask[1].special}
     if first:
         answers = yield from _read_first(first, requests, reads)
     else:
@@ -155,9 +156,16 @@ def _find_rows(plan: Plan, asks: list[Ask], tally: Counter[str] | None, reads: R
     return level
 
 
-def _read_first(first: Mapping[int, "_FirstRows"], requests: list[Any], reads: RootReads | None) -> Step[Any]:
-    """The answers to the requests. Those of ordered joins are asked page by page, in place of all rows of their keys. Counts the
-    pages after the first ones."""
+def _reading(plan: Plan, ask: Ask, tally: Counter[str] | None) -> "_FirstRows | _TotalsOrRows":
+    row, node, key = ask
+    return _TotalsOrRows(plan, row, node, key, tally) if node.counted else _FirstRows(plan, node, key, tally)
+
+
+def _read_first(
+    first: "Mapping[int, _FirstRows | _TotalsOrRows]", requests: list[Any], reads: RootReads | None
+) -> Step[Any]:
+    """The answers to the requests. Those of ordered joins are asked page by page, and those of counted joins for totals, in place
+    of all rows of their keys. Counts the pages after the first ones."""
     for n, reading in first.items():
         requests[n] = reading.request()
     answers = yield tuple(requests)
@@ -170,6 +178,40 @@ def _read_first(first: Mapping[int, "_FirstRows"], requests: list[Any], reads: R
         for reading, page in zip(waiting, pages, strict=True):
             reading.take(page)
     return answers
+
+
+class _TotalsOrRows:
+    """The totals of a key, in the place of the rows that a join finds below a row. The rows instead, where some of them are in no
+    total yet, or where a total is not exact."""
+
+    __slots__ = ("_key", "_page", "_plan", "_row", "_tally", "_totals", "done", "node")
+
+    def __init__(self, plan: Plan, row: Match, node: TreeNode, key: str, tally: Counter[str] | None) -> None:
+        self._plan, self._row, self.node, self._key, self._tally = plan, row, node, key, tally
+        self._totals = plan.totals(node.join, key)
+        self._page: Any = None
+        self.done = False
+
+    def request(self) -> Any:
+        """The request for the totals, or for the rows."""
+        return self._totals or self._plan.request(self.node.join.join.entity, self.node.join.down, self._key)
+
+    def take(self, page: Any) -> None:
+        """Takes the answer."""
+        if self._totals is None:
+            self._page, self.done = page, True
+            return
+        numbers = sum_up(page.items)
+        if is_exact(numbers):
+            self._row.found[self.node.number] = Totals(numbers)
+            self.done = True
+        self._totals = None
+
+    def rows(self) -> list[Match]:
+        """The rows, where totals are not in their place."""
+        join = self.node.join
+        entity = self._plan.entities[join.join.entity]
+        return [] if self._page is None else _rows(join, entity, self._key, self._page, self._tally)
 
 
 class _FirstRows:
@@ -232,7 +274,10 @@ def _condition(where: Expression) -> Evaluate:
 
 def shown_rows(row: Match, shape: Shape) -> Match:
     """The row as one product sees it: with the rows of its own joins, by their names."""
-    found = {name: [shown_rows(one, below) for one in row.found[number]] for name, number, below in shape}
+    found = {
+        name: rows if isinstance(rows := row.found[number], Totals) else [shown_rows(one, below) for one in rows]
+        for name, number, below in shape
+    }
     return Match(row.columns, row.more, found)
 
 

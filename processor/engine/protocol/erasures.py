@@ -49,7 +49,7 @@ from statestore.items import (
 )
 from statestore.keys import Key
 from statestore.store import Item, Refused, Write
-from statestore.writes import write_bare_marker, write_note
+from statestore.writes import empty_totals, write_bare_marker, write_note
 
 Ends = Mapping[str, Mapping[int, int]]
 """The id of a topic's incarnation -> partition -> the offset from which on records are new."""
@@ -178,6 +178,8 @@ def erase(
             return ErasedRow(before=before, row=row, opened=opened)
         (outcome,) = yield (write_bare_marker(marker, stored),)
         if not isinstance(outcome, Refused):
+            if emptied := empty_totals(stored):
+                yield emptied
             return ErasedRow(before=before, row=row, opened=opened)
         stored = outcome.current
 

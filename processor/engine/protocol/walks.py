@@ -60,7 +60,7 @@ from statestore import keys
 from statestore.items import JoinKey, Row, key_of_item, shows, slot_name, written_row
 from statestore.keys import Key
 from statestore.store import AbsentOrBelow, Delete, Done, Equals, Item, Query, Refused, Terminal, TooLarge, Write
-from statestore.writes import leaves_room, merge_image, write_image, write_note
+from statestore.writes import former_totals, leaves_room, merge_image, write_image, write_note
 
 PARTITION = keys.progress_partition("WALKS")
 
@@ -74,15 +74,18 @@ UnseenRow = tuple[str, str, str]
 
 
 class FillGoal(NamedTuple):
-    """The goal of a fill. `indexed`: the columns that the indexes show of each row, None for whole rows."""
+    """The goal of a fill. `indexed`: the columns that the indexes show of each row, None for whole rows. `measured`: what totals
+    have of each row, by the count with this number."""
 
     layout: int
     indexed: frozenset[str] | None
+    measured: frozenset[str] = frozenset()
+    number: int = 0
 
     def covers(self, other: "FillGoal") -> bool:
         """Whether each row that has reached this goal has reached the other one."""
         shows = self.indexed is None or (other.indexed is not None and other.indexed <= self.indexed)
-        return shows and other.layout <= self.layout
+        return shows and other.layout <= self.layout and other.measured <= self.measured
 
 
 class PublishGoal(NamedTuple):
@@ -155,6 +158,9 @@ def write_walk(name: WalkName, walk: Walk, run: int) -> Write:
     goal: dict[str, Any] = walk.goal._asdict()
     if goal.get("indexed") is not None:
         goal["indexed"] = sorted(goal["indexed"])
+    if "measured" in goal:
+        goal["measured"] = sorted(goal["measured"])
+        goal = {name: value for name, value in goal.items() if value or name not in ("measured", "number")}
     values = {_STORED.get(field, field): getattr(walk, field) for field in Walk.__slots__ if field != "goal"}
     return write_note(
         walk_key(name), {"run": run, "walk": json.dumps({"goal": goal, **values})}, when=AbsentOrBelow("run", run + 1)
@@ -173,7 +179,8 @@ def read_walk(item: Item) -> tuple[WalkName, Walk]:
     if kind == "truncate":
         return ("truncate", name), Walk(goal=TruncateGoal(**goal), unseen=unseen, **values)
     indexed = None if goal["indexed"] is None else frozenset(goal["indexed"])
-    return ("fill", name), Walk(goal=FillGoal(goal["layout"], indexed), unseen=unseen, **values)
+    measured, number = frozenset(goal.get("measured", ())), goal.get("number", 0)
+    return ("fill", name), Walk(goal=FillGoal(goal["layout"], indexed, measured, number), unseen=unseen, **values)
 
 
 PAGES_PER_ROUND = 4
@@ -239,8 +246,9 @@ class Walks:
 
         for entity in plan.entities.values():
             if entity.slots or entity.edges:
-                goal, walk = FillGoal(entity.layout, entity.indexed), before.get(("fill", entity.name))
+                walk = before.get(("fill", entity.name))
                 known = walk.goal if walk is not None else None
+                goal = _fill_goal(entity, known, date)
                 if walk is None or not isinstance(known, FillGoal) or not known.covers(goal):
                     walk = new(goal, entity.partitions())
                 self.walks["fill", entity.name] = replace(walk, goal=goal)
@@ -364,6 +372,11 @@ class Walks:
             self.walks[name] = replace(self.walks[name], done=True)
         return [self._write(name) for name in [*ended, *self._begin(plan)]] if ended else []
 
+    def counts(self) -> dict[str, int]:
+        """The numbers of the counts, by entity."""
+        goals = ((name, walk.goal) for (_, name), walk in self.walks.items())
+        return {name: goal.number for name, goal in goals if isinstance(goal, FillGoal) and goal.measured}
+
     def proven(self, plan: Plan) -> frozenset[str]:
         """The entities whose rows all follow their layouts, and are shown by the indexes or open."""
         filled = [name for (kind, name), walk in self.walks.items() if kind == "fill" and not walk.done]
@@ -435,6 +448,14 @@ class Walks:
         return write_walk(name, self.walks[name], self.run)
 
 
+def _fill_goal(entity: EntityPlan, known: object, date: float) -> FillGoal:
+    """The goal of a fill. `known`: that of the fill before. Another count begins where rows may have changed without the one
+    before. Its number is above all earlier ones, also those of progress that a restored table has lost: the moment."""
+    measured, before = entity.measured(), known if isinstance(known, FillGoal) else FillGoal(0, None)
+    count = before.number if measured <= before.measured else max(before.number + 1, int(date * 1000))
+    return FillGoal(entity.layout, entity.indexed, measured, count)
+
+
 def _published_partitions(plan: Plan, product: ProductPlan) -> list[str]:
     """The partitions that hold the roots of a product, and then its ledger: the roots that had a document."""
     ledger = [group_partition(product.ledger)]
@@ -475,6 +496,8 @@ def fill(item: Item | None, plan: EntityPlan, *, probe: bool, version: str = "")
             case Refused(current):
                 row = declared_row(current, plan) if current is not None else None
             case _:
+                if former := former_totals(image, row):
+                    yield former
                 row, written = written_row(image, row), True
     former_keys = before.keys() - row.keys() if before is not None and row is not None else frozenset()
     if not probe or row is None:
@@ -513,11 +536,12 @@ def truncate_row(item: Item, plan: EntityPlan, goal: TruncateGoal, *, expires_at
             touched = Touch(plan.name, row, pending, None, "replayed")
             return touched if row.version >= goal.since else None
         image = deleted_image(plan, row.key, goal.version, expires_at)
-        write = write_image(image, below=goal.version)._replace(when=Equals("_v", row.version))
         former_keys = row.keys()
-        if row.replayed:  # its former keys may be unpublished
+        if row.replayed or image.totals is not None:  # of a replay, its former keys may be unpublished
             write = merge_image(image, row)
             former_keys |= {(p.slot, p.key) for p in row.pending}
+        else:
+            write = write_image(image, below=goal.version)._replace(when=Equals("_v", row.version))
         (answer,) = yield (write,)
         match answer:
             case Done():

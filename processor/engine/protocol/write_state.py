@@ -27,6 +27,9 @@ A delete of a row that every index has shown, and that has no open change, takes
 entry, and shows no other in its place. A merge never does this, because it is unknown what the indexes have shown of its row.
 A row with a place in an order stays there as a marker: without its columns nobody can ask for the place that it had.
 
+Of a counted entity the step always reads the row first: the write also changes the totals, by what the row contributes now less
+what the row says that it has contributed.
+
 The step `keep_edges` keeps the edges of a row around its write (rule 12).
 
     1. Before each write of the row, the step puts every edge that the new version names, where the stored edge is
@@ -55,6 +58,7 @@ from statestore.store import Done, Item, Refused, TooLarge, Write
 from statestore.writes import (
     drop_edge,
     edges_in,
+    former_totals,
     keep_indexed,
     leaves_room,
     merge_image,
@@ -123,7 +127,7 @@ def write_state(
     if sk is None:
         raise ValueError(f"a {change.entity} without a key reached the table")
     writing = _Writing(change, plan, plan.key(sk), published, expires_at)
-    if change.row is not None and (reads or UNAVAILABLE in change.row.values()):
+    if plan.count or (change.row is not None and (reads or UNAVAILABLE in change.row.values())):
         (item,) = yield (WeakKey(writing.key),)
         return (yield from writing.merge(_row(item, plan), sure=False))
     image = image_of(change, plan, writing.key, None, expires_at)
@@ -165,6 +169,8 @@ class _Writing(NamedTuple):
             if isinstance(planned, _Merge):
                 (answer,) = yield (planned.write,)
                 if isinstance(answer, Done):
+                    if former := former_totals(planned.image, seen):
+                        yield former
                     return self._merged(planned, seen)
                 if isinstance(answer, Refused):
                     seen, sure = _row(answer.current, self.plan), True

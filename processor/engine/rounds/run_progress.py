@@ -116,7 +116,7 @@ class RunProgress:
 
         requests = self.walks.adopt(plan, self.clock.now(), self.clock.date(), is_empty)
         self._keep(requests)
-        self.plan = plan
+        self.plan = self._counted(plan)
         self._forget_forms()
         self._activate()
 
@@ -172,8 +172,14 @@ class RunProgress:
         """Makes work durable, and lets products begin whose entities are proven."""
         self._keep(requests)
         waiting = () if self.active is self.plan else self.plan.products.keys() - self.active.products.keys()
-        if self.walks.held.symmetric_difference(waiting):
+        before, self.plan = self.plan, self._counted(self.plan)
+        if before is not self.plan or self.walks.held.symmetric_difference(waiting):
             self._activate()
+
+    def _counted(self, plan: Plan) -> Plan:
+        """The plan whose rows contribute to totals, as the walks say."""
+        counts = self.walks.counts()
+        return plan.with_counts(counts, self.walks.proven(plan)) if counts else plan
 
     def forget(self, requests: Iterable[Request]) -> None:
         """Deletes items that no later round needs, and writes what must be known before. An item of a later run stays."""

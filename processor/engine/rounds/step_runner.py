@@ -134,7 +134,9 @@ class StepRunner:
         asked = list(dict.fromkeys(chain(keys, *lacking)))
         items = self.store.get(asked) if asked else {}
         for lookup, rows, page in zip(lookups, lacking, pages, strict=True):
-            if isinstance(lookup.source, str):
+            if lookup.totals:
+                known[lookup] = page
+            elif isinstance(lookup.source, str):
                 known[lookup] = Page([items[key] for key in rows if key in items], page.after)
             else:
                 found = apply_overlay(page, {key: items.get(key) for key in rows}) if rows else page
@@ -152,7 +154,7 @@ class StepRunner:
         too old. A row that only had the key must not be there, so it lacks nothing. Notes at which version answers show rows."""
         query = lookup.source
         if isinstance(query, str):
-            return list(map(row_of, page.items))
+            return () if lookup.totals else list(map(row_of, page.items))
         rows = self._open_rows(lookup, query)
         if not rows:
             return ()

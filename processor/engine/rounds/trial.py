@@ -106,7 +106,7 @@ class Trial:
         )
         self.driver = make_driver(
             settings=self.settings,
-            plan=self.plan,
+            plan=self.plan.over_empty_table(),
             store=store,
             executor=executor,
             clock=self.clock,

@@ -53,7 +53,7 @@ Severity = Literal["critical", "warning"]
 Report = Mapping[str, Any]
 Values = Mapping[tuple[str, ...], float]
 """Values of the labels -> value; the empty tuple for a metric without labels."""
-WRITES: Final = ("UpdateItem", "DeleteItem")
+WRITES: Final = ("UpdateItem", "TransactWriteItems", "DeleteItem")
 READS: Final = ("BatchGetItem", "Query")
 WORK: Final[Mapping[str, tuple[str, float]]] = {
     "made": (ASSEMBLED_OF, 1),

@@ -35,7 +35,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from processor.counts import BATCH, Count
-from processor.engine.plan.plan import Plan
+from processor.engine.plan.plan import Plan, check_load
 from processor.engine.protocol.epochs import Epochs, Partition, committed_by, entities_of, topic_readers
 from processor.engine.protocol.identity import replace_identity
 from processor.engine.protocol.segments import SegmentGroup
@@ -395,6 +395,8 @@ class Job:
     def _check_empty(self) -> None:
         """Raises StatestoreError for a load into a table that has rows. Where Spark has planned the first batch, they are those
         of a load that broke off at its end, and the batch finds each of them."""
+        if self.loader is not None:
+            check_load(self.driver.plan)
         if self.loader is not None and has_rows(self.driver):
             raise StatestoreError(
                 f"table {self.settings.table} has rows, and `load` fills an empty one: give another --table, or drop this one; "
@@ -561,6 +563,7 @@ class Job:
 
     def _load(self, frame: DataFrame, ranges: OffsetRanges, loader: Loader) -> None:
         """Loads the rows of the first batch in bulk. No document goes out before all rows are there, and then each once."""
+        check_load(self.driver.plan)
         began, fields = perf_counter(), {"records": ranges.size}
         text = f"loads {ranges.size:,} records into an empty table: no document goes out before all rows are there"
         self.driver.report(JobEvent(what="rows first", text=text, fields=fields))

@@ -240,6 +240,8 @@ def _join(join: Join, above: Path) -> dict[str, Any]:
         described["limit"] = join.limit
     if join.ordered:
         described["ordered"] = True
+    if join.counted:
+        described["counted"] = True
     if join.total:
         described["total"] = True
     if join.distinct:

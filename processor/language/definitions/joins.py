@@ -565,7 +565,7 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems, leve
     limit, key = _read_limit(body, many, problems), read_key(body, scope, problems)
     distinct, as_list = as_flag(body, "distinct", problems), as_flag(body, "as_list", problems)
     required, total, strong = (as_flag(body, word, problems) for word in ("required", "total", "strong"))
-    ordered = as_flag(body, "ordered", problems)
+    ordered, counted = as_flag(body, "ordered", problems), as_flag(body, "counted", problems)
     check_members(body, selection, joins, scope, problems)
     if len(problems) > before:
         return None
@@ -592,6 +592,7 @@ def _read_join(written: _WrittenJoin, above: NameScope, problems: Problems, leve
         part=written.part,
         parts=written.parts,
         ordered=ordered,
+        counted=counted,
         written=_written_pairs(body.get("on"), on),
     )
     _check_combinations(join, body, problems)

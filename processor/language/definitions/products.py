@@ -12,6 +12,7 @@ the other readers see an ordinary tree, and aggregates without the name of a `ma
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final, get_args
 
 from processor.language.definitions.entities import read_column, read_compare, with_computed
@@ -35,6 +36,7 @@ from processor.language.definitions.shape import (
     write_duration,
 )
 from processor.language.definitions.yaml import Map, Scalar, Sequence, YamlNode
+from processor.language.product import counted, ordered
 from processor.language.product.expressions.expression import (
     Column,
     Computed,
@@ -49,7 +51,6 @@ from processor.language.product.expressions.expression import (
 )
 from processor.language.product.expressions.zones import installed, package_of
 from processor.language.product.join_fields import type_of, write_computed, zones_in
-from processor.language.product.ordered import obstacles
 from processor.language.product.product import (
     AT_MOST,
     OPEN,
@@ -145,7 +146,7 @@ def read_product(
     )
     product = replace(product, compare=_compares(product, entities), computed=_computed(reads, entities))
     product = replace(product, tzdata=next((release for _, release in zones_in(product)), ""))
-    for what, cure in obstacles(product, entities):
+    for what, cure in chain(ordered.obstacles(product, entities), counted.obstacles(product)):
         problems.add(body.key_node("product"), what, cure)
     if gate.whole:
         _check_transactions(body, product, entities, problems)

@@ -329,6 +329,9 @@ JOIN: Final[Members] = {
         "true: an index has the rows in their order, so a read ends at the limit, and a row costs a write more. Default: false.",
         _IS,
     ),
+    "counted": Word(
+        "true: each write of a row changes the totals of its key, so aggregates read no rows. Default: false.", _IS
+    ),
     "total": Word("true: add NAME_total, the number of rows before the limit. Default: false.", _IS),
     "distinct": Word("true: each element of the list is in it once, the first of the order. Default: false.", _IS),
     "key": Word(

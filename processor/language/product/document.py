@@ -23,8 +23,10 @@ from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple, Protocol
 
 from processor.counts import Count
+from processor.language.product.counted import Totals, aggregate_of_totals
 from processor.language.product.expressions.expression import (
     GROUP,
+    Aggregate,
     ClockTime,
     Column,
     Computed,
@@ -204,7 +206,7 @@ def counting(join: Join) -> Join:
     own = join.where is None and all(isinstance(term.by, Column) and not term.by.path for term in join.order_by)
     below = tuple(one for one in join.joins if one.required) if own else join.joins
     plain = replace(join, name="", shown=False, limit=None, total=False, required=False, lift=0, place=0)
-    plain = replace(plain, distinct=False, key=None, recursive=0, as_list=False, ordered=False)
+    plain = replace(plain, distinct=False, key=None, recursive=0, as_list=False, ordered=False, counted=False)
     return replace(plain, selection=WholeRow(), joins=below)
 
 
@@ -412,12 +414,18 @@ class _Compiler:
     clock: ClockTime
 
     def level(
-        self, entity: Entity, selection: Selection, joins: Sequence[Join], shape: Shape | None, shared: SharedLevel
+        self,
+        entity: Entity,
+        selection: Selection,
+        joins: Sequence[Join],
+        shape: Shape | None,
+        shared: SharedLevel,
+        counted: Join | None = None,
     ) -> "CompiledLevel":
         below: Mapping[str, tuple[object, Shape | None]]
         below = {join.name: (join.name, None) for join in joins} if shape is None else {n: (p, s) for n, p, s in shape}
         compiled = {join.name: self._join(join, entity, *below[join.name], shared) for join in joins}
-        return CompiledLevel(entity, selection, joins, compiled, self.clock)
+        return CompiledLevel(entity, selection, joins, compiled, self.clock, counted)
 
     def _join(
         self, join: Join, above: Entity, place: object, shape: Shape | None, shared: SharedLevel
@@ -428,7 +436,7 @@ class _Compiler:
         entity, key = self.entities[join.entity], (place, counting(join))
         counted = shared.rows.get(key)
         rows = counted or (CountedElements if join.listed else CountedRows)(join, place, above, entity, self.tally)
-        level = self.level(entity, join.selection, join.joins, shape, rows.level)
+        level = self.level(entity, join.selection, join.joins, shape, rows.level, join if join.counted else None)
         if counted is None:
             rows.compile(join, level, self.entities)
             shared.rows[key] = rows
@@ -442,9 +450,21 @@ class _Compiler:
 
 class CompiledLevel:
     """A compiled level of a product's tree. `render` makes the level's value from a row, or from a group of rows, `text` its JSON
-    text. `filtered`: a row counts only if required joins below it have rows."""
+    text. `filtered`: a row counts only if required joins below it have rows. `counted`: the join of the level's rows, where
+    totals may be in their place."""
 
-    __slots__ = ("_flat", "_gathered", "_required", "clock", "embedded", "filtered", "joins", "render", "text")
+    __slots__ = (
+        "_flat",
+        "_gathered",
+        "_required",
+        "clock",
+        "counted",
+        "embedded",
+        "filtered",
+        "joins",
+        "render",
+        "text",
+    )
 
     def __init__(
         self,
@@ -453,8 +473,9 @@ class CompiledLevel:
         joins: Sequence[Join],
         compiled: Mapping[str, "CompiledJoin"],
         clock: ClockTime,
+        counted: Join | None = None,
     ) -> None:
-        self.joins, self.clock = compiled, clock
+        self.joins, self.clock, self.counted = compiled, clock, counted
         required = [(path, join) for path, join in members_below(joins) if join.required and not join.listed]
         self._required = {join.name: self._finds(path) for path, join in required}
         self.filtered = bool(self._required)
@@ -469,6 +490,22 @@ class CompiledLevel:
 
     def rows(self, join: str) -> FindRows:
         return self.joins[join].rows.of
+
+    def by_totals(self, node: Aggregate, of_rows: Evaluate) -> Evaluate:
+        place, join = (GROUP, self.counted) if not node.over else self._counted_join(node.over)
+        if join is None:
+            return of_rows
+        of_totals = aggregate_of_totals(node, join)
+
+        def evaluate(scope: Scope) -> Value:
+            found = scope[0].found[place]
+            return of_totals(found.numbers) if isinstance(found, Totals) else of_rows(scope)
+
+        return evaluate
+
+    def _counted_join(self, path: Path) -> tuple[Any, Join | None]:
+        joined = self.joins[path[0]]
+        return joined.rows.place, joined.join if len(path) == 1 and joined.join.counted else None
 
     def shown(self, path: Path) -> Evaluate:
         return self._joined(path).show
@@ -605,6 +642,8 @@ class CompiledJoin:
     def _made(self, scope: Scope, form: _Form) -> Any:
         found = self._found(scope)
         if self._aggregated:
+            if self.join.counted and isinstance(totals := scope[0].found[self.rows.place], Totals):
+                found = totals
             group = Match(columns={}, more={}, found={GROUP: found})
             return form.render(self.level)((group, self._above_group(scope)))
         if not self.join.many:

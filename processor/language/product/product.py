@@ -115,6 +115,7 @@ class Join:
     number of levels from this one on. as_list: the rows of all levels are one list.
     part: the name of the join in a union. parts: of the first join of a union, the names of the other joins of its level
     whose rows are in its list. ordered: an index has the rows in their order, so that a read ends at the limit.
+    counted: totals have what its aggregates need of the rows.
     """
 
     name: str
@@ -141,6 +142,7 @@ class Join:
     part: str = ""
     parts: tuple[str, ...] = ()
     ordered: bool = False
+    counted: bool = False
     written: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property

@@ -290,10 +290,13 @@ def _fan(tree: RootTree, index: StatisticsIndex) -> _Fan:
         mean = 1.0 if tree.group and node.parent is None and isinstance(node.up, KeyPath) else index.mean(node, "up")
         above.append(mean if node.parent is None else min(roots, mean * up))
         read = [one.rows + 1 for one in place.ordered]
-        below.append(asked * (min(index.mean(node, "down"), max(read)) if read else index.mean(node, "down")))
+        most = 1 if place.counted else max(read, default=inf)
+        below.append(asked * min(index.mean(node, "down"), most))
         name = node.join.entity
         row = index.bytes(name) / READ_BYTES
-        if isinstance(node.down, SlotPath):
+        if place.counted:
+            reads.append((place.users, _Reads(asked, 1, inf, 1)))
+        elif isinstance(node.down, SlotPath):
             entry = index.entry_bytes(name) / READ_BYTES
             reads.append((place.users, _Reads(max(asked, below[-1] * entry), 0.5, inf, 0.5)))
         else:

@@ -226,6 +226,10 @@ def _users(plan: Plan, product: ProductPlan, index: int) -> tuple[str, ...]:
 
 
 def _path_down(plan: Plan, node: JoinPlan) -> AccessPath:
+    if node.measures:
+        value = "#".join(f"<{node.above}.{shown_field(column)}>" for column in node.parent_columns)
+        fields = field_names(node.child_columns)
+        return AccessPath(request="Query of totals", by=f"PK = 'TOTAL#<count>#{node.join.entity}#{fields}=' + {value}")
     if node.ordered is None:
         return _access_path(plan, node.join.entity, node.down, node.above, node.parent_columns)
     slot = SlotPath(slot=node.ordered.slot)
@@ -266,7 +270,7 @@ def _partition_text(plan: Plan, entity: str) -> str:
 def _request_key(node: JoinPlan) -> tuple[object, ...]:
     """A value that is equal for two siblings if they send the same request."""
     own = None if isinstance(node.down, SlotPath) and not node.down.pinned and not node.ordered else node.join.entity
-    return node.down, own, node.parent_columns, node.ordered
+    return node.down, own, node.parent_columns, node.ordered, bool(node.measures)
 
 
 def _requests(product: ProductPlan) -> Counter[str]:

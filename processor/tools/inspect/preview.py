@@ -55,7 +55,7 @@ BACKFILL_UNITS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
-    """Rows of an entity that the job writes again. `holds`: the new slots, edges and columns in indexes; `edges`: the
+    """Rows of an entity that the job writes again. `holds`: the new slots, edges, totals and columns in indexes; `edges`: the
     fields of the edges alone. `rows`, `write_units`, `seconds`: None if unknown. Left out: the reads of the rows, and
     documents that the job publishes afterwards."""
 
@@ -95,6 +95,7 @@ def needed_backfills(
         holds += [f"edges by {one}" for one in fields]
         held = frozenset(column for one in slots for field in one.columns for column in fields_read(field))
         holds += _shown_columns(entity.name, *plans, held) if plans else ()
+        holds += _counted_keys(entity.name, *plans) if plans else ()
         counted = index.entities.get(entity.name) if index else None
         rows, write_units, seconds = None, None, None
         if counted:
@@ -123,6 +124,13 @@ def _shown_columns(name: str, before: Plan, after: Plan, held: frozenset[str]) -
         yield "the indexes show whole rows"
     elif columns := new - old - held:
         yield f"the indexes show {', '.join(sorted(columns))}"
+
+
+def _counted_keys(name: str, before: Plan, after: Plan) -> Iterator[str]:
+    """The keys whose totals begin to have the rows of an entity."""
+    known = before.entities[name].measured() if name in before.entities else frozenset()
+    if after.entities[name].measured() - known:
+        yield from (f"totals by {shown_fields(fields)}" for fields in after.entities[name].measures)
 
 
 class RowEffects(NamedTuple):

@@ -289,6 +289,14 @@ def _day(number: int) -> str:
 
 
 REQUESTS = ("UpdateItem", "BatchGetItem", "Query", "DeleteItem")
+
+
+def _sent(counts: Mapping[str, int], name: str) -> int:
+    """The requests of this name. A transaction is the update of a row, with its totals."""
+    others = counts.get(f"{REQUEST}TransactWriteItems", 0) if name == "UpdateItem" else 0
+    return counts.get(f"{REQUEST}{name}", 0) + others
+
+
 BATCH = 1_000
 """Events of the batch whose price `plan` shows."""
 
@@ -373,8 +381,8 @@ class EventTrials:
         trial.finish()
         return BatchCost(
             documents=trial.tally[Count.PUBLISHED],  # also those that waited at a gate
-            requests={name: batch[f"{REQUEST}{name}"] for name in REQUESTS},
-            later={name: trial.tally[f"{REQUEST}{name}"] - batch[f"{REQUEST}{name}"] for name in REQUESTS},
+            requests={name: _sent(batch, name) for name in REQUESTS},
+            later={name: _sent(trial.tally, name) - _sent(batch, name) for name in REQUESTS},
             write_units=store.written - written,
             read_units=store.read_units - read,
         )

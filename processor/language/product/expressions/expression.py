@@ -421,6 +421,10 @@ class RowLevel(Protocol):
     def scopes(self, path: Path) -> Callable[[Scope], list[Scope]]:
         """The function that finds the rows at the end of a path of joins, in the order of the last join."""
 
+    def by_totals(self, node: Aggregate, of_rows: Evaluate) -> Evaluate:
+        """The function that evaluates an aggregate of this level by the totals of its rows, where a join has found these;
+        else by the rows, as `of_rows` does."""
+
     def shown(self, path: Path) -> Evaluate:
         """The function that makes the value of a join at a row of this level. `path`: of several joins, where the join is a
         member of this level."""
@@ -430,7 +434,7 @@ def compile_expression(expression: Expression, level: RowLevel) -> Evaluate:
     """The function that gives the value of an expression as it is in the document."""
     if isinstance(expression, Column):
         return _compile_column(expression, level)
-    evaluate, write = _compile_node(expression.node, level), _DOCUMENT_FORMS.get(expression.node.type)
+    evaluate, write = compile_node(expression.node, level), _DOCUMENT_FORMS.get(expression.node.type)
     if write is None or isinstance(expression.node, Shown):
         return evaluate
 
@@ -448,7 +452,7 @@ def _written_by(write: Callable[[Value], Value], evaluate: Evaluate) -> Evaluate
 def _compile_shown_form(node: ExpressionNode, level: RowLevel) -> Evaluate:
     """The function that gives the value of a node as it is in the document."""
     evaluate, write = (
-        _compile_node(node, level),
+        compile_node(node, level),
         _DOCUMENT_FORMS.get(node.type) if not isinstance(node, Column) else None,
     )
     return evaluate if write is None or isinstance(node, Shown) else _written_by(write, evaluate)
@@ -462,7 +466,8 @@ _DOCUMENT_FORMS: Final[dict[Type, Callable[[Value], Value]]] = {
 }
 
 
-def _compile_node(node: ExpressionNode, level: RowLevel) -> Evaluate:
+def compile_node(node: ExpressionNode, level: RowLevel) -> Evaluate:
+    """The function that gives the value of a node during evaluation."""
     match node:
         case Column():
             return _compile_column(node, level)
@@ -531,7 +536,7 @@ def _compile_call(call: Call, level: RowLevel) -> Evaluate:
     if is_unit(call):
         return _compile_unit(call, level)
     function = FUNCTIONS[call.function]
-    run, args = function.run, [_compile_node(arg, level) for arg in call.args]
+    run, args = function.run, [compile_node(arg, level) for arg in call.args]
     if not function.strict:
         return lambda scope: run(*[arg(scope) for arg in args])
 
@@ -591,7 +596,7 @@ def _compile_ordered(call: Call, level: RowLevel) -> Evaluate:
     rising, other = call.args if is_left else reversed(call.args)
     kept = 1024 if has_zone(rising) else 64
     clock, step, value_at = level.clock, _step_of(rising), lru_cache(maxsize=kept)(_value_at(rising))
-    evaluate, run = _compile_node(other, level), function.run
+    evaluate, run = compile_node(other, level), function.run
     ends = (function.name in (">", ">=")) is not is_left  # `at > clock` is true first, `at < clock` is false first
 
     def compare(value: Value, tick: int, value_at: Callable[[int], Value] = value_at) -> Value:
@@ -675,6 +680,10 @@ def _level_at(path: Path, level: RowLevel) -> RowLevel:
 
 
 def _compile_aggregate(node: Aggregate, level: RowLevel) -> Evaluate:
+    return level.by_totals(node, _compile_aggregate_of_rows(node, level))
+
+
+def _compile_aggregate_of_rows(node: Aggregate, level: RowLevel) -> Evaluate:
     over: RowLevel = level
     for name in node.over:
         over = _AggregatedLevel(over.below(name), over)
@@ -685,7 +694,7 @@ def _compile_aggregate(node: Aggregate, level: RowLevel) -> Evaluate:
         return lambda scope: len(find(scope))
     if node.function in LISTS:
         return _compile_list(node, over, find)
-    argument = _compile_node(node.argument, over)
+    argument = compile_node(node.argument, over)
     total, of_type = _folded_total(node) if node.compare else _TOTALS[node.function], node.type
     if node.distinct:
         return lambda scope: total(sorted({v for v in map(argument, find(scope)) if v is not None}), of_type)
@@ -698,6 +707,7 @@ class _AggregatedLevel:
     def __init__(self, level: RowLevel, above: RowLevel) -> None:
         self.above, self.clock = above, level.clock
         self.below, self.rows, self.scopes, self.shown = level.below, level.rows, level.scopes, level.shown
+        self.by_totals = level.by_totals
 
 
 FindScopes = Callable[[Scope], list[Scope]]
@@ -705,8 +715,8 @@ FindScopes = Callable[[Scope], list[Scope]]
 
 def _chosen(node: Aggregate, over: RowLevel, find: FindScopes) -> FindScopes:
     """Finds the rows that count for an aggregate, in its own order."""
-    where = None if node.where is None else _compile_node(node.where, over)
-    terms = [(_compile_node(term.by, over), term) for term in reversed(node.order)]
+    where = None if node.where is None else compile_node(node.where, over)
+    terms = [(compile_node(term.by, over), term) for term in reversed(node.order)]
 
     def chosen(scope: Scope) -> list[Scope]:
         scopes = find(scope)
@@ -728,7 +738,7 @@ LISTS: Final = ("array_agg", "string_agg", "json_object_agg", "first", "last")
 
 def _compile_list(node: Aggregate, over: RowLevel, find: FindScopes) -> Evaluate:
     assert node.argument is not None
-    argument = _compile_node(node.argument, over)
+    argument = compile_node(node.argument, over)
     match node.function:
         case "first" | "last":
             place = 0 if node.function == "first" else -1

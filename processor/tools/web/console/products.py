@@ -257,6 +257,7 @@ PRODUCTS = (
 
 PURPOSES: Final = {
     "UpdateItem": "rows, ledger and open changes written",
+    "TransactWriteItems": "rows written with the totals that count them",
     "DeleteItem": "notes that the job no longer needs deleted",
     "BatchGetItem": "rows and ledger read by key",
     "Query": "joins and partitions read",

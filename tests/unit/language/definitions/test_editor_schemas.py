@@ -33,7 +33,8 @@ LOADER_ALONE = (
     "join_unknown_entity", "limit_", "on_by_yaml", "on_json", "on_list", "on_path", "on_turned", "on_types",
     "computed_columns", "on_expressions", "recursive_joins", "recursive_other", "recursive_second", "recursive_words",
     "union_types", "on_unknown", "order_by_", "parent_", "product_avro", "product_topic_of", "product_unknown_root",
-    "ordered", "products_share", "message_keys", "sql_", "total_", "where_", "yaml_",
+    "ordered",
+    "counted", "products_share", "message_keys", "sql_", "total_", "where_", "yaml_",
 )  # fmt: skip
 """Bad files whose mistakes are names, expressions, YAML itself, or rules of several files: only the readers see them."""
 

@@ -1,6 +1,7 @@
 """The requests to DynamoDB, compared whole."""
 
 import re
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -58,6 +59,37 @@ def test_a_change_is_one_update_that_keeps_the_previous_join_keys() -> None:
         },
         "ReturnValues": "ALL_OLD",
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def test_a_row_goes_out_in_one_transaction_with_its_totals() -> None:
+    total = Write(Key("TOTAL#7#star#username=octocat", "3"), {"_f": 1}, add={"n": 1, "s": Decimal("-1.5")})
+    write = Write(key=STAR, set={"_v": "000001.7"}, when=Equals("_v", "000001.5"), also=(total,))
+
+    assert requests.transact_write_items("state", write) == {
+        "TransactItems": [
+            {
+                "Update": {
+                    "TableName": "state",
+                    "Key": {"PK": {"S": "TABLE#star"}, "SK": {"S": "octocat#hello#world"}},
+                    "UpdateExpression": "SET #a0=:v0",
+                    "ConditionExpression": "#a0 = :v1",
+                    "ExpressionAttributeNames": {"#a0": "_v"},
+                    "ExpressionAttributeValues": {":v0": {"S": "000001.7"}, ":v1": {"S": "000001.5"}},
+                    "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+                }
+            },
+            {
+                "Update": {
+                    "TableName": "state",
+                    "Key": {"PK": {"S": "TOTAL#7#star#username=octocat"}, "SK": {"S": "3"}},
+                    "UpdateExpression": "SET #a0=:v0 ADD #a1 :v1,#a2 :v2",
+                    "ExpressionAttributeNames": {"#a0": "_f", "#a1": "n", "#a2": "s"},
+                    "ExpressionAttributeValues": {":v0": {"N": "1"}, ":v1": {"N": "1"}, ":v2": {"N": "-1.5"}},
+                    "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+                }
+            },
+        ]
     }
 
 
