@@ -201,6 +201,8 @@ def _read_columns(
     expressions: dict[str, tuple[ColumnType, YamlNode]] = {}
     for column, (column_key, node) in columns.entries.items() if columns else ():
         as_text(column_key, "the name of a column", "use text without control characters", problems)
+        if column == "*":
+            problems.add(column_key, "the column name `*` means all columns", "rename the column")
         if parse_element(column) or parse_compared(column) or computed_column(column):
             meant = "elements" if parse_element(column) else "folded text" if parse_compared(column) else "expression"
             what = f"the column name `{column}` means the {meant} of another column"
