@@ -225,6 +225,20 @@ def _fan_out() -> Iterator[Protection]:
     yield protection(
         "a fan-out makes a second pass", "a change behind the cursor of the first pass", s.no_second_pass, many
     )
+    often = {**many, "same_key_chance": 0.5, "many_moves": False, "batch_records": 1, "max_faults": 0}
+    yield protection(
+        "a change lets the second pass of a fan-out go on to the last row",
+        "a change behind the end of this pass",
+        s.end_stays,
+        often,
+    )
+    yield Protection(
+        name="the second pass of a fan-out ends where the change found the first",
+        against="rows that are read twice",
+        switch=s.whole_second_pass,
+        overrides=often,
+        saves_requests=True,
+    )
 
 
 def _edges() -> Iterator[Protection]:
