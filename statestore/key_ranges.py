@@ -5,9 +5,10 @@ a unit. So where the wanted rows are close together, a range costs a tenth of th
 table is as consistent as a read by key.
 
     1. A first page of few rows, from the first wanted key on. It costs about as much as this key alone.
-    2. While each unit shows `WORTH` wanted keys, the next page begins at the next wanted key. Its rows may cost as much as the
-       pages before have saved.
-    3. Else the caller reads the rest by key. The next `CALLS` calls ask the partition by key alone.
+    2. The next page begins at the next wanted key. Its rows may cost as much as the pages before have saved. It is as small as
+       the first one where a unit showed fewer than `WORTH` wanted keys.
+    3. After `TRIES` such pages, or where the pages cost more than they saved, the caller reads the rest by key. If they saved
+       next to nothing, the next `CALLS` calls ask the partition by key alone.
 """
 
 from bisect import bisect_right
@@ -23,6 +24,8 @@ FIRST = 16
 """Rows of the first page: they fit into one unit where a row has 256 bytes."""
 WORTH = 2
 """Wanted keys a unit. A range with fewer saves less than half, and its other rows take CPU."""
+TRIES = 3
+"""Pages with fewer, one after the other, that end a range: the wanted keys of a partition come in clusters."""
 CALLS = 20
 
 
@@ -69,14 +72,14 @@ class KeyRanges:
 
     def _read(self, pk: str, order: list[str], wanted: Collection[str], ask: AskRange, found: dict[Key, Item]) -> int:
         """Reads from the first wanted key on; returns how many keys it has answered."""
-        done, saved, limit = 0, 0.0, FIRST
-        while done < len(order):
+        done, saved, limit, poor = 0, 0.0, FIRST, 0
+        while done < len(order) and poor < TRIES and saved >= 0:
             page = ask(pk, order[done], order[-1], limit, wanted)
             found.update(page.items)
             answered = (len(order) if page.end is None else bisect_right(order, page.end)) - done
             done, saved = done + answered, saved + answered - page.price
-            if done < len(order) and answered < WORTH * page.price:
-                self._sparse[pk] = CALLS
-                break
-            limit = max(FIRST, int((saved + 1) * page.rows / (page.price or 1)))
+            poor = poor + 1 if answered < WORTH * page.price else 0
+            limit = FIRST if poor else max(FIRST, int((saved + 1) * page.rows / page.price))
+        if done < len(order) and saved < TRIES:
+            self._sparse[pk] = CALLS
         return done

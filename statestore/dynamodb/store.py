@@ -160,12 +160,13 @@ class DynamoStore:
             return Done(stored_item(answer.get("Attributes")))
 
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
-        """Reads items by key, strongly consistent, in the fewest possible requests. Leaves out keys without an item."""
+        """Reads items by key, strongly consistent: many of a partition by ranges, where these cost less. Leaves out keys without an
+        item."""
         found, rest = self._ranges.read(keys, partial(self._range, consistent=True))
         return found | self._get(requests.batch_get_item(self.table, rest))
 
     def get_weak(self, keys: Collection[Key]) -> dict[Key, Item]:
-        """Reads items by key, eventually consistent, in the fewest possible requests. Leaves out keys without an item."""
+        """The same, eventually consistent."""
         found, rest = self._ranges.read(keys, partial(self._range, consistent=False))
         return found | self._get(requests.weak_batch_get_item(self.table, rest))
 

@@ -38,7 +38,7 @@ from statestore.store import Store
 
 CHUNK = 500
 """Steps that run side by side: enough to fill batched reads, few enough to bound the memory of a task. Reads are shared
-within one chunk only: a document must never use a row that was read before its ledger entry."""
+within one chunk only: a document uses no row that was read before its ledger entry, except by the way up of its round."""
 
 
 SMALL = 100

@@ -233,7 +233,7 @@ def _all_rows(_: Any) -> Any:
 
 
 def _all_parents(_: Any) -> Any:
-    def rows(_tree: Any, node: Any, _key: str, found: Any) -> Any:
+    def rows(_climb: Any, _tree: Any, node: Any, _key: str, found: Any, *_: Any) -> Any:
         for item in found:
             columns = items.read_columns(item)
             if keys.entity_of(item["PK"]) == node.above and columns is not None:
