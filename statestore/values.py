@@ -91,7 +91,7 @@ def item_size(item: Mapping[str, Any]) -> int:
             texts.append(value)  # as most are: all are measured together
         else:
             bytes_ += _SIZES[type(value)](value)
-    return bytes_ + len("".join(texts).encode())
+    return bytes_ + _text_size("".join(texts))
 
 
 @lru_cache(maxsize=4096)

@@ -55,6 +55,7 @@ def plan_lines(found: Preview, prices: Prices, *, verbose: bool = False) -> Iter
         yield ""
         yield from _price_table(priced, found, prices)
     yield from _gate_lines(found)
+    yield from _move_lines(found)
     yield from _clock_lines(found)
     if verbose:
         yield from _detail_lines(found, prices)
@@ -212,6 +213,17 @@ def _clock_lines(found: Preview) -> Iterator[str]:
         yield from wrapped_lines(
             f"clock: each boundary that time passes makes a document of {first_of(found.clocks, SHOWN_NAMES)} again, with its "
             "reads, a delete, and at most two writes; an event writes the tick of its document where it is the first one",
+            WIDTH,
+        )
+
+
+def _move_lines(found: Preview) -> Iterator[str]:
+    """What a move to another partition adds. It costs no request of the store."""
+    if found.routed:
+        yield ""
+        yield from wrapped_lines(
+            f"partition_by: a document of {first_of(found.routed, SHOWN_NAMES)} that moves to another partition sends one "
+            "message more, the tombstone in its former one",
             WIDTH,
         )
 

@@ -103,8 +103,24 @@ def _find_rows(
     if asked is not None:
         for _, node, _ in asks:
             asked[node.number] += 1
-    first = {n: _FirstRows(plan, node, key, tally) for n, (_, node, key) in enumerate(asks) if node.ordered}
     requests = [plan.request(node.join.join.entity, node.join.down, key) for _, node, key in asks]
+    first = {n: _FirstRows(plan, node, key, tally) for n, (_, node, key) in enumerate(asks) if node.ordered}
+    if first:
+        answers = yield from _read_first(first, requests, asked)
+    else:
+        answers = yield tuple(requests)
+    level: list[Above] = []
+    for n, ((row, node, key), answer) in enumerate(zip(asks, answers, strict=True)):
+        join = node.join
+        found = first[n].rows() if n in first else _rows(join, plan.entities[join.join.entity], key, answer, tally)
+        row.found[node.number] += found
+        if join.below:
+            level += [(one, join.below) for one in found]
+    return level
+
+
+def _read_first(first: Mapping[int, "_FirstRows"], requests: list[Any], asked: Counter[int] | None) -> Step[Any]:
+    """The answers to the requests. Those of ordered joins are asked page by page, in place of all rows of their keys."""
     for n, reading in first.items():
         requests[n] = reading.request()
     answers = yield tuple(requests)
@@ -115,14 +131,7 @@ def _find_rows(
             asked.update(reading.node.number for reading in waiting)
         for reading, page in zip(waiting, (yield tuple([one.request() for one in waiting])), strict=True):
             reading.take(page)
-    level: list[Above] = []
-    for n, ((row, node, key), answer) in enumerate(zip(asks, answers, strict=True)):
-        join = node.join
-        found = first[n].rows() if n in first else _rows(join, plan.entities[join.join.entity], key, answer, tally)
-        row.found[node.number] += found
-        if join.below:
-            level += [(one, join.below) for one in found]
-    return level
+    return answers
 
 
 class _FirstRows:

@@ -107,9 +107,6 @@ class RetiredEntries(NamedTuple):
     kept: frozenset[str]
 
 
-NO_DUES: Mapping[int, int] = {}
-
-
 def group_partition(place: LedgerPlace) -> str:
     """The partition of the ledger items that have the entries of this product, and of the others of its group."""
     return progress_partition("LEDGER", f"{place.root}#{place.number // GROUP}")
@@ -221,7 +218,7 @@ def reserve(
     seen: Item | None,
     entries: Mapping[int, LedgerEntry],
     message_key: str,
-    dues: Mapping[int, int] = NO_DUES,
+    dues: Mapping[int, int] = MappingProxyType({}),
     placed: Mapping[int, Placed] = MappingProxyType({}),
 ) -> Write:
     """Reserves the next messages of a root, for products of one group by their numbers. The store refuses it when another

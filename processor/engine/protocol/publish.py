@@ -26,7 +26,6 @@ from processor.engine.protocol.erasures import Erased, erasure_key, may_be_erase
 from processor.engine.protocol.ledger import (
     INVALIDATED,
     NO_DOCUMENT,
-    NO_DUES,
     PLACES,
     UNFIT,
     LedgerEntry,
@@ -194,22 +193,17 @@ class _Group:
     go."""
 
     entries: dict[int, LedgerEntry] = field(default_factory=dict)
-    placed: dict[int, Placed] = field(default_factory=dict)
-    dues: dict[int, DueRoot] = field(default_factory=dict)
+    placed: tuple[tuple[int, Placed], ...] = ()
+    dues: tuple[tuple[int, DueRoot], ...] = ()
     reserved: list[str] = field(default_factory=list)
     sends: list[tuple[str, Send]] = field(default_factory=list)
     outcomes: dict[str, PublishOutcome] = field(default_factory=dict)
 
-    @property
-    def writes(self) -> bool:
-        """Whether the ledger item of the group changes."""
-        return bool(self.entries or self.dues)
-
     def writers(self) -> tuple[str, ...]:
-        """The products of the group's write."""
+        """The products of the group's write; none, no write."""
         if not self.dues:
             return tuple(self.reserved)
-        return tuple(dict.fromkeys((*self.reserved, *(due.root[0] for due in self.dues.values()))))
+        return tuple(dict.fromkeys((*self.reserved, *(due.root[0] for _, due in self.dues))))
 
 
 def publish(
@@ -225,6 +219,7 @@ def publish(
     )
     encoded_key = key.encode()
     outcomes: dict[str, PublishOutcome] = {}
+    dues: list[DueRoot] = []
     groups = {pk: _Group() for pk in ledger.items}
     for context in contexts:
         document, group = documents[context.product], groups[context.partition]
@@ -235,19 +230,23 @@ def publish(
             known = ledger.due(context)
             if known is None or not task.clock < known <= document.changes:
                 known = document.changes
-                group.dues[context.number] = DueRoot(known, (context.product, root))
+                due = DueRoot(known, (context.product, root))
+                dues.append(due)
+                group.dues += ((context.number, due),)
             task.due.append(known)
         if not key:
             group.outcomes[context.product] = "unchanged"
             continue
         entry, item = ledger.entry(context), ledger.items[context.partition]
-        own_key = context.parts.key(key).encode() if context.parts else encoded_key
-        routed = context.routed or (item is not None and PLACES in item)
-        route = (yield from _route(task, context, item, entry, document, own_key)) if routed else BY_KEY
+        own_key, route = encoded_key, BY_KEY
+        if context.parts is not None:
+            own_key = context.parts.key(key).encode()
+        if context.routed or (item is not None and PLACES in item):
+            route = yield from _route(task, context, item, entry, document, own_key)
         seq = entry.seq + 1 + len(route.others)
         unfit = _unfit(context, document, own_key, seq)
         digest = (UNFIT if unfit else "") + hash_of(document.value, document.headers)
-        there = digest == NO_DOCUMENT or unfit is not None or route.there
+        there = route is BY_KEY or digest == NO_DOCUMENT or unfit is not None or route.there
         if there and entry.shows(digest, context.version, context.topic) and (yield from _acknowledged(task, entry)):
             group.outcomes[context.product] = UnfitDocument(unfit.reason, None) if unfit else "unchanged"
             continue
@@ -256,7 +255,7 @@ def publish(
         group.reserved.append(context.product)
         if route.place >= 0:
             former = route.shown if unfit else (route.place, *(one for one in route.shown if one != route.place))
-            group.placed[context.number] = Placed(context.topic, former)
+            group.placed += ((context.number, Placed(context.topic, former)),)
         if unfit:
             letter = _letter(task, context, root, own_key, reserved, unfit)
             limits = context.dead_letter_topic, context.letter_bytes, context.refused_by
@@ -268,7 +267,7 @@ def publish(
         else:
             group.sends += ((context.product, Send(one)) for one in _messages(context, route, key, document, entry.seq))
             group.outcomes[context.product] = "published"
-    if dues := [due for group in groups.values() for due in group.dues.values()]:
+    if dues:
         yield tuple(map(write_due, dues))  # before the ledger names them
         task.work.writes.update((due.root[0],) for due in dues)
     return outcomes | (yield from _end_groups(task.work, ledger, root, key, groups))
@@ -337,10 +336,10 @@ def _end_groups(
     messages again where the ledger is not sure."""
     asked: dict[str, Request] = {}
     for pk, group in groups.items():
-        if group.writes:
-            dues = {number: due.tick for number, due in group.dues.items()} if group.dues else NO_DUES
-            asked[pk] = reserve(Key(pk, root), ledger.items[pk], group.entries, key, dues, group.placed)
-            work.writes[group.writers()] += 1
+        if writers := group.writers():
+            ticks = {number: due.tick for number, due in group.dues}
+            asked[pk] = reserve(Key(pk, root), ledger.items[pk], group.entries, key, ticks, dict(group.placed))
+            work.writes[writers] += 1
         elif group.outcomes and not ledger.sure:
             asked[pk] = Key(pk, root)
             work.reads[tuple(group.outcomes)] += 1
@@ -348,13 +347,13 @@ def _end_groups(
     outcomes: dict[str, PublishOutcome] = {}
     messages: list[Send] = []
     for pk, group in groups.items():
-        if group.writes:
+        if group.entries or group.dues:
             current = isinstance(answers[pk], Done)
         else:
             current = pk not in asked or turn_of(answers[pk]) == turn_of(ledger.items[pk])
         if current:
-            messages += (send for _, send in group.sends)
             for name, send in group.sends:
+                messages.append(send)
                 if group.outcomes[name] == "published":
                     work.sent_bytes[name] += len(send.message.key or b"") + len(send.message.value or b"")
         outcomes |= group.outcomes if current else dict.fromkeys(group.outcomes, "contended")

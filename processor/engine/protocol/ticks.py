@@ -135,9 +135,7 @@ class Ticks:
         if self.waiting or self._bucket is None or self.time < self._next:
             return []
         if self._next == (self._bucket + 1) * BUCKET_SECONDS:
-            self._bucket += (
-                1  # nothing of the bucket before is left: its items are read, and tasks said which ones they added
-            )
+            self._bucket += 1  # nothing is left of the one before: its items are read, and tasks said which they added
         self._next = (self._bucket + 1) * BUCKET_SECONDS
         return [_partition(self._bucket, shard) for shard in range(SHARDS)]
 

@@ -70,7 +70,7 @@ def publish_lane(
     refused: dict[str, str] = {}
     limits: dict[str, int] = {}
     while True:
-        remembered = replace(round_.remembered, stopped=round_.remembered.stopped | refused.keys())
+        remembered = replace(round_.remembered, stopped=round_.remembered.stopped.union(refused))
         attempted = replace(round_, remembered=remembered, setup=round_.setup.learn(limits))
         attempt, runner = next_attempt(attempted)
         try:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from processor.engine.plan.plan import check_dead_letter_topic, check_secrets
+from processor.engine.protocol.ticks import CLOCK, clock_in
 from processor.environment.stores.kind import INDEX_READS, StoreKind, existing_table
 from processor.environment.stores.kinds import kind_of
 from processor.environment.stores.postgres import commit_findings, release_finding
@@ -153,6 +154,9 @@ OF_KIND = ""
 """The cure is that of the kind of store."""
 NO_ITEM = Key("DOCTOR", "no item has this key")
 NEVER = Equals("PK", "no item has this value")
+SHOWN_PRODUCTS = 3
+MOST_AHEAD, MOST_BEHIND = 60.0, 7200.0
+"""Seconds. A job at rest writes its clock once an hour."""
 SAMPLE = 5
 """Rows of each entity whose format the check reads."""
 
@@ -242,6 +246,29 @@ def check_items(around: CheckContext) -> Iterator[Finding]:
         yield failure(str(error), "install the release that wrote the table, or a newer one")
         return
     yield ok(f"{seen} rows seen, none of a newer format than {FORMAT}" if seen else "no row yet")
+
+
+@USE.check("product clock", "the clock of the products", cure=OF_KIND, needs=("permissions", "definitions"))
+def check_product_clock(around: CheckContext) -> Iterator[Finding]:
+    """The clock by which documents are made again, compared with that of this machine. It never goes back."""
+    existing_table(around)
+    existing_registry(around)
+    products = sorted(name for name, one in around.plan.products.items() if one.product.clock)
+    if not products:
+        yield ok("no product has a clock")
+        return
+    time, named = clock_in(around.store.get([CLOCK]).get(CLOCK)), f"the clock of {first_of(products, SHOWN_PRODUCTS)}"
+    ahead = time - around.now()
+    if not time:
+        yield ok(f"{named} begins with the next round")
+    elif ahead > MOST_AHEAD:
+        text = f"{named} is {ahead:,.0f} s ahead of this machine: a round had a wrong time"
+        yield failure(text, "let NTP set the clocks; time changes no document before that moment")
+    elif -ahead > MOST_BEHIND and any(one.job == around.settings.job and one.alive for one in around.registry.jobs()):
+        text = f"{named} is {-ahead:,.0f} s behind this machine, and the job runs"
+        yield warning(text, "`statestore status` says what the job waits for")
+    else:
+        yield ok(f"{named} was {max(-ahead, 0):,.0f} s behind this machine at the last round that used it")
 
 
 def _sample(around: CheckContext, entity: str, shards: int) -> list[Item]:

@@ -287,7 +287,7 @@ class Preview:
     that stay; `free`: free slots by entity; `backfills`: of stored rows, for which products wait; `costs`: empty without prices;
     `estimates`: of the same events, by the statistics of `taken_at`, empty without statistics; `reads`: the entities that each
     product of the definitions reads; `trees`: the joins that products of one root share; `gates`: what holding costs those of the
-    definitions that have a gate; `clocks`: those that have a clock."""
+    definitions that have a gate; `clocks`: those that have a clock; `routed`: those with `partition_by`."""
 
     plan: str
     version: int
@@ -307,6 +307,7 @@ class Preview:
     trees: tuple[str, ...]
     gates: tuple[GatePrice, ...]
     clocks: tuple[str, ...] = ()
+    routed: tuple[str, ...] = ()
 
 
 def preview(
@@ -346,6 +347,7 @@ def preview(
         trees=tuple(shared_tree_lines(plan.trees.values())),
         gates=tuple(one for one in price_gates(plan) if one.product in definitions.products) if settings else (),
         clocks=tuple(name for name, product in definitions.products.items() if product.clock),
+        routed=tuple(name for name, product in definitions.products.items() if product.partition_by),
     )
 
 

@@ -8,12 +8,14 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from processor.engine.protocol.identity import write_identity
+from processor.engine.protocol.ticks import CLOCK
 from processor.errors import PartError, PlanError
 from registry.errors import RegistryUnreachable
 from registry.model import JobStatus
 from statestore.keys import row_key
 from statestore.memory import MemoryStore
 from statestore.store import Terminal, Write
+from statestore.writes import write_note
 from tests.unit.tools.doctor.healthy import DURABLE, NOW, REGISTRY, TABLE, TIME, Healthy, fail
 
 REFUSED = ConnectionRefusedError(111, "Connection refused")
@@ -109,6 +111,19 @@ def python_and_spark(version: tuple[int, int], spark: str) -> Callable[[Healthy]
 
 def newer_row(around: Healthy) -> None:
     around.store.write(Write(row_key("user", 1, "octo@example.org"), {"_f": 99, "_v": "1"}))
+
+
+def clocked(seconds: float) -> Callable[[Healthy], None]:
+    """A product with a clock, which is so far ahead of this machine."""
+
+    def breaks(around: Healthy) -> None:
+        (name, planned), *_ = around.plan.products.items()
+        product = replace(planned.product, clock=60)
+        around.plan = replace(around.plan, products={**around.plan.products, name: replace(planned, product=product)})
+        around.store.write(write_note(CLOCK, {"run": 1, "time": int(NOW + seconds), "bucket": 0}))
+        around.registry.leases = (replace(LEASE, alive=True),)
+
+    return breaks
 
 
 LEASE = JobStatus(
@@ -258,5 +273,7 @@ PART_FAULTS = [
     Fault("no right to write", denied("write"), "permissions", "failure", "UpdateItem", "dynamodb:UpdateItem"),
     Fault("no right to read", denied("get"), "permissions", "failure", "BatchGetItem", "dynamodb:BatchGetItem"),
     Fault("no right to an index", denied("page", "GSI_7"), "permissions", "failure", "GSI_7", "index/*"),
+    Fault("a clock of tomorrow", clocked(86_400), "product clock", "failure", "86,400 s ahead", "let NTP set"),
+    Fault("a clock that rests", clocked(-9000), "product clock", "warning", "9,000 s behind", "statestore status"),
     Fault("a newer row", newer_row, "items", "failure", "format 99", "install the release"),
 ]

@@ -263,3 +263,12 @@ def test_plan_says_what_time_costs_where_a_product_has_a_clock() -> None:
         plan_lines(found, DEFAULT)
     )
     assert preview(load(texts), EMPTY, frozenset(), Settings()).clocks == ()
+
+
+def test_plan_says_what_moves_to_other_partitions_add() -> None:
+    texts = files("")
+    name = next(name for name in texts if name.startswith("bill"))
+    routed = {**texts, name: texts[name].replace("product: bill", "product: bill\npartition_by: [id]")}
+    text = " ".join("\n".join(plan_lines(preview(load(routed), EMPTY, frozenset(), Settings()), DEFAULT)).split())
+    assert "a document of bill that moves to another partition sends one message more" in text
+    assert "partition_by" not in "\n".join(plan_lines(preview(load(texts), EMPTY, frozenset(), Settings()), DEFAULT))
