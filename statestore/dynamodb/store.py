@@ -160,7 +160,7 @@ class DynamoStore:
             return Done(stored_item(answer.get("Attributes")))
 
     def get(self, keys: Collection[Key]) -> dict[Key, Item]:
-        """Reads items by key, strongly consistent: many of a partition by ranges, where these cost less. Leaves out keys without an
+        """Reads items by key, strongly consistent; many of a partition by ranges, if these cost less. Leaves out keys without an
         item."""
         found, rest = self._ranges.read(keys, partial(self._range, consistent=True))
         return found | self._get(requests.batch_get_item(self.table, rest))
