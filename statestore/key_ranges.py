@@ -22,8 +22,8 @@ MANY = 100
 """Wanted keys of a partition: a request reads as many by key, so fewer never ask for a range."""
 FIRST = 16
 """Rows of the first page: they fit into one unit where a row has 256 bytes."""
-WORTH = 2
-"""Wanted keys a unit. A range with fewer saves less than half, and its other rows take CPU."""
+WORTH = 3
+"""Wanted keys a unit. With fewer, the pages grow slowly: many requests one after the other save little."""
 TRIES = 3
 """Pages with fewer, one after the other, that end a range: the wanted keys of a partition come in clusters."""
 CALLS = 20
