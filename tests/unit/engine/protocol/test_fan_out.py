@@ -128,12 +128,12 @@ def test_two_changes_publish_each_document_once_after_the_second(trial: Trial, s
     assert (trial.tally - before)["unchanged"] == 0
 
 
-def fan_outs_at(*rows: str | None) -> tuple[FanOuts, FanOut]:
+def fan_outs_at(*rows: str) -> tuple[FanOuts, FanOut]:
     """The fan-outs after changes of one key that publish the rows up to these."""
     fan_outs = FanOuts(products=PLAN.products, run=1)
     (repo,) = (n for n, node in enumerate(PLAN.products["user_profile"].nodes) if node.join.entity == "repo")
     for row in rows:
-        fan_outs.add(FanOut("user_profile", repo, "netflix#ice", row and Key("TABLE#star", row)))
+        fan_outs.add(FanOut("user_profile", repo, "netflix#ice", Key("TABLE#star", row)))
     return fan_outs, next(iter(fan_outs.waiting.values()))
 
 

@@ -256,7 +256,7 @@ def test_an_open_row_that_the_way_up_has_shown_is_read_by_key(store: LoggingStor
 
 def test_the_overlay_lies_over_an_answer_of_the_way_up_which_is_no_evidence(store: LoggingStore) -> None:
     """Another task has written two of the stars since, and deleted the third one."""
-    items = [shown(put(store, star(n), GSI_1="ice"), "GSI_1") for n in "124"]
+    items: list[Item] = [shown(put(store, star(n), GSI_1="ice"), "GSI_1") for n in "124"]
     new = [put(store, star(n), V[2], GSI_1="ice") for n in "23"]
     rows = [*opened(star("2"), star("3"), star("5")), *opened(star("6"), has=False)]
     store.log.clear()
