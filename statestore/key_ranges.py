@@ -40,7 +40,7 @@ class RangePage(NamedTuple):
 
 
 AskRange = Callable[[str, str, str, int, Collection[str]], RangePage]
-"""Asks for at most so many rows of a partition, from one sort key to another. The last argument: the wanted sort keys."""
+"""Asks for some rows of a partition, from one sort key to another. The last arguments: how many at most, and the wanted keys."""
 
 
 class KeyRanges:

@@ -45,7 +45,7 @@ class ShownRoot(NamedTuple):
 @dataclass(slots=True)
 class ShownRows:
     """What index answers on the way up have shown, for the publish tasks of the same round: root rows by key, and whole answers.
-    `room`: for so many more rows of such answers.
+    `room`: how many more rows of such answers a task keeps.
 
     An answer of this round is as good as one that a publish task would get now. The overlay of the round lies over both, and no
     change closes within a round. A publisher of a later round has fenced those of this one. A store without an overlay hands over
